@@ -1,0 +1,1 @@
+//! OpenSkills 1.5.0, byte for byte.

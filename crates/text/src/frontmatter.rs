@@ -1,0 +1,122 @@
+//! Finds the frontmatter of a Markdown file: the lines between a first line `---` and the next line
+//! that is only `---`. A `---` inside a value or with other text on its line closes nothing.
+
+use memchr::memmem;
+
+use crate::source::Span;
+
+/// The byte order mark that some editors write.
+pub const BOM: &str = "\u{feff}";
+
+/// Where the parts of a file stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The YAML between the two `---` lines, with its final line break.
+    pub yaml: Span,
+    /// Everything after the closing line.
+    pub body: Span,
+}
+
+/// Why a file has no usable frontmatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The first line is not `---`.
+    #[error("the file does not start with a `---` line")]
+    Missing,
+    /// There is no closing line.
+    #[error("the frontmatter is never closed with a `---` line")]
+    NotClosed,
+    /// The closing line comes after more bytes than allowed.
+    #[error("the frontmatter has more than {limit} bytes")]
+    TooLarge {
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
+/// Splits a text into frontmatter and body.
+///
+/// ```
+/// use repertoire_text::frontmatter::split;
+/// let text = "---\nrule: a --- b\n---\nHello\n";
+/// let parts = split(text, 1024).unwrap();
+/// assert_eq!(parts.yaml.slice(text), "rule: a --- b\n");
+/// assert_eq!(parts.body.slice(text), "Hello\n");
+/// ```
+pub fn split(text: &str, bytes_max: usize) -> Result<Parts, Error> {
+    let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
+    let yaml_start = opening_line_end(&text[start..]).ok_or(Error::Missing)? + start;
+    let rest = &text[yaml_start..];
+    let Some((yaml_len, body_start)) = closing_line(rest) else {
+        let over = rest.len() > bytes_max;
+        return Err(if over { Error::TooLarge { limit: bytes_max } } else { Error::NotClosed });
+    };
+    if yaml_len > bytes_max {
+        return Err(Error::TooLarge { limit: bytes_max });
+    }
+    Ok(Parts {
+        yaml: Span::new(yaml_start, yaml_start + yaml_len),
+        body: Span::new(yaml_start + body_start, text.len()),
+    })
+}
+
+/// Length of the opening line with its line break, if there is one.
+fn opening_line_end(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("---")?;
+    let line_len = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
+    let blank = rest[..line_len].trim_end_matches([' ', '\t', '\r']).is_empty();
+    blank.then(|| (3 + line_len + 1).min(text.len()))
+}
+
+/// Offsets of the start of the closing line and of the text after it.
+fn closing_line(text: &str) -> Option<(usize, usize)> {
+    if let Some(end) = opening_line_end(text) {
+        return Some((0, end));
+    }
+    memmem::find_iter(text.as_bytes(), b"\n---").find_map(|at| {
+        let line_start = at + 1;
+        opening_line_end(&text[line_start..]).map(|len| (line_start, line_start + len))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Result<(&str, &str), Error>) {
+        let found = split(text, 64).map(|parts| (parts.yaml.slice(text), parts.body.slice(text)));
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn the_parts_are_found_whatever_the_line_ends() {
+        check("---\na: 1\n---\nbody", Ok(("a: 1\n", "body")));
+        check("---\r\na: 1\r\n---\r\nbody\r\n", Ok(("a: 1\r\n", "body\r\n")));
+        check("--- \t\na: 1\n---  \nbody", Ok(("a: 1\n", "body")));
+        check("---\na: 1\n---", Ok(("a: 1\n", "")));
+        check("---\n---\n", Ok(("", "")));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over() {
+        check("\u{feff}---\na: 1\n---\nx", Ok(("a: 1\n", "x")));
+    }
+
+    #[test]
+    fn dashes_inside_values_and_longer_rules_close_nothing() {
+        check("---\na: x --- y\n---- \nb: 2\n---\nz", Ok(("a: x --- y\n---- \nb: 2\n", "z")));
+        check("---\na: |\n  ---\n---\nz", Ok(("a: |\n  ---\n", "z")));
+    }
+
+    #[test]
+    fn missing_unclosed_and_oversized_frontmatter_are_told_apart() {
+        check("# Title\n", Err(Error::Missing));
+        check("", Err(Error::Missing));
+        check("---", Err(Error::NotClosed));
+        check("--- not a fence\n", Err(Error::Missing));
+        check("---\na: 1\n", Err(Error::NotClosed));
+        let long = format!("---\na: {}\n---\n", "x".repeat(80));
+        check(&long, Err(Error::TooLarge { limit: 64 }));
+    }
+}

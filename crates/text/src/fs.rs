@@ -1,0 +1,315 @@
+//! File access that cannot hang, cannot be talked out of a folder, and cannot be made to read more than
+//! a limit. Pipes and devices are refused before a byte is read; writes are all or nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::codes;
+use crate::diagnostic::Diagnostic;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is no such file.
+    #[error("there is no such file")]
+    NotFound,
+    /// The file is larger than allowed; nothing was read.
+    #[error("the file has {bytes} bytes; the limit is {limit}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit in force.
+        limit: u64,
+    },
+    /// A pipe, device, socket or folder.
+    #[error("this is {kind}, not a regular file")]
+    NotRegular {
+        /// What it is, with its article.
+        kind: &'static str,
+    },
+    /// Bytes that are not UTF-8.
+    #[error("the file is not UTF-8: byte {at} is wrong")]
+    NotUtf8 {
+        /// Offset of the first wrong byte.
+        at: usize,
+    },
+    /// An absolute path, or one that climbs with `..`.
+    #[error("the path is absolute or climbs out of the folder")]
+    PathRefused,
+    /// A symbolic link that leads elsewhere.
+    #[error("a symbolic link leads out of the folder")]
+    LinkLeaves,
+    /// The operating system said no.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl ReadError {
+    /// The finding that a reader of the folder is shown.
+    pub fn to_diagnostic(&self, path: &Utf8Path) -> Diagnostic {
+        let code = match self {
+            ReadError::NotFound | ReadError::Io(_) => &codes::UNREADABLE,
+            ReadError::TooLarge { .. } => &codes::FILE_TOO_LARGE,
+            ReadError::NotRegular { .. } => &codes::NOT_A_FILE,
+            ReadError::NotUtf8 { .. } => &codes::NOT_UTF8,
+            ReadError::PathRefused => &codes::PATH_REFUSED,
+            ReadError::LinkLeaves => &codes::LINK_LEAVES,
+        };
+        Diagnostic::new(code, self.to_string()).in_file(path).help(code.remedy)
+    }
+}
+
+/// Reads a regular file as text, at most `bytes_max` bytes. A final symbolic link is not followed.
+pub fn read_text(path: &Utf8Path, bytes_max: u64) -> Result<String, ReadError> {
+    text_of(open_no_follow(path)?, bytes_max)
+}
+
+/// Reads a file as text below `dir`. Symbolic links are followed as long as they stay below it.
+pub fn read_text_beneath(
+    dir: &Utf8Path,
+    relative: &Utf8Path,
+    bytes_max: u64,
+) -> Result<String, ReadError> {
+    text_of(open_beneath(dir, relative)?, bytes_max)
+}
+
+/// Reads a file's bytes below `dir`, at most `bytes_max` of them.
+pub fn read_bytes_beneath(
+    dir: &Utf8Path,
+    relative: &Utf8Path,
+    bytes_max: u64,
+) -> Result<Vec<u8>, ReadError> {
+    bytes_of(open_beneath(dir, relative)?, bytes_max)
+}
+
+/// Writes a file so that readers see the old text or the new, never half, even after a crash.
+/// Permissions of an existing file are kept; a symbolic link is written through to its target.
+pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
+    let target = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let dir = match target.parent() {
+        Some(dir) if dir != "" => dir.to_owned(),
+        _ => Utf8PathBuf::from("."),
+    };
+    std::fs::create_dir_all(&dir)?;
+    let mut file = tempfile::Builder::new().prefix(".rep-").tempfile_in(&dir)?;
+    file.write_all(contents)?;
+    set_permissions(file.as_file(), &target)?;
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Whether a relative path names something at or below a folder, without asking the disk.
+pub fn is_beneath(relative: &Utf8Path) -> bool {
+    let mut components = relative.components();
+    !relative.as_str().is_empty()
+        && !relative.as_str().contains('\0')
+        && components.all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir))
+}
+
+fn text_of(file: File, bytes_max: u64) -> Result<String, ReadError> {
+    String::from_utf8(bytes_of(file, bytes_max)?)
+        .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
+}
+
+fn bytes_of(mut file: File, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(ReadError::NotRegular { kind: kind_of(&metadata.file_type()) });
+    }
+    let size = metadata.len();
+    if size > bytes_max {
+        return Err(ReadError::TooLarge { bytes: size, limit: bytes_max });
+    }
+    // One byte of room beyond the size lets the usual file end after a single short read.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    // The file may grow while it is read: the limit holds for what arrives, not for what was promised.
+    (&mut file).take(bytes_max + 1).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    if read > bytes_max {
+        return Err(ReadError::TooLarge { bytes: read, limit: bytes_max });
+    }
+    Ok(bytes)
+}
+
+fn not_found_or_io(error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound => ReadError::NotFound,
+        _ => ReadError::Io(error),
+    }
+}
+
+#[cfg(unix)]
+fn kind_of(kind: &std::fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "something else",
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(kind: &std::fs::FileType) -> &'static str {
+    if kind.is_dir() { "a folder" } else { "something else" }
+}
+
+/// Opens without following a final link and without waiting for the other end of a pipe.
+#[cfg(unix)]
+fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(|error| {
+        match error.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => ReadError::LinkLeaves,
+            Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => {
+                ReadError::NotRegular { kind: "a socket or pipe" }
+            }
+            _ => not_found_or_io(error),
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
+    let metadata = std::fs::symlink_metadata(path).map_err(not_found_or_io)?;
+    if metadata.is_symlink() {
+        return Err(ReadError::LinkLeaves);
+    }
+    OpenOptions::new().read(true).open(path).map_err(not_found_or_io)
+}
+
+/// Opens a file below a folder. On Linux the kernel itself enforces the boundary, so that swapping a
+/// link between check and use gains nothing; elsewhere the resolved paths are compared.
+fn open_beneath(dir: &Utf8Path, relative: &Utf8Path) -> Result<File, ReadError> {
+    if !is_beneath(relative) {
+        return Err(ReadError::PathRefused);
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(opened) = open_beneath_by_kernel(dir, relative) {
+        return opened;
+    }
+    let base = dir.canonicalize_utf8().map_err(not_found_or_io)?;
+    let target = base.join(relative).canonicalize_utf8().map_err(not_found_or_io)?;
+    if !target.starts_with(&base) {
+        return Err(ReadError::LinkLeaves);
+    }
+    open_no_follow(&target)
+}
+
+#[cfg(target_os = "linux")]
+fn open_beneath_by_kernel(dir: &Utf8Path, relative: &Utf8Path) -> Option<Result<File, ReadError>> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    use rustix::io::Errno;
+    let folder = match rustix::fs::open(
+        dir.as_std_path(),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) {
+        Ok(folder) => folder,
+        Err(error) => return Some(Err(not_found_or_io(error.into()))),
+    };
+    let opened = rustix::fs::openat2(
+        folder,
+        relative.as_std_path(),
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+    );
+    match opened {
+        Ok(file) => Some(Ok(File::from(file))),
+        Err(Errno::NOSYS | Errno::AGAIN | Errno::PERM) => None,
+        Err(Errno::XDEV | Errno::LOOP) => Some(Err(ReadError::LinkLeaves)),
+        Err(Errno::NXIO) => Some(Err(ReadError::NotRegular { kind: "a socket or pipe" })),
+        Err(error) => Some(Err(not_found_or_io(error.into()))),
+    }
+}
+
+#[cfg(unix)]
+fn set_permissions(file: &File, target: &Utf8Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    // Temporary files are private; a new file gets what the user's other new text files have.
+    let permissions = std::fs::metadata(target)
+        .map_or_else(|_| std::fs::Permissions::from_mode(0o644), |meta| meta.permissions());
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+fn set_permissions(_file: &File, _target: &Utf8Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused_unread() {
+        let (_keep, dir) = folder();
+        let path = dir.join("big");
+        File::create(&path).unwrap().set_len(1 << 30).unwrap();
+        let error = read_text(&path, 1024).unwrap_err();
+        assert_eq!(error.to_string(), "the file has 1073741824 bytes; the limit is 1024");
+    }
+
+    #[test]
+    fn folders_devices_and_bytes_that_are_not_text_are_told_apart() {
+        let (_keep, dir) = folder();
+        write_atomic(&dir.join("latin"), b"caf\xe9").unwrap();
+        let check = |path: &Utf8Path, expect: &str| {
+            assert_eq!(read_text(path, 1024).unwrap_err().to_string(), expect);
+        };
+        check(&dir, "this is a folder, not a regular file");
+        check(Utf8Path::new("/dev/zero"), "this is a device, not a regular file");
+        check(&dir.join("latin"), "the file is not UTF-8: byte 3 is wrong");
+        check(&dir.join("gone"), "there is no such file");
+    }
+
+    #[test]
+    fn nothing_outside_the_folder_is_read() {
+        let (_keep, dir) = folder();
+        let inside = dir.join("skill");
+        write_atomic(&inside.join("references/a.md"), b"a").unwrap();
+        write_atomic(&dir.join("secret"), b"s").unwrap();
+        symlink("../secret", inside.join("out")).unwrap();
+        symlink("/etc", inside.join("etc")).unwrap();
+        symlink("references/a.md", inside.join("in")).unwrap();
+        let read = |path: &str| read_text_beneath(&inside, Utf8Path::new(path), 1024);
+        assert_eq!(read("references/a.md").unwrap(), "a");
+        assert_eq!(read("in").unwrap(), "a");
+        assert!(matches!(read("out"), Err(ReadError::LinkLeaves)));
+        assert!(matches!(read("etc/passwd"), Err(ReadError::LinkLeaves)));
+        assert!(matches!(read("../secret"), Err(ReadError::PathRefused)));
+        assert!(matches!(read("references/../../secret"), Err(ReadError::PathRefused)));
+        assert!(matches!(read("/etc/passwd"), Err(ReadError::PathRefused)));
+        assert!(matches!(read(""), Err(ReadError::PathRefused)));
+    }
+
+    #[test]
+    fn an_atomic_write_keeps_permissions_and_writes_through_links() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_keep, dir) = folder();
+        let real = dir.join("real.md");
+        write_atomic(&real, b"1").unwrap();
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let link = dir.join("link.md");
+        symlink("real.md", &link).unwrap();
+        write_atomic(&link, b"2").unwrap();
+        assert_eq!(read_text(&real, 9).unwrap(), "2");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
+    }
+}

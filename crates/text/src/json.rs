@@ -1,0 +1,42 @@
+//! Diagnostics for programs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// A diagnostic as it appears in `--json` output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiagnosticJson {
+    /// Stable code such as `RS020`.
+    pub code: String,
+    /// Readable name of the code such as `yaml-syntax`.
+    pub name: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// Line, from 1; absent when the finding is about the whole file.
+    pub line: Option<u32>,
+    /// Column in characters, from 1.
+    pub column: Option<u32>,
+    /// What to do next.
+    pub help: Option<String>,
+    /// Whether `rep lint --fix` corrects it.
+    pub fixable: bool,
+}
+
+impl From<&Diagnostic> for DiagnosticJson {
+    fn from(diagnostic: &Diagnostic) -> Self {
+        DiagnosticJson {
+            code: diagnostic.code.id.to_owned(),
+            name: diagnostic.code.name.to_owned(),
+            severity: diagnostic.severity,
+            message: diagnostic.message.clone(),
+            line: diagnostic.position.map(|position| position.line),
+            column: diagnostic.position.map(|position| position.column),
+            help: diagnostic.help.clone(),
+            fixable: diagnostic.fix.is_some(),
+        }
+    }
+}

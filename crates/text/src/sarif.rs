@@ -1,0 +1,115 @@
+//! Diagnostics as SARIF 2.1.0, for code-scanning views.
+
+use serde_json::{Value, json};
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+
+/// Where the documentation of a code is found, relative to the project.
+const RULES_PAGE: &str = "docs/diagnostics.md";
+
+/// One run of a tool over many files. `rules` lists every code that the tool may report.
+pub fn report<'a>(
+    tool_version: &str,
+    rules: &[&Code],
+    diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
+) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|code| rule(code)).collect();
+    let results: Vec<Value> = diagnostics.into_iter().map(result).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "rep",
+                "semanticVersion": tool_version,
+                "rules": rules,
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+fn rule(code: &Code) -> Value {
+    json!({
+        "id": code.id,
+        "name": code.name,
+        "shortDescription": { "text": code.summary },
+        "help": { "text": code.remedy },
+        "helpUri": format!("{RULES_PAGE}#{}", code.id.to_ascii_lowercase()),
+        "defaultConfiguration": { "level": level(code.severity) },
+    })
+}
+
+fn result(diagnostic: &Diagnostic) -> Value {
+    let mut out = json!({
+        "ruleId": diagnostic.code.id,
+        "level": level(diagnostic.severity),
+        "message": { "text": message(diagnostic) },
+    });
+    if let Some(path) = &diagnostic.path {
+        let mut physical = json!({ "artifactLocation": { "uri": uri(path.as_str()) } });
+        if let Some(position) = diagnostic.position {
+            physical["region"] =
+                json!({ "startLine": position.line, "startColumn": position.column });
+        }
+        out["locations"] = json!([{ "physicalLocation": physical }]);
+    }
+    out
+}
+
+fn message(diagnostic: &Diagnostic) -> String {
+    match &diagnostic.help {
+        Some(help) => format!("{}. {help}", diagnostic.message),
+        None => diagnostic.message.clone(),
+    }
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+/// A path as a URI reference: everything but unreserved characters and `/` is percent-encoded.
+fn uri(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.trim_start_matches("./").bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    if path.starts_with('/') { format!("file://{out}") } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes;
+    use crate::source::{Source, Span};
+
+    #[test]
+    fn a_result_names_rule_place_and_help() {
+        let source = Source::new("my skill/SKILL.md", "---\nx: *y\n---\n");
+        let found = Diagnostic::new(&codes::YAML_ALIAS, "no aliases")
+            .at(&source, Span::new(7, 9))
+            .help("Quote it.");
+        let report = report("1.2.3", &[&codes::YAML_ALIAS], [&found]);
+        assert_eq!(
+            report["runs"][0]["results"][0],
+            json!({
+                "ruleId": "RS022",
+                "level": "error",
+                "message": { "text": "no aliases. Quote it." },
+                "locations": [{ "physicalLocation": {
+                    "artifactLocation": { "uri": "my%20skill/SKILL.md" },
+                    "region": { "startLine": 2, "startColumn": 4 },
+                }}],
+            })
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Where text came from and where in it something stands. Spans are byte offsets into the whole
+//! file; lines and columns are computed only when somebody wants to read them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+/// A half-open range of byte offsets into a file's text.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset after the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// A span from byte offsets; offsets beyond 4 GiB are clamped, since no file that large is read.
+    pub fn new(start: usize, end: usize) -> Self {
+        let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        Span { start: clamp(start), end: clamp(end.max(start)) }
+    }
+
+    /// The span as a range for slicing.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Number of bytes covered.
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether the span covers no byte.
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The text under the span, empty if the span does not fit the text.
+    pub fn slice(self, text: &str) -> &str {
+        text.get(self.range()).unwrap_or("")
+    }
+}
+
+/// A place for people: both numbers count from 1, columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl Position {
+    /// The position of a byte offset in `text`.
+    pub fn of(text: &str, offset: usize) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |at| at + 1);
+        let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
+        let columns = before[line_start..].chars().count();
+        Position {
+            line: u32::try_from(lines + 1).unwrap_or(u32::MAX),
+            column: u32::try_from(columns + 1).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// A file's text together with the path that people know it by. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    path: Utf8PathBuf,
+    text: Arc<str>,
+}
+
+impl Source {
+    /// Names a text.
+    pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<Arc<str>>) -> Self {
+        Source { path: path.into(), text: text.into() }
+    }
+
+    /// The path that diagnostics name.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The whole text, shared.
+    pub fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
+    /// The same text under another path: for showing a path relative to where the user stands.
+    pub fn renamed(&self, path: impl Into<Utf8PathBuf>) -> Self {
+        Source { path: path.into(), text: Arc::clone(&self.text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let text = "ab\nøæx\n";
+        assert_eq!(Position::of(text, 0), Position { line: 1, column: 1 });
+        assert_eq!(Position::of(text, 3), Position { line: 2, column: 1 });
+        assert_eq!(Position::of(text, 7), Position { line: 2, column: 3 });
+        assert_eq!(Position::of(text, 99), Position { line: 3, column: 1 });
+    }
+
+    #[test]
+    fn an_offset_inside_a_character_counts_as_its_start() {
+        assert_eq!(Position::of("ø", 1), Position { line: 1, column: 1 });
+    }
+}

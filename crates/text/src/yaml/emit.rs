@@ -1,0 +1,176 @@
+//! Writes a tree as block-style YAML that this crate, and any other YAML reader, reads back the same.
+
+use super::{Entry, Node, Scalar, ScalarKind, Style, Value};
+
+/// Writes a mapping, list or scalar, ending in a line break.
+///
+/// ```
+/// use repertoire_text::yaml::{emit, parse, Limits};
+/// use repertoire_text::Span;
+/// let text = "a: 'x: y'\nb:\n  - 1\n";
+/// let node = parse(text, Span::new(0, text.len()), &Limits::default()).unwrap();
+/// assert_eq!(emit(&node), "a: \"x: y\"\nb:\n  - 1\n");
+/// ```
+pub fn emit(node: &Node) -> String {
+    let mut out = String::new();
+    write_node(&mut out, node, 0, Place::Line);
+    out
+}
+
+/// Where the writer stands: at the start of a line, after `key:`, or after `- `.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Line,
+    AfterKey,
+    AfterDash,
+}
+
+fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
+    match &node.value {
+        Value::Scalar(scalar) => {
+            if place == Place::AfterKey {
+                out.push(' ');
+            }
+            write_scalar(out, scalar, indent);
+            out.push('\n');
+        }
+        Value::Sequence(items, _) if items.is_empty() => write_empty(out, "[]", place),
+        Value::Mapping(mapping) if mapping.entries.is_empty() => write_empty(out, "{}", place),
+        Value::Sequence(items, _) => {
+            open(out, place);
+            for (at, item) in items.iter().enumerate() {
+                pad(out, indent, at == 0 && place == Place::AfterDash);
+                out.push_str("- ");
+                write_node(out, item, indent + 2, Place::AfterDash);
+            }
+        }
+        Value::Mapping(mapping) => {
+            open(out, place);
+            for (at, entry) in mapping.entries.iter().enumerate() {
+                pad(out, indent, at == 0 && place == Place::AfterDash);
+                write_entry(out, entry, indent);
+            }
+        }
+    }
+}
+
+fn write_entry(out: &mut String, Entry { key, value, .. }: &Entry, indent: usize) {
+    out.push_str(&emit_scalar(key, Style::Plain));
+    out.push(':');
+    if value.is_null() && value.as_str() == Some("") {
+        out.push('\n');
+        return;
+    }
+    write_node(out, value, indent + 2, Place::AfterKey);
+}
+
+fn write_empty(out: &mut String, brackets: &str, place: Place) {
+    if place == Place::AfterKey {
+        out.push(' ');
+    }
+    out.push_str(brackets);
+    out.push('\n');
+}
+
+fn open(out: &mut String, place: Place) {
+    if place == Place::AfterKey {
+        out.push('\n');
+    }
+}
+
+fn pad(out: &mut String, indent: usize, inline: bool) {
+    if !inline {
+        out.extend(std::iter::repeat_n(' ', indent));
+    }
+}
+
+fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
+    let block = matches!(scalar.style, Style::Literal | Style::Folded);
+    if block && is_block_safe(&scalar.text) {
+        write_literal(out, &scalar.text, indent);
+        return;
+    }
+    out.push_str(&emit_scalar(&scalar.text, scalar.style));
+}
+
+/// Literal blocks keep every text whose lines need no escapes and whose first line sets the indent.
+fn is_block_safe(text: &str) -> bool {
+    let first = text.chars().next();
+    text.contains('\n')
+        && first.is_some_and(|c| !c.is_whitespace())
+        && text.chars().all(|c| c == '\n' || !is_escaped(c))
+}
+
+fn write_literal(out: &mut String, text: &str, indent: usize) {
+    let body = text.trim_end_matches('\n');
+    let chomp = match text.len() - body.len() {
+        0 => "|-",
+        1 => "|",
+        _ => "|+",
+    };
+    out.push_str(chomp);
+    // Inside a mapping the parser wants at least one column more than the key; top level wants any.
+    let indent = indent.max(2);
+    let keep = if chomp == "|+" { &text[..text.len() - 1] } else { body };
+    for line in keep.split('\n') {
+        out.push('\n');
+        if !line.is_empty() {
+            out.extend(std::iter::repeat_n(' ', indent));
+            out.push_str(line);
+        }
+    }
+}
+
+/// Writes one scalar on one line, in double quotes unless it is safe without.
+pub fn emit_scalar(text: &str, style: Style) -> String {
+    if style == Style::Plain && is_plain_safe(text) {
+        return text.to_owned();
+    }
+    let reads_as_text =
+        matches!(Scalar { text: text.to_owned(), style: Style::Plain }.kind(), ScalarKind::Text(_));
+    if matches!(style, Style::Literal | Style::Folded) && reads_as_text && is_plain_safe(text) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_escaped(c) => out.push_str(&escape(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn is_escaped(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
+}
+
+fn escape(c: char) -> String {
+    match u32::from(c) {
+        code @ 0..=0xff => format!("\\x{code:02x}"),
+        code @ 0..=0xffff => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    }
+}
+
+/// Whether a text is the same read back without quotes, in any position.
+fn is_plain_safe(text: &str) -> bool {
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else { return false };
+    let starts_well = first.is_alphanumeric() || "_/.(<$+~^".contains(first);
+    let ends_well = !text.ends_with([' ', ':']);
+    starts_well
+        && ends_well
+        && !text.starts_with("...")
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !text.contains([',', '[', ']', '{', '}'])
+        && !text.chars().any(|c| is_escaped(c) || (c.is_whitespace() && c != ' '))
+}

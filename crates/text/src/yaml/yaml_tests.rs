@@ -1,0 +1,226 @@
+use super::*;
+
+fn whole(text: &str) -> Result<Node, Error> {
+    parse(text, Span::new(0, text.len()), &Limits::default())
+}
+
+#[track_caller]
+fn refused(text: &str, id: &str) {
+    let error = whole(text).expect_err("this text must be refused");
+    assert_eq!(error.code.id, id, "{}", error.message);
+}
+
+const FIELDS: &[&str] = &[
+    "name",
+    "description",
+    "triggers",
+    "required_tools",
+    "disallowed_tools",
+    "dependencies",
+    "cacheable",
+    "max_retries",
+    "timeout_ms",
+    "globs",
+    "argument-hint",
+    "license",
+    "metadata",
+];
+
+#[track_caller]
+fn mends(text: &str, corrected: &[&str], json: serde_json::Value) {
+    let found = parse_or_repair(text, Span::new(0, text.len()), &Limits::default(), FIELDS)
+        .expect("this text can be mended");
+    let lines: Vec<&str> = found.repairs.iter().map(|repair| repair.corrected.as_str()).collect();
+    assert_eq!(lines, corrected);
+    assert_eq!(found.node.to_json(), json);
+}
+
+#[test]
+fn spans_point_into_the_whole_file() {
+    let text = "---\nname: pdf\ntags:\n  - a\n---\n";
+    let node = parse(text, Span::new(4, 26), &Limits::default()).unwrap();
+    let mapping = node.as_mapping().unwrap();
+    assert_eq!(mapping.entries[0].key_span.slice(text), "name");
+    assert_eq!(mapping.get("name").unwrap().span.slice(text), "pdf");
+    assert_eq!(mapping.get("tags").unwrap().as_sequence().unwrap()[0].span.slice(text), "a");
+}
+
+#[test]
+fn scalars_keep_their_text_and_mean_what_yaml_1_2_says() {
+    let node =
+        whole("a: 1.10\nb: no\nc: 'true'\nd: true\ne: 0755\nf:\ng: 12\nh: 2026-01-02\n").unwrap();
+    let json = serde_json::json!({
+        "a": 1.1, "b": "no", "c": "true", "d": true, "e": "0755", "f": null, "g": 12, "h": "2026-01-02",
+    });
+    assert_eq!(node.to_json(), json);
+    assert_eq!(node.as_mapping().unwrap().get("a").unwrap().as_str(), Some("1.10"));
+}
+
+#[test]
+fn what_only_bombs_use_is_refused_with_its_own_code() {
+    refused("a: &x 1\nb: *x\n", "RS021");
+    refused("a: !!str x\n", "RS023");
+    refused("a: 1\n---\nb: 2\n", "RS024");
+    refused("a: 1\na: 2\n", "RS027");
+    refused("? [a, b]\n: c\n", "RS028");
+    refused("a: \"x\0y\"\n", "RS029");
+}
+
+#[test]
+fn the_messages_of_limits_name_the_limit() {
+    let deep = format!("a: {}1{}\n", "[".repeat(17), "]".repeat(17));
+    assert_eq!(
+        whole(&deep).unwrap_err().message,
+        "the frontmatter is nested deeper than 16 levels, the limit"
+    );
+    let wide: String = (0..2001).map(|n| format!("k{n}: v\n")).collect();
+    assert_eq!(
+        whole(&wide).unwrap_err().message,
+        "the frontmatter has more than 4000 values, the limit"
+    );
+}
+
+#[test]
+fn prose_with_a_colon_is_quoted() {
+    mends(
+        "name: x\ndescription: Use when: the user says \"go\"\n",
+        &[r#"description: "Use when: the user says \"go\"""#],
+        serde_json::json!({"name": "x", "description": "Use when: the user says \"go\""}),
+    );
+}
+
+#[test]
+fn values_that_start_with_an_indicator_are_quoted() {
+    for start in ["*bold* text", "& more", "!important now", "%done", "@scope/x", "`code` here"] {
+        mends(
+            &format!("name: x\ndescription: {start}\n"),
+            &[&format!("description: \"{start}\"")],
+            serde_json::json!({"name": "x", "description": start}),
+        );
+    }
+    mends(
+        "globs: **/*.c\nargument-hint: [file] (optional)\n",
+        &["globs: \"**/*.c\"", "argument-hint: \"[file] (optional)\""],
+        serde_json::json!({"globs": "**/*.c", "argument-hint": "[file] (optional)"}),
+    );
+}
+
+#[test]
+fn a_value_over_several_lines_is_quoted_as_one() {
+    mends(
+        "description: Use this\n  when the user says: hello\n  or bye\nname: x\n",
+        &["description: \"Use this", "  or bye\""],
+        serde_json::json!({
+            "description": "Use this when the user says: hello or bye", "name": "x",
+        }),
+    );
+}
+
+#[test]
+fn prose_that_spills_to_the_left_margin_is_taken_back() {
+    mends(
+        "description: **Bold** text\ngoes on here\nname: x\n",
+        &["description: \"**Bold** text", "  goes on here\""],
+        serde_json::json!({"description": "**Bold** text goes on here", "name": "x"}),
+    );
+}
+
+#[test]
+fn tabs_become_two_spaces() {
+    mends(
+        "name: x\nmetadata:\n\tk: v\n",
+        &["  k: v"],
+        serde_json::json!({"name": "x", "metadata": {"k": "v"}}),
+    );
+}
+
+#[test]
+fn the_mis_indented_example_of_the_flat_dialect_is_read_as_meant() {
+    mends(
+        "name: e\ndisallowed_tools:\n  - github\n  dependencies:\n    - failure-memory\n  - verification-loop\ncacheable: true\n  max_retries: 3\ntimeout_ms: 30000\n",
+        &["dependencies:", "  - failure-memory", "max_retries: 3"],
+        serde_json::json!({
+            "name": "e",
+            "disallowed_tools": ["github"],
+            "dependencies": ["failure-memory", "verification-loop"],
+            "cacheable": true,
+            "max_retries": 3,
+            "timeout_ms": 30000,
+        }),
+    );
+}
+
+#[test]
+fn spans_after_a_repair_still_point_into_the_file() {
+    let text = "description: a: b\nname: thing\nlicense: c: d\n";
+    let found =
+        parse_or_repair(text, Span::new(0, text.len()), &Limits::default(), FIELDS).unwrap();
+    let mapping = found.node.as_mapping().unwrap();
+    assert_eq!(mapping.get("name").unwrap().span.slice(text), "thing");
+    assert_eq!(mapping.entries[2].key_span.slice(text), "license");
+}
+
+#[test]
+fn real_anchors_and_duplicate_keys_are_not_mended_away() {
+    for text in ["a: &x [1]\nb: [*x, *x]\n", "name: a: b\nname: c\n", "a: !!map {}\n"] {
+        let span = Span::new(0, text.len());
+        assert!(parse_or_repair(text, span, &Limits::default(), FIELDS).is_err(), "{text}");
+    }
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scalar() -> impl Strategy<Value = Node> {
+        let style = prop_oneof![
+            Just(Style::Single),
+            Just(Style::Double),
+            Just(Style::Literal),
+            Just(Style::Folded)
+        ];
+        ("\\PC{0,12}|[a-z \n:#\"'-]{0,20}", style)
+            .prop_map(|(text, style)| Node::made(Value::Scalar(Scalar { text, style })))
+    }
+
+    fn tree() -> impl Strategy<Value = Node> {
+        scalar().prop_recursive(4, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4)
+                    .prop_map(|items| Node::made(Value::Sequence(items, Flow::Block))),
+                prop::collection::btree_map("\\PC{1,8}|[a-z-]{1,8}", inner, 0..4).prop_map(|map| {
+                    let entries = map
+                        .into_iter()
+                        .map(|(key, value)| Entry { key, key_span: Span::default(), value })
+                        .collect();
+                    Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block }))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_emitted_reads_back_the_same(node in tree()) {
+            let text = emit(&node);
+            let back = whole(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+            prop_assert_eq!(back.to_json(), node.to_json(), "{}", text);
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_or_the_repair_panic(text in "[-a-z:&*!%@`\"'\\[\\]{}|>#?,\\\\ \t\n]{0,80}") {
+            let span = Span::new(0, text.len());
+            let _ = parse_or_repair(&text, span, &Limits::default(), FIELDS);
+        }
+
+        #[test]
+        fn spans_of_mended_text_are_on_character_boundaries(text in "(name|description): [a-zø:*&\" ]{0,20}\n(  [a-zæ: ]{0,10}\n)?license: [a-z:*å ]{0,10}\n") {
+            let span = Span::new(0, text.len());
+            if let Ok(found) = parse_or_repair(&text, span, &Limits::default(), FIELDS) {
+                for repair in &found.repairs {
+                    prop_assert!(text.get(repair.line.range()).is_some());
+                }
+            }
+        }
+    }
+}
