@@ -1,5 +1,10 @@
 //! Everything about a skill before anyone selects it: the record and its dialects, lint, discovery, the
 //! catalog, activation within a budget, and rendering for the peers.
 
+pub mod codes;
+pub mod dialect;
+pub mod load;
+pub mod name;
 pub mod openskills;
+pub mod skill;
 pub mod skills_ref;

@@ -1,0 +1,83 @@
+//! The dialects: which fields each family of files knows, and how a file is told to be of one.
+//!
+//! A new dialect is a new list here and, where its fields mean something new, a reader in `load`.
+
+use crate::skill::Dialect;
+
+/// Fields of the Agent Skills specification.
+pub const AGENT_SKILLS: &[&str] =
+    &["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+
+/// Fields that Claude Code adds for skills and agents.
+pub const CLAUDE: &[&str] = &[
+    "when_to_use",
+    "arguments",
+    "argument-hint",
+    "disable-model-invocation",
+    "user-invocable",
+    "disallowed-tools",
+    "model",
+    "effort",
+    "context",
+    "agent",
+    "background",
+    "hooks",
+    "paths",
+    "shell",
+    "tools",
+    "skills",
+    "color",
+    "permissionMode",
+];
+
+/// Fields of the flat dialect and its sub-agents.
+pub const FLAT: &[&str] = &[
+    "type",
+    "version",
+    "author",
+    "triggers",
+    "required_tools",
+    "disallowed_tools",
+    "dependencies",
+    "cacheable",
+    "max_retries",
+    "timeout_ms",
+    "priority",
+    "tags",
+    "capabilities",
+    "max_concurrent",
+];
+
+/// Every field that some dialect knows.
+pub fn known_fields() -> impl Iterator<Item = &'static str> {
+    [AGENT_SKILLS, CLAUDE, FLAT].into_iter().flatten().copied()
+}
+
+/// Whether some dialect knows a field.
+pub fn is_known_field(key: &str) -> bool {
+    known_fields().any(|known| known == key)
+}
+
+/// Whether a file of this name makes its folder a skill.
+pub fn is_skill_file(name: &str) -> bool {
+    name == "SKILL.md" || name == "skill.md"
+}
+
+/// Tells the dialect of a file from its name, its folder and its fields.
+pub fn detect<'a>(
+    file_name: &str,
+    folder: Option<&str>,
+    fields: impl Iterator<Item = &'a str>,
+    type_field: Option<&str>,
+) -> Dialect {
+    if is_skill_file(file_name) {
+        let mut fields = fields;
+        let claude = fields.any(|key| CLAUDE.contains(&key));
+        return if claude { Dialect::Claude } else { Dialect::AgentSkills };
+    }
+    let in_agents = matches!(folder, Some("agents" | "subagents"));
+    if type_field == Some("subagent") || (in_agents && type_field.is_none()) {
+        return Dialect::SubAgent;
+    }
+    Dialect::Flat
+}

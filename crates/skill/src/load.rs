@@ -1,0 +1,346 @@
+//! Reads one file into a [`Skill`]: strict in what it reports, lenient in what it takes.
+//!
+//! Loading never fails. A skill without a description, or with YAML that repair cannot mend, is not
+//! loaded and says why; everything else is loaded with its diagnostics.
+
+use std::sync::OnceLock;
+
+use repertoire_text::yaml::{self, Mapping, Repair};
+use repertoire_text::{
+    Diagnostic, Edit, Fix, Limits, Source, Span, codes as text_codes, frontmatter,
+};
+
+use crate::codes;
+use crate::dialect::{self, known_fields};
+use crate::name;
+use crate::skill::{
+    ClaudeFields, Context, Execution, Kind, Origin, Priority, Skill, SpecFields, Triggers,
+};
+
+mod fields;
+
+use fields::Fields;
+
+/// What a dialect does when there is no description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingDescription {
+    /// The skill is not loaded.
+    #[default]
+    Skip,
+    /// The first paragraph of the body stands in, as in Claude Code.
+    FirstParagraph,
+}
+
+/// A skill, if it could be loaded, and what was found on the way.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The record.
+    pub skill: Option<Skill>,
+    /// Findings, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a text that was found at `origin`.
+///
+/// ```
+/// use repertoire_skill::{load::load, skill::Origin};
+/// use repertoire_text::{Limits, Source};
+///
+/// let text = "---\nname: pdf\ndescription: Fills forms. Use when a PDF has fields.\n---\nBody.\n";
+/// let loaded = load(Source::new("pdf/SKILL.md", text), Origin::file("pdf/SKILL.md"), &Limits::default());
+/// assert_eq!(loaded.skill.unwrap().body(), "Body.\n");
+/// assert!(loaded.diagnostics.is_empty());
+/// ```
+pub fn load(source: Source, origin: Origin, limits: &Limits) -> Loaded {
+    load_with(source, origin, limits, MissingDescription::Skip)
+}
+
+/// As [`load`], with a choice of what a missing description means.
+pub fn load_with(
+    source: Source,
+    origin: Origin,
+    limits: &Limits,
+    missing: MissingDescription,
+) -> Loaded {
+    let mut diagnostics = Vec::new();
+    let skill = read(&source, origin, limits, missing, &mut diagnostics);
+    Loaded { skill, diagnostics }
+}
+
+fn read(
+    source: &Source,
+    origin: Origin,
+    limits: &Limits,
+    missing: MissingDescription,
+    out: &mut Vec<Diagnostic>,
+) -> Option<Skill> {
+    let text = source.text();
+    if text.starts_with(frontmatter::BOM) {
+        let fix = Fix {
+            title: "remove the byte order mark".to_owned(),
+            edits: vec![Edit { span: Span::new(0, frontmatter::BOM.len()), text: String::new() }],
+        };
+        let message = "the file starts with a byte order mark";
+        out.push(
+            Diagnostic::new(&text_codes::BYTE_ORDER_MARK, message).in_file(source.path()).fix(fix),
+        );
+    }
+    let parts = match frontmatter::split(text, limits.frontmatter_bytes_max) {
+        Ok(parts) => parts,
+        Err(frontmatter::Error::Missing) if missing == MissingDescription::FirstParagraph => {
+            frontmatter::Parts { yaml: Span::new(0, 0), body: Span::new(0, text.len()) }
+        }
+        Err(error) => {
+            out.push(frontmatter_diagnostic(source, &error));
+            return None;
+        }
+    };
+    let mapping = read_mapping(source, parts.yaml, limits, out)?;
+    let mut fields = Fields::new(source, &mapping, out);
+    let name_original = fields.text("name");
+    let description = fields.text("description").filter(|text| !text.trim().is_empty());
+    let record = Record::read(&mut fields);
+    let description = description.or_else(|| match missing {
+        MissingDescription::Skip => None,
+        MissingDescription::FirstParagraph => first_paragraph(parts.body.slice(text)),
+    });
+    let Some(description) = description else {
+        out.push(missing_description(source, &mapping, parts.yaml));
+        return None;
+    };
+    let name_original = name_original.filter(|name| !name::normalise(name).is_empty());
+    if name_original.is_none() {
+        out.push(missing_name(source, &mapping, parts.yaml, origin.stem()));
+    }
+    let name_original = name_original.unwrap_or_else(|| origin.stem().to_owned());
+    let dialect = dialect::detect(
+        origin.file.file_name().unwrap_or(""),
+        origin.dir().file_name(),
+        mapping.entries.iter().map(|entry| entry.key.as_str()),
+        mapping.get("type").and_then(yaml::Node::as_str),
+    );
+    Some(Skill {
+        name: name::normalise(&name_original),
+        name_original,
+        description: description.trim().to_owned(),
+        dialect,
+        origin,
+        kind: record.kind,
+        version: record.version,
+        author: record.author,
+        tags: record.tags,
+        capabilities: record.capabilities,
+        triggers: record.triggers,
+        execution: record.execution,
+        spec: record.spec,
+        claude: record.claude,
+        frontmatter: mapping,
+        source: source.clone(),
+        yaml: parts.yaml,
+        body: parts.body,
+        digest: OnceLock::new(),
+    })
+}
+
+fn read_mapping(
+    source: &Source,
+    span: Span,
+    limits: &Limits,
+    out: &mut Vec<Diagnostic>,
+) -> Option<Mapping> {
+    static MARGIN: OnceLock<Vec<&'static str>> = OnceLock::new();
+    let margin = MARGIN.get_or_init(|| known_fields().collect());
+    match yaml::parse_or_repair(source.text(), span, &limits.yaml, margin) {
+        Err(error) => {
+            let help = error.code.remedy;
+            out.push(Diagnostic::new(error.code, error.message).at(source, error.span).help(help));
+            None
+        }
+        Ok(repaired) => {
+            out.extend(repaired.repairs.iter().map(|repair| repair_diagnostic(source, repair)));
+            match repaired.node.value {
+                yaml::Value::Mapping(mapping) => Some(mapping),
+                _ if repaired.node.is_null() => {
+                    Some(Mapping { entries: Vec::new(), flow: yaml::Flow::Block })
+                }
+                _ => {
+                    let code = &text_codes::FRONTMATTER_NOT_MAPPING;
+                    let message = format!(
+                        "the frontmatter is {}, not fields with values",
+                        repaired.node.shape()
+                    );
+                    let found = Diagnostic::new(code, message).at(source, repaired.node.span);
+                    out.push(found.help(code.remedy));
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn repair_diagnostic(source: &Source, repair: &Repair) -> Diagnostic {
+    let (message, title) = match repair.code.id {
+        "RS030" => ("the value is not valid YAML as written", "it was read as if quoted"),
+        "RS031" => ("the line is indented with a tab", "it was read as if indented with spaces"),
+        _ => ("the line is indented where it cannot belong", "it was read as if written like this"),
+    };
+    let edit = Edit { span: repair.line, text: repair.corrected.clone() };
+    Diagnostic::new(repair.code, message)
+        .at(source, repair.line)
+        .help(repair.code.remedy)
+        .fix(Fix { title: title.to_owned(), edits: vec![edit] })
+}
+
+fn frontmatter_diagnostic(source: &Source, error: &frontmatter::Error) -> Diagnostic {
+    let code = match error {
+        frontmatter::Error::Missing => &text_codes::NO_FRONTMATTER,
+        frontmatter::Error::NotClosed => &text_codes::FRONTMATTER_NOT_CLOSED,
+        frontmatter::Error::TooLarge { .. } => &text_codes::FRONTMATTER_TOO_LARGE,
+    };
+    let first_line = source.text().lines().next().map_or(0, str::len);
+    Diagnostic::new(code, error.to_string()).at(source, Span::new(0, first_line)).help(code.remedy)
+}
+
+/// The place to point at when a field is missing: its own key if it is there but empty.
+fn place_of(mapping: &Mapping, yaml: Span, key: &str) -> Span {
+    mapping
+        .entries
+        .iter()
+        .find(|entry| entry.key == key)
+        .map_or(Span { start: yaml.start, end: yaml.start }, |entry| entry.key_span)
+}
+
+fn missing_description(source: &Source, mapping: &Mapping, yaml: Span) -> Diagnostic {
+    let code = &codes::DESCRIPTION_MISSING;
+    let message = match mapping.get("description") {
+        None => "the skill has no `description`".to_owned(),
+        Some(node) if node.as_str().is_some() => "the `description` is empty".to_owned(),
+        Some(node) => format!("the `description` is {}, not text", node.shape()),
+    };
+    Diagnostic::new(code, message)
+        .at(source, place_of(mapping, yaml, "description"))
+        .help(code.remedy)
+}
+
+fn missing_name(source: &Source, mapping: &Mapping, yaml: Span, stem: &str) -> Diagnostic {
+    Diagnostic::new(&codes::NAME_MISSING, format!("the skill has no `name`; `{stem}` is used"))
+        .at(source, place_of(mapping, yaml, "name"))
+        .help(format!("add `name: {}`", name::normalise(stem)))
+}
+
+/// The first paragraph of Markdown that is not a heading, as one line.
+fn first_paragraph(body: &str) -> Option<String> {
+    let mut words: Vec<&str> = Vec::new();
+    for line in body.lines().map(str::trim) {
+        let text = !line.is_empty() && !line.starts_with('#') && line != "---";
+        if text {
+            words.extend(line.split_whitespace());
+        } else if !words.is_empty() {
+            break;
+        }
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The typed fields besides name and description.
+struct Record {
+    kind: Kind,
+    version: Option<semver::Version>,
+    author: Option<String>,
+    tags: Vec<String>,
+    capabilities: Vec<String>,
+    triggers: Triggers,
+    execution: Execution,
+    spec: SpecFields,
+    claude: ClaudeFields,
+}
+
+impl Record {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        Record {
+            kind: fields.text("type").map(|word| kind_of(&word)).unwrap_or_default(),
+            version: fields.version("version"),
+            author: fields.text("author"),
+            tags: fields.words("tags"),
+            capabilities: fields.words("capabilities"),
+            triggers: read_triggers(fields),
+            execution: read_execution(fields),
+            spec: SpecFields {
+                license: fields.text("license"),
+                compatibility: fields.text("compatibility"),
+                metadata: fields.node("metadata"),
+                allowed_tools: read_tools(fields, &["allowed-tools", "tools"]),
+            },
+            claude: read_claude(fields),
+        }
+    }
+}
+
+fn kind_of(word: &str) -> Kind {
+    match word {
+        "custom" => Kind::Custom,
+        "self-improvement" => Kind::SelfImprovement,
+        "mode" => Kind::Mode,
+        "subagent" => Kind::Subagent,
+        other => Kind::Other(other.to_owned()),
+    }
+}
+
+fn read_tools(fields: &mut Fields<'_>, keys: &[&str]) -> Vec<String> {
+    let mut tools = Vec::new();
+    for key in keys {
+        for tool in fields.tools(key) {
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+    }
+    tools
+}
+
+fn read_triggers(fields: &mut Fields<'_>) -> Triggers {
+    let mut triggers = fields.triggers("triggers");
+    triggers.paths.extend(fields.words("paths"));
+    triggers
+}
+
+fn read_execution(fields: &mut Fields<'_>) -> Execution {
+    let defaults = Execution::default();
+    Execution {
+        required_tools: read_tools(fields, &["required_tools"]),
+        disallowed_tools: read_tools(fields, &["disallowed_tools", "disallowed-tools"]),
+        dependencies: fields.dependencies("dependencies"),
+        cacheable: fields.flag("cacheable").unwrap_or(defaults.cacheable),
+        max_retries: fields.number("max_retries").unwrap_or(defaults.max_retries),
+        timeout_ms: fields.number("timeout_ms").unwrap_or(defaults.timeout_ms),
+        priority: fields
+            .choice(
+                "priority",
+                &[("low", Priority::Low), ("medium", Priority::Medium), ("high", Priority::High)],
+            )
+            .unwrap_or(defaults.priority),
+        max_concurrent: fields.number("max_concurrent"),
+    }
+}
+
+fn read_claude(fields: &mut Fields<'_>) -> ClaudeFields {
+    ClaudeFields {
+        when_to_use: fields.text("when_to_use"),
+        arguments: fields.words("arguments"),
+        argument_hint: fields.loose_text("argument-hint"),
+        disable_model_invocation: fields.flag("disable-model-invocation").unwrap_or(false),
+        hidden_from_user: !fields.flag("user-invocable").unwrap_or(true),
+        model: fields.text("model"),
+        effort: fields.text("effort"),
+        context: fields
+            .choice("context", &[("fork", Context::Fork), ("inline", Context::Inline)])
+            .unwrap_or_default(),
+        agent: fields.text("agent"),
+        hooks: fields.node("hooks"),
+        shell: fields.text("shell"),
+    }
+}
+
+#[cfg(test)]
+#[path = "load/load_tests.rs"]
+mod tests;

@@ -1,0 +1,267 @@
+//! Typed access to frontmatter: each reader takes one shape, says what was wrong, and goes on.
+
+use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value};
+use repertoire_text::{Code, Diagnostic, Source, Span};
+use semver::{Version, VersionReq};
+
+use crate::codes;
+use crate::name;
+use crate::skill::{Dependency, Triggers};
+
+/// A mapping that is being read, and where findings go.
+pub(super) struct Fields<'a> {
+    source: &'a Source,
+    mapping: &'a Mapping,
+    out: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(
+        source: &'a Source,
+        mapping: &'a Mapping,
+        out: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        Fields { source, mapping, out }
+    }
+
+    /// The value as written; null counts as absent.
+    pub(super) fn node(&self, key: &str) -> Option<Node> {
+        self.present(key).map(|entry| entry.value.clone())
+    }
+
+    fn present(&self, key: &str) -> Option<&'a Entry> {
+        let entry = self.mapping.entries.iter().find(|entry| entry.key == key)?;
+        (!entry.value.is_null()).then_some(entry)
+    }
+
+    fn report(&mut self, code: &'static Code, span: Span, message: String, help: String) {
+        self.out.push(Diagnostic::new(code, message).at(self.source, span).help(help));
+    }
+
+    fn wrong_shape(&mut self, key: &str, node: &Node, expected: &str) {
+        let message = format!("`{key}` is {}, but should be {expected}", node.shape());
+        self.report(&codes::FIELD_TYPE, node.span, message, format!("write `{key}` as {expected}"));
+    }
+
+    /// Text; numbers and booleans are taken as they are written.
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        let entry = self.present(key)?;
+        match entry.value.as_str() {
+            Some(text) => Some(text.to_owned()),
+            // A description that is not text is reported as missing, which says more.
+            None if key == "description" => None,
+            None => {
+                self.wrong_shape(key, &entry.value, "text");
+                None
+            }
+        }
+    }
+
+    /// Text, or a list that was meant as text: `argument-hint: [file]`.
+    pub(super) fn loose_text(&mut self, key: &str) -> Option<String> {
+        let entry = self.present(key)?;
+        match &entry.value.value {
+            Value::Scalar(scalar) => Some(scalar.text.clone()),
+            Value::Sequence(..) | Value::Mapping(_) => {
+                Some(entry.value.span.slice(self.source.text()).trim().to_owned())
+            }
+        }
+    }
+
+    /// A list of texts; a single text is split at commas.
+    pub(super) fn words(&mut self, key: &str) -> Vec<String> {
+        let Some(entry) = self.present(key) else { return Vec::new() };
+        match &entry.value.value {
+            Value::Scalar(scalar) => split_list(&scalar.text),
+            Value::Sequence(items, _) => self.items(key, items),
+            Value::Mapping(_) => {
+                self.wrong_shape(key, &entry.value, "a list");
+                Vec::new()
+            }
+        }
+    }
+
+    fn items(&mut self, key: &str, items: &[Node]) -> Vec<String> {
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            match item.as_str() {
+                Some(text) if !text.trim().is_empty() => out.push(text.trim().to_owned()),
+                Some(_) => {}
+                None => self.wrong_shape(&format!("{key}[]"), item, "text"),
+            }
+        }
+        out
+    }
+
+    /// Tools: a list, or one text with spaces or commas between them (but not inside brackets).
+    pub(super) fn tools(&mut self, key: &str) -> Vec<String> {
+        let Some(entry) = self.present(key) else { return Vec::new() };
+        match &entry.value.value {
+            Value::Scalar(scalar) => split_tools(&scalar.text),
+            _ => self.words(key),
+        }
+    }
+
+    /// A boolean in any of the spellings that Claude Code takes.
+    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
+        let entry = self.present(key)?;
+        let word = entry.value.as_str().map(str::to_ascii_lowercase);
+        match word.as_deref() {
+            Some("true" | "yes" | "on" | "1") => Some(true),
+            Some("false" | "no" | "off" | "0") => Some(false),
+            _ => {
+                self.wrong_shape(key, &entry.value, "`true` or `false`");
+                None
+            }
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn number<N: TryFrom<i64>>(&mut self, key: &str) -> Option<N> {
+        let entry = self.present(key)?;
+        let number = match &entry.value.value {
+            Value::Scalar(scalar) => match scalar.kind() {
+                ScalarKind::Int(number) => Some(number),
+                ScalarKind::Text(text) => text.trim().parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        let found = number.and_then(|number| N::try_from(number).ok());
+        if found.is_none() {
+            self.wrong_shape(key, &entry.value, "a whole number from 0");
+        }
+        found
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        let word = self.text(key)?;
+        let found = choices.iter().find(|(name, _)| *name == word.to_ascii_lowercase());
+        if found.is_none() {
+            let span = self.present(key)?.value.span;
+            let list: Vec<String> = choices.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let message = format!("`{key}` is `{word}`, which is not a known value");
+            self.report(&codes::FIELD_VALUE, span, message, format!("use {}", list.join(" or ")));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// A semantic version; `1.0` is completed to `1.0.0` for comparing.
+    pub(super) fn version(&mut self, key: &str) -> Option<Version> {
+        let text = self.text(key)?;
+        let text = text.trim().trim_start_matches('v');
+        let dots = text.split(['-', '+']).next().unwrap_or("").matches('.').count();
+        let completed = match dots {
+            0 => format!("{text}.0.0"),
+            1 => format!("{text}.0"),
+            _ => text.to_owned(),
+        };
+        Version::parse(&completed).ok()
+    }
+
+    /// `name` or `name@requirement`, in a list.
+    pub(super) fn dependencies(&mut self, key: &str) -> Vec<Dependency> {
+        let Some(entry) = self.present(key) else { return Vec::new() };
+        let words = self.words(key);
+        words
+            .into_iter()
+            .filter_map(|word| match parse_dependency(&word) {
+                Some(dependency) => Some(dependency),
+                None => {
+                    let message = format!("`{word}` is not a dependency");
+                    let code = &codes::DEPENDENCY_FORMAT;
+                    self.report(code, entry.value.span, message, code.remedy.to_owned());
+                    None
+                }
+            })
+            .collect()
+    }
+
+    /// A list of event names, or a mapping of the kinds of triggers.
+    pub(super) fn triggers(&mut self, key: &str) -> Triggers {
+        let Some(entry) = self.present(key) else { return Triggers::default() };
+        match &entry.value.value {
+            Value::Scalar(scalar) => self.trigger_list(entry, split_list(&scalar.text)),
+            Value::Sequence(items, _) => {
+                let words = self.items(key, items);
+                self.trigger_list(entry, words)
+            }
+            Value::Mapping(mapping) => {
+                let mut inner = Fields { source: self.source, mapping, out: &mut *self.out };
+                let confidence = inner.confidence();
+                Triggers {
+                    keywords: inner.words("keywords"),
+                    // A comma may be part of an expression, so a single text is one pattern.
+                    patterns: inner.whole_words("patterns"),
+                    events: inner.words("events"),
+                    paths: inner.words("paths"),
+                    not: inner.words("not"),
+                    confidence,
+                }
+            }
+        }
+    }
+
+    fn whole_words(&mut self, key: &str) -> Vec<String> {
+        match self.present(key).map(|entry| &entry.value.value) {
+            Some(Value::Scalar(scalar)) => vec![scalar.text.clone()],
+            _ => self.words(key),
+        }
+    }
+
+    fn trigger_list(&mut self, entry: &Entry, words: Vec<String>) -> Triggers {
+        let (keywords, events): (Vec<String>, Vec<String>) =
+            words.into_iter().partition(|word| word.contains(char::is_whitespace));
+        if let Some(phrase) = keywords.first() {
+            let message = format!("`{phrase}` is not the name of an event; it is read as a phrase");
+            let code = &codes::TRIGGER_PHRASES;
+            self.report(code, entry.key_span, message, code.remedy.to_owned());
+        }
+        Triggers { keywords, events, ..Triggers::default() }
+    }
+
+    fn confidence(&mut self) -> Option<f64> {
+        let entry = self.present("confidence")?;
+        let number = entry.value.as_str().and_then(|text| text.trim().parse::<f64>().ok());
+        let found = number.filter(|number| (0.0..=1.0).contains(number));
+        if found.is_none() {
+            self.wrong_shape("triggers.confidence", &entry.value, "a number from 0 to 1");
+        }
+        found
+    }
+}
+
+fn split_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// `Bash(git log:*) Read,Grep` is three tools: brackets hold spaces and commas together.
+fn split_tools(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut depth = 0_usize;
+    let mut word = String::new();
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && (c.is_whitespace() || c == ',') {
+            out.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+        } else {
+            word.push(c);
+        }
+    }
+    out.extend((!word.is_empty()).then_some(word));
+    out
+}
+
+fn parse_dependency(word: &str) -> Option<Dependency> {
+    let (given, requirement) = match word.split_once('@') {
+        Some((given, requirement)) => (given, Some(VersionReq::parse(requirement.trim()).ok()?)),
+        None => (word, None),
+    };
+    let name = name::normalise(given.trim());
+    (!name.is_empty()).then_some(Dependency { name, requirement })
+}

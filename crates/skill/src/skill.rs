@@ -1,0 +1,413 @@
+//! The one normalised record that every dialect is read into.
+//!
+//! Known fields have types and defaults here; the frontmatter itself is kept beside them, so that what
+//! no dialect knows is still there, in order, and can be served back.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::yaml::{Entry, Mapping, Node};
+use repertoire_text::{Source, Span};
+use schemars::JsonSchema;
+use semver::{Version, VersionReq};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::dialect;
+
+/// The family of files that a skill was read from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// A folder with a `SKILL.md` that keeps to the Agent Skills fields.
+    AgentSkills,
+    /// A `SKILL.md` that uses fields of Claude Code.
+    Claude,
+    /// A single `*.md` file.
+    Flat,
+    /// A single `*.md` file that defines a sub-agent.
+    SubAgent,
+}
+
+/// Where a root belongs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Shipped with Repertoire.
+    Builtin,
+    /// In the user's home.
+    User,
+    /// In the project.
+    Project,
+    /// In a plugin's cache.
+    Plugin,
+    /// Named on the command line or in the configuration.
+    Extra,
+}
+
+/// The plugin that a skill came with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Plugin {
+    /// The plugin's name, the part before the colon in `plugin:skill`.
+    pub name: String,
+    /// The version folder that it was found in.
+    pub version: String,
+}
+
+/// Where a skill was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file that was read.
+    pub file: Utf8PathBuf,
+    /// The root below which it was found.
+    pub root: Utf8PathBuf,
+    /// Where the root belongs.
+    pub scope: Scope,
+    /// The plugin, for plugin roots.
+    pub plugin: Option<Plugin>,
+}
+
+impl Origin {
+    /// An origin outside any root: for a file that was named directly.
+    pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
+        let file = file.into();
+        let root = file.parent().map(Utf8Path::to_owned).unwrap_or_default();
+        Origin { file, root, scope: Scope::Extra, plugin: None }
+    }
+
+    /// Whether the skill is a folder of its own, so that the files beside it are its resources.
+    pub fn is_folder(&self) -> bool {
+        self.file.file_name().is_some_and(dialect::is_skill_file)
+    }
+
+    /// The folder that relative paths in the skill refer to.
+    pub fn dir(&self) -> &Utf8Path {
+        self.file.parent().unwrap_or(Utf8Path::new("."))
+    }
+
+    /// The name that the folder, or the file without its ending, would give the skill.
+    pub fn stem(&self) -> &str {
+        let stem = if self.is_folder() { self.dir().file_name() } else { self.file.file_stem() };
+        stem.unwrap_or("")
+    }
+}
+
+/// What a skill is for, from the `type` field.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Instructions, the usual case.
+    #[default]
+    Custom,
+    /// Helps an agent to learn from its own failures.
+    SelfImprovement,
+    /// Decides how an event is answered.
+    Mode,
+    /// An agent that others delegate to.
+    Subagent,
+    /// Any other word in the field.
+    Other(String),
+}
+
+impl Kind {
+    /// The word as written in frontmatter.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Kind::Custom => "custom",
+            Kind::SelfImprovement => "self-improvement",
+            Kind::Mode => "mode",
+            Kind::Subagent => "subagent",
+            Kind::Other(word) => word,
+        }
+    }
+}
+
+/// How urgent a skill is among several that match.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// After others.
+    Low,
+    /// The usual.
+    #[default]
+    Medium,
+    /// Before others.
+    High,
+}
+
+/// Fields of the Agent Skills specification, besides name and description.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpecFields {
+    /// The licence, as written.
+    pub license: Option<String>,
+    /// Requirements on the environment.
+    pub compatibility: Option<String>,
+    /// Anything at all, as it was written.
+    pub metadata: Option<Node>,
+    /// Tools that may be used without asking.
+    pub allowed_tools: Vec<String>,
+}
+
+/// Whether a skill runs in the conversation or in a sub-agent of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Context {
+    /// In the conversation.
+    #[default]
+    Inline,
+    /// In a fresh sub-agent.
+    Fork,
+}
+
+/// Fields of Claude Code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClaudeFields {
+    /// More on when to use the skill.
+    pub when_to_use: Option<String>,
+    /// Names of positional arguments.
+    pub arguments: Vec<String>,
+    /// What to show the user about arguments.
+    pub argument_hint: Option<String>,
+    /// The model must not choose the skill by itself.
+    pub disable_model_invocation: bool,
+    /// The user must not be offered the skill. (`user-invocable: false`)
+    pub hidden_from_user: bool,
+    /// The model to use.
+    pub model: Option<String>,
+    /// How hard to think.
+    pub effort: Option<String>,
+    /// Where to run.
+    pub context: Context,
+    /// The sub-agent to run in, with `context: fork`.
+    pub agent: Option<String>,
+    /// Hooks, as written. They are a request for a capability and never run by being loaded.
+    pub hooks: Option<Node>,
+    /// The shell for commands.
+    pub shell: Option<String>,
+}
+
+/// What makes a skill apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Triggers {
+    /// Phrases in the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keywords: Vec<String>,
+    /// Regular expressions over the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
+    /// Names of events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// Globs over the paths that the task touches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Phrases that speak against the skill.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not: Vec<String>,
+    /// The score that this skill asks for, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// A skill that another one needs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dependency {
+    /// Its normalised name.
+    pub name: String,
+    /// The versions that will do; any, if none was given.
+    pub requirement: Option<VersionReq>,
+}
+
+impl fmt::Display for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.requirement {
+            Some(requirement) => write!(f, "{}@{requirement}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// How a skill is executed, with the defaults of the flat dialect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execution {
+    /// Tools that must be there.
+    pub required_tools: Vec<String>,
+    /// Tools that must not be used.
+    pub disallowed_tools: Vec<String>,
+    /// Skills that must be there.
+    pub dependencies: Vec<Dependency>,
+    /// Whether a result may be reused.
+    pub cacheable: bool,
+    /// How often a failure is tried again.
+    pub max_retries: u32,
+    /// How long one execution may take.
+    pub timeout_ms: u64,
+    /// How urgent the skill is.
+    pub priority: Priority,
+    /// How many executions may run at once; no limit if absent.
+    pub max_concurrent: Option<u32>,
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Execution {
+            required_tools: Vec::new(),
+            disallowed_tools: Vec::new(),
+            dependencies: Vec::new(),
+            cacheable: true,
+            max_retries: 3,
+            timeout_ms: 30_000,
+            priority: Priority::Medium,
+            max_concurrent: None,
+        }
+    }
+}
+
+/// The SHA-256 of a file or of a set of files, written `sha256:` and 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        let hex = text.strip_prefix("sha256:").ok_or(NotADigest)?;
+        if hex.len() != 64 || !hex.is_ascii() {
+            return Err(NotADigest);
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).map_err(|_| NotADigest)?;
+        }
+        Ok(Digest(bytes))
+    }
+}
+
+/// A text that should have been a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is `sha256:` and 64 hexadecimal digits")]
+pub struct NotADigest;
+
+/// The one record of a skill.
+#[derive(Clone, Debug)]
+pub struct Skill {
+    /// The normalised name.
+    pub name: String,
+    /// The name as written, or the folder's name where none was written.
+    pub name_original: String,
+    /// What the skill does and when to use it.
+    pub description: String,
+    /// The family of the file.
+    pub dialect: Dialect,
+    /// Where it was found.
+    pub origin: Origin,
+    /// What it is for.
+    pub kind: Kind,
+    /// Its version, if it is a semantic one.
+    pub version: Option<Version>,
+    /// Its author.
+    pub author: Option<String>,
+    /// Words to search by.
+    pub tags: Vec<String>,
+    /// What a sub-agent can do.
+    pub capabilities: Vec<String>,
+    /// What makes it apply.
+    pub triggers: Triggers,
+    /// How it is executed.
+    pub execution: Execution,
+    /// Fields of the specification.
+    pub spec: SpecFields,
+    /// Fields of Claude Code.
+    pub claude: ClaudeFields,
+    /// The frontmatter as it was read, every field in order.
+    pub frontmatter: Mapping,
+    /// The file's text.
+    pub source: Source,
+    /// Where the frontmatter's YAML stands in it.
+    pub yaml: Span,
+    /// Where the body stands in it.
+    pub body: Span,
+    pub(crate) digest: OnceLock<Digest>,
+}
+
+impl Skill {
+    /// The instructions, without the frontmatter and the blank lines after it.
+    pub fn body(&self) -> &str {
+        self.body.slice(self.source.text()).trim_start_matches(['\n', '\r'])
+    }
+
+    /// The whole file.
+    pub fn text(&self) -> &str {
+        self.source.text()
+    }
+
+    /// The digest of the file, computed once.
+    pub fn digest(&self) -> Digest {
+        *self.digest.get_or_init(|| Digest::of(self.text().as_bytes()))
+    }
+
+    /// The whole file, shared.
+    pub fn shared_text(&self) -> Arc<str> {
+        self.source.shared_text()
+    }
+
+    /// Fields that no dialect knows, in the order of the file.
+    pub fn unknown_fields(&self) -> impl Iterator<Item = &Entry> {
+        self.frontmatter.entries.iter().filter(|entry| !dialect::is_known_field(&entry.key))
+    }
+
+    /// Whether this is an agent rather than instructions for one. Agents have names of their own.
+    pub fn is_agent(&self) -> bool {
+        self.dialect == Dialect::SubAgent
+    }
+
+    /// `plugin:name` for skills of plugins, the name alone for the rest.
+    pub fn qualified_name(&self) -> String {
+        match &self.origin.plugin {
+            Some(plugin) => format!("{}:{}", plugin.name, self.name),
+            None => self.name.clone(),
+        }
+    }
+}
