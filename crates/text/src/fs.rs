@@ -61,9 +61,33 @@ impl ReadError {
     }
 }
 
+/// What tells one state of a file from another without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    bytes: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+    inode: u64,
+}
+
+impl Stamp {
+    /// The stamp of a file; `None` if it cannot be looked at.
+    pub fn of(path: &Utf8Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|metadata| stamp_of(&metadata))
+    }
+}
+
 /// Reads a regular file as text, at most `bytes_max` bytes. A final symbolic link is not followed.
 pub fn read_text(path: &Utf8Path, bytes_max: u64) -> Result<String, ReadError> {
-    text_of(open_no_follow(path)?, bytes_max)
+    read_stamped(path, bytes_max).map(|(text, _)| text)
+}
+
+/// As [`read_text`], with the stamp of the state that was read.
+pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, Stamp), ReadError> {
+    let mut file = open_no_follow(path)?;
+    let metadata = file.metadata()?;
+    let bytes = bytes_of(&mut file, &metadata, bytes_max)?;
+    Ok((text_of(bytes)?, stamp_of(&metadata)))
 }
 
 /// Reads a file as text below `dir`. Symbolic links are followed as long as they stay below it.
@@ -72,7 +96,7 @@ pub fn read_text_beneath(
     relative: &Utf8Path,
     bytes_max: u64,
 ) -> Result<String, ReadError> {
-    text_of(open_beneath(dir, relative)?, bytes_max)
+    text_of(read_bytes_beneath(dir, relative, bytes_max)?)
 }
 
 /// Reads a file's bytes below `dir`, at most `bytes_max` of them.
@@ -81,7 +105,9 @@ pub fn read_bytes_beneath(
     relative: &Utf8Path,
     bytes_max: u64,
 ) -> Result<Vec<u8>, ReadError> {
-    bytes_of(open_beneath(dir, relative)?, bytes_max)
+    let mut file = open_beneath(dir, relative)?;
+    let metadata = file.metadata()?;
+    bytes_of(&mut file, &metadata, bytes_max)
 }
 
 /// Writes a file so that readers see the old text or the new, never half, even after a crash.
@@ -109,13 +135,16 @@ pub fn is_beneath(relative: &Utf8Path) -> bool {
         && components.all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir))
 }
 
-fn text_of(file: File, bytes_max: u64) -> Result<String, ReadError> {
-    String::from_utf8(bytes_of(file, bytes_max)?)
+fn text_of(bytes: Vec<u8>) -> Result<String, ReadError> {
+    String::from_utf8(bytes)
         .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
-fn bytes_of(mut file: File, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
-    let metadata = file.metadata()?;
+fn bytes_of(
+    file: &mut File,
+    metadata: &std::fs::Metadata,
+    bytes_max: u64,
+) -> Result<Vec<u8>, ReadError> {
     if !metadata.is_file() {
         return Err(ReadError::NotRegular { kind: kind_of(&metadata.file_type()) });
     }
@@ -126,7 +155,7 @@ fn bytes_of(mut file: File, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     // One byte of room beyond the size lets the usual file end after a single short read.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     // The file may grow while it is read: the limit holds for what arrives, not for what was promised.
-    (&mut file).take(bytes_max + 1).read_to_end(&mut bytes)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     let read = bytes.len() as u64;
     if read > bytes_max {
         return Err(ReadError::TooLarge { bytes: read, limit: bytes_max });
@@ -139,6 +168,27 @@ fn not_found_or_io(error: io::Error) -> ReadError {
         io::ErrorKind::NotFound => ReadError::NotFound,
         _ => ReadError::Io(error),
     }
+}
+
+#[cfg(unix)]
+fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
+    use std::os::unix::fs::MetadataExt;
+    let nanoseconds =
+        |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    Stamp {
+        bytes: metadata.size(),
+        modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        inode: metadata.ino(),
+    }
+}
+
+#[cfg(not(unix))]
+fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
+    let modified = metadata.modified().ok().and_then(|time| {
+        time.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_nanos() as i128)
+    });
+    Stamp { bytes: metadata.len(), modified_ns: modified.unwrap_or(0), ..Stamp::default() }
 }
 
 #[cfg(unix)]
@@ -243,7 +293,8 @@ fn set_permissions(_file: &File, _target: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
 

@@ -1,0 +1,407 @@
+//! The catalog: an immutable snapshot of what was discovered, with everything that lost, broke or was
+//! passed over still visible in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use globset::GlobBuilder;
+use repertoire_text::Diagnostic;
+
+use crate::codes;
+use crate::depend;
+use crate::discover::{Request, RootState};
+use crate::name;
+use crate::profile::{Collision, Naming, Places, Profile, Root};
+use crate::skill::{Kind, Scope, Skill};
+use crate::trust::Trust;
+
+/// A skill under the name that the profile gives it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name to ask for.
+    pub id: String,
+    /// The record.
+    pub skill: Arc<Skill>,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+}
+
+/// A skill that another one of the same name stands before.
+#[derive(Clone, Debug)]
+pub struct Shadowed {
+    /// The one that lost.
+    pub entry: Entry,
+    /// The file of the one that won.
+    pub by: Utf8PathBuf,
+}
+
+/// A file that should have been a skill.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// Where its root belongs.
+    pub scope: Scope,
+    /// The finding that kept it out.
+    pub reason: Diagnostic,
+}
+
+/// What became of one root.
+#[derive(Clone, Debug)]
+pub struct RootReport {
+    /// The root.
+    pub root: Root,
+    /// What became of it.
+    pub state: RootState,
+    /// How many files were found that may be skills.
+    pub found: usize,
+}
+
+/// An immutable snapshot.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    profile: &'static Profile,
+    places: Places,
+    entries: Vec<Entry>,
+    shadowed: Vec<Shadowed>,
+    broken: Vec<Broken>,
+    diagnostics: Vec<Diagnostic>,
+    roots: Vec<RootReport>,
+    generation: u64,
+}
+
+/// A reference that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("skill `{reference}` not found")]
+pub struct NotFound {
+    /// What was asked for.
+    pub reference: String,
+    /// Where it was looked for, for people.
+    pub searched: Vec<String>,
+    /// A name that may be meant.
+    pub nearest: Option<String>,
+    /// Candidates, where the name alone does not decide.
+    pub ambiguous: Vec<String>,
+}
+
+impl Catalog {
+    /// Skills in use, sorted by name.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Skills that lost their name to another.
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.shadowed
+    }
+
+    /// Files that could not be loaded.
+    pub fn broken(&self) -> &[Broken] {
+        &self.broken
+    }
+
+    /// Everything that was found wrong, sorted by file and place.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// The roots in their order.
+    pub fn roots(&self) -> &[RootReport] {
+        &self.roots
+    }
+
+    /// The profile that it was made with.
+    pub fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    /// Where the user stood.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Counts reloads: a higher number is newer.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn with_generation(self, generation: u64) -> Self {
+        Catalog { generation, ..self }
+    }
+
+    /// Whether another snapshot holds the same skills in the same state.
+    pub fn same_content(&self, other: &Catalog) -> bool {
+        let files = |catalog: &Catalog| -> Vec<(Utf8PathBuf, crate::skill::Digest, Trust)> {
+            let losers = catalog.shadowed.iter().map(|shadowed| &shadowed.entry);
+            let all = catalog.entries.iter().chain(losers);
+            all.map(|e| (e.skill.origin.file.clone(), e.skill.digest(), e.trust)).collect()
+        };
+        let findings = |catalog: &Catalog| -> Vec<String> {
+            catalog.diagnostics.iter().map(|found| format!("{:?}", found.sort_key())).collect()
+        };
+        files(self) == files(other) && findings(self) == findings(other)
+    }
+
+    /// The skill of a name, if exactly one has it.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        let mut found = self.named(id).iter().filter(|entry| !entry.skill.is_agent());
+        match (found.next(), found.next()) {
+            (Some(entry), None) => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// The agent of a name.
+    pub fn agent(&self, id: &str) -> Option<&Entry> {
+        self.named(id).iter().find(|entry| entry.skill.is_agent())
+    }
+
+    fn named(&self, id: &str) -> &[Entry] {
+        let start = self.entries.partition_point(|entry| entry.id.as_str() < id);
+        let end = self.entries.partition_point(|entry| entry.id.as_str() <= id);
+        &self.entries[start..end]
+    }
+
+    /// Skills of a kind.
+    pub fn by_kind<'a>(&'a self, kind: &'a Kind) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.skill.kind == *kind)
+    }
+
+    /// Skills that an event starts.
+    pub fn by_event<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let hit = move |entry: &&Entry| entry.skill.triggers.events.iter().any(|e| e == event);
+        self.entries.iter().filter(hit)
+    }
+
+    /// Skills with a tag, in any case.
+    pub fn by_tag<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let hit =
+            move |entry: &&Entry| entry.skill.tags.iter().any(|t| t.eq_ignore_ascii_case(tag));
+        self.entries.iter().filter(hit)
+    }
+
+    /// Agents with a capability.
+    pub fn by_capability<'a>(&'a self, capability: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let hit = move |entry: &&Entry| entry.skill.capabilities.iter().any(|c| c == capability);
+        self.entries.iter().filter(hit)
+    }
+
+    /// Skills whose path globs match a path that a task touches.
+    pub fn by_path<'a>(&'a self, path: &'a Utf8Path) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| {
+            entry.skill.triggers.paths.iter().any(|glob| glob_matches(glob, path))
+        })
+    }
+
+    /// Finds a skill by `name` or `plugin:name`.
+    ///
+    /// The exact name decides; then the name in any spelling; then a plugin's skill of that name, if
+    /// only one plugin has it.
+    pub fn resolve(&self, reference: &str) -> Result<&Entry, NotFound> {
+        let reference = reference.trim();
+        if let Some(entry) = self.get(reference).or_else(|| self.agent(reference)) {
+            return Ok(entry);
+        }
+        let spelled = |entry: &&Entry| same_name(&entry.id, reference);
+        let loose: Vec<&Entry> = self.entries.iter().filter(spelled).collect();
+        let bare = || -> Vec<&Entry> {
+            let wanted = name::normalise(reference);
+            self.entries.iter().filter(|entry| entry.skill.name == wanted).collect()
+        };
+        let found = if loose.is_empty() && !reference.contains(':') { bare() } else { loose };
+        match found.as_slice() {
+            [entry] => Ok(entry),
+            several => Err(self.not_found(reference, several)),
+        }
+    }
+
+    /// Resolves a list; what is not found does not keep the rest from being found.
+    pub fn resolve_all<'a>(
+        &'a self,
+        references: impl IntoIterator<Item = &'a str>,
+    ) -> (Vec<&'a Entry>, Vec<NotFound>) {
+        let mut found: Vec<&Entry> = Vec::new();
+        let mut missing = Vec::new();
+        for reference in references {
+            match self.resolve(reference) {
+                Ok(entry) if found.iter().any(|known| std::ptr::eq(*known, entry)) => {}
+                Ok(entry) => found.push(entry),
+                Err(error) => missing.push(error),
+            }
+        }
+        (found, missing)
+    }
+
+    fn not_found(&self, reference: &str, several: &[&Entry]) -> NotFound {
+        let searched = match reference.split_once(':') {
+            Some((plugin, skill)) => {
+                let cache = self.places.home.join(".claude/plugins/cache");
+                vec![format!("{cache}/**/{plugin}/*/skills/{skill}/SKILL.md")]
+            }
+            None => self
+                .roots
+                .iter()
+                .filter(|report| report.state == RootState::Searched || report.root.named)
+                .map(|report| self.places.shorten(&report.root.dir))
+                .collect(),
+        };
+        NotFound {
+            reference: reference.to_owned(),
+            searched,
+            nearest: name::nearest(reference, self.entries.iter().map(|entry| entry.id.as_str()))
+                .map(str::to_owned),
+            ambiguous: several
+                .iter()
+                .map(|entry| self.places.shorten(&entry.skill.origin.file))
+                .collect(),
+        }
+    }
+}
+
+fn same_name(id: &str, reference: &str) -> bool {
+    match (id.split_once(':'), reference.split_once(':')) {
+        (Some((plugin, skill)), Some((wanted_plugin, wanted_skill))) => {
+            same_name(plugin, wanted_plugin) && same_name(skill, wanted_skill)
+        }
+        (None, None) => name::normalise(id) == name::normalise(reference),
+        _ => false,
+    }
+}
+
+/// Whether a glob of a skill matches a path. A glob without a slash matches at any depth.
+pub fn glob_matches(glob: &str, path: &Utf8Path) -> bool {
+    let anywhere = format!("**/{glob}");
+    let glob = if glob.contains('/') { glob } else { &anywhere };
+    let compiled = GlobBuilder::new(glob).literal_separator(true).build();
+    compiled.is_ok_and(|compiled| compiled.compile_matcher().is_match(path))
+}
+
+/// Puts files into a catalog, in the order of the roots.
+pub(crate) struct Builder<'a> {
+    request: &'a Request,
+    names: HashMap<(bool, String), usize>,
+    entries: Vec<Entry>,
+    shadowed: Vec<Shadowed>,
+    broken: Vec<Broken>,
+    diagnostics: Vec<Diagnostic>,
+    roots: Vec<RootReport>,
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(request: &'a Request) -> Self {
+        Builder {
+            request,
+            names: HashMap::new(),
+            entries: Vec::new(),
+            shadowed: Vec::new(),
+            broken: Vec::new(),
+            diagnostics: Vec::new(),
+            roots: Vec::new(),
+        }
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(crate) fn root(&mut self, report: RootReport) {
+        self.roots.push(report);
+    }
+
+    pub(crate) fn file(
+        &mut self,
+        path: &Utf8Path,
+        scope: Scope,
+        skill: Option<Arc<Skill>>,
+        diagnostics: &[Diagnostic],
+    ) {
+        self.diagnostics.extend_from_slice(diagnostics);
+        match skill {
+            Some(skill) => self.skill(skill),
+            None => {
+                if let Some(reason) = diagnostics.iter().find(|found| found.is_error()) {
+                    let reason = reason.clone();
+                    self.broken.push(Broken { path: path.to_owned(), scope, reason });
+                }
+            }
+        }
+    }
+
+    fn skill(&mut self, skill: Arc<Skill>) {
+        let trust = self.request.lock.trust(&skill, &self.request.limits.resources);
+        let bare = match self.request.profile.naming {
+            Naming::Field => skill.name.clone(),
+            Naming::Folder => skill.origin.stem().to_owned(),
+        };
+        let id = match &skill.origin.plugin {
+            Some(plugin) => format!("{}:{bare}", plugin.name),
+            None => bare,
+        };
+        let key = (skill.is_agent(), id.clone());
+        let new = Entry { id, skill, trust };
+        let collision = self.request.profile.collision;
+        let Some(&at) = self.names.get(&key).filter(|_| collision != Collision::KeepAll) else {
+            self.names.insert(key, self.entries.len());
+            self.entries.push(new);
+            return;
+        };
+        let replaces = collision == Collision::TrustedThenFirst
+            && new.trust == Trust::Trusted
+            && self.entries[at].trust != Trust::Trusted;
+        let loser = if replaces { std::mem::replace(&mut self.entries[at], new) } else { new };
+        let winner = self.entries[at].skill.origin.file.clone();
+        self.diagnostics.push(shadow_diagnostic(&loser, &self.entries[at], replaces, self.request));
+        self.shadowed.push(Shadowed { entry: loser, by: winner });
+    }
+
+    pub(crate) fn finish(self) -> Catalog {
+        let Builder {
+            request, mut entries, mut shadowed, mut broken, mut diagnostics, roots, ..
+        } = self;
+        entries.sort_by(|a, b| entry_order(a).cmp(&entry_order(b)));
+        shadowed.sort_by(|a, b| entry_order(&a.entry).cmp(&entry_order(&b.entry)));
+        broken.sort_by(|a, b| a.path.cmp(&b.path));
+        diagnostics.extend(depend::check(&entries));
+        diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Catalog {
+            profile: request.profile,
+            places: request.places.clone(),
+            entries,
+            shadowed,
+            broken,
+            diagnostics,
+            roots,
+            generation: 1,
+        }
+    }
+}
+
+fn entry_order(entry: &Entry) -> (&str, bool, &Utf8Path) {
+    (&entry.id, entry.skill.is_agent(), &entry.skill.origin.file)
+}
+
+fn shadow_diagnostic(
+    loser: &Entry,
+    winner: &Entry,
+    kept_out: bool,
+    request: &Request,
+) -> Diagnostic {
+    let by = request.places.shorten(&winner.skill.origin.file);
+    let same = loser.skill.text() == winner.skill.text();
+    let (code, message) = match (kept_out, same) {
+        (true, _) => (
+            &codes::UNTRUSTED_SHADOW,
+            format!("`{}` is not trusted, so it does not replace the one in {by}", loser.id),
+        ),
+        (false, true) => (&codes::SHADOWED, format!("`{}` is a copy of the one in {by}", loser.id)),
+        (false, false) => {
+            (&codes::SHADOWED, format!("`{}` is shadowed by the one in {by}", loser.id))
+        }
+    };
+    let severity = if same { repertoire_text::Severity::Info } else { code.severity };
+    Diagnostic::new(code, message)
+        .in_file(&loser.skill.origin.file)
+        .help(code.remedy)
+        .severity(severity)
+}

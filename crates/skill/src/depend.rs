@@ -1,0 +1,168 @@
+//! Which skills need which: an order in which every skill comes after what it needs, what is missing,
+//! and circles shown as a path.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use repertoire_text::Diagnostic;
+
+use crate::catalog::{Catalog, Entry};
+use crate::codes;
+use crate::name;
+use crate::skill::{Dependency, Skill};
+
+/// How a dependency is met.
+#[derive(Clone, Debug)]
+pub enum Met<'a> {
+    /// By this skill.
+    By(&'a Entry),
+    /// Not at all.
+    Missing,
+    /// By a skill of the name in another version, or in none.
+    OtherVersion(&'a Entry),
+}
+
+/// How each dependency of a skill is met, in the order of the file.
+pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, Met<'a>)> {
+    skill.execution.dependencies.iter().map(|need| (need, meet(need, entries))).collect()
+}
+
+fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
+    let start = entries.partition_point(|entry| entry.id.as_str() < need.name.as_str());
+    let exact = entries.get(start).filter(|entry| entry.id == need.name);
+    let Some(entry) = exact.or_else(|| entries.iter().find(|entry| entry.skill.name == need.name))
+    else {
+        return Met::Missing;
+    };
+    match (&need.requirement, &entry.skill.version) {
+        (None, _) => Met::By(entry),
+        (Some(requirement), Some(version)) if requirement.matches(version) => Met::By(entry),
+        (Some(_), _) => Met::OtherVersion(entry),
+    }
+}
+
+/// The skill and everything it needs, needs first. What is missing is left out; [`check`] names it.
+pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
+    let mut done = BTreeSet::new();
+    let mut out = Vec::new();
+    // Each frame is a skill and how many of its needs have been looked at.
+    let mut stack = vec![(entry, 0_usize)];
+    let mut open = BTreeSet::from([entry.id.clone()]);
+    while let Some((current, looked_at)) = stack.pop() {
+        let needs = met(&current.skill, catalog.entries());
+        match needs.get(looked_at) {
+            Some((_, Met::By(next))) if !done.contains(&next.id) && !open.contains(&next.id) => {
+                stack.push((current, looked_at + 1));
+                open.insert(next.id.clone());
+                stack.push((next, 0));
+            }
+            Some(_) => stack.push((current, looked_at + 1)),
+            None => {
+                open.remove(&current.id);
+                if done.insert(current.id.clone()) {
+                    out.push(current);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Findings about the dependencies of all skills.
+pub fn check(entries: &[Entry]) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for entry in entries {
+        for (need, how) in met(&entry.skill, entries) {
+            match how {
+                Met::By(_) => {}
+                Met::Missing => out.push(missing(&entry.skill, need, entries)),
+                Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),
+            }
+        }
+    }
+    out.extend(cycles(entries).iter().map(|path| cycle(entries, path)));
+    out
+}
+
+/// Circles, each once, as the names along it; the first name is the smallest.
+pub fn cycles(entries: &[Entry]) -> Vec<Vec<String>> {
+    let edges: BTreeMap<&str, Vec<&str>> = entries
+        .iter()
+        .filter(|entry| !entry.skill.execution.dependencies.is_empty())
+        .map(|entry| {
+            let needs = met(&entry.skill, entries)
+                .into_iter()
+                .filter_map(|(_, how)| match how {
+                    Met::By(next) => Some(next.id.as_str()),
+                    Met::Missing | Met::OtherVersion(_) => None,
+                })
+                .collect();
+            (entry.id.as_str(), needs)
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    for start in edges.keys() {
+        let mut path: Vec<(&str, usize)> = vec![(start, 0)];
+        while let Some((current, looked_at)) = path.pop() {
+            let next = edges.get(current).and_then(|needs| needs.get(looked_at));
+            let Some(next) = next else {
+                done.insert(current);
+                continue;
+            };
+            path.push((current, looked_at + 1));
+            if let Some(at) = path.iter().position(|(name, _)| name == next) {
+                found.insert(rotate(
+                    path[at..].iter().map(|(name, _)| (*name).to_owned()).collect(),
+                ));
+            } else if !done.contains(next) {
+                path.push((next, 0));
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn rotate(mut path: Vec<String>) -> Vec<String> {
+    let smallest = path.iter().enumerate().min_by_key(|(_, name)| name.as_str());
+    let at = smallest.map_or(0, |(at, _)| at);
+    path.rotate_left(at);
+    path
+}
+
+fn place(skill: &Skill, diagnostic: Diagnostic) -> Diagnostic {
+    let entry = skill.frontmatter.entries.iter().find(|entry| entry.key == "dependencies");
+    match entry {
+        Some(entry) => diagnostic.at(&skill.source, entry.key_span),
+        None => diagnostic.in_file(skill.source.path()),
+    }
+}
+
+fn missing(skill: &Skill, need: &Dependency, entries: &[Entry]) -> Diagnostic {
+    let near = name::nearest(&need.name, entries.iter().map(|entry| entry.id.as_str()));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => codes::DEPENDENCY_MISSING.remedy.to_owned(),
+    };
+    let message = format!("`{}` depends on `{need}`, which is not there", skill.name);
+    place(skill, Diagnostic::new(&codes::DEPENDENCY_MISSING, message).help(help))
+}
+
+fn other_version(skill: &Skill, need: &Dependency, found: &Entry) -> Diagnostic {
+    let version = found.skill.version.as_ref().map_or("no version".to_owned(), |v| v.to_string());
+    let message = format!("`{}` depends on `{need}`, but `{}` has {version}", skill.name, found.id);
+    let code = &codes::DEPENDENCY_VERSION;
+    place(skill, Diagnostic::new(code, message).help(code.remedy))
+}
+
+fn cycle(entries: &[Entry], path: &[String]) -> Diagnostic {
+    let mut shown = path.join(" → ");
+    shown.push_str(" → ");
+    shown.push_str(&path[0]);
+    let code = &codes::DEPENDENCY_CYCLE;
+    let found = Diagnostic::new(code, format!("the skills depend on each other: {shown}"))
+        .help(code.remedy);
+    match entries.iter().find(|entry| entry.id == path[0]) {
+        Some(entry) => place(&entry.skill, found),
+        None => found,
+    }
+}

@@ -1,0 +1,317 @@
+//! From places to a catalog: find the roots, walk them, read the files, and put the skills in order.
+//!
+//! Reading goes through a [`FileCache`], so that doing it again reads only what has changed. A file that
+//! was good and is broken now keeps its last good version and says so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rayon::prelude::*;
+use repertoire_text::fs::{self, Stamp};
+use repertoire_text::{Diagnostic, Source, codes as text_codes};
+
+use crate::catalog::{Builder, Catalog, RootReport};
+use crate::codes;
+use crate::dialect::is_skill_file;
+use crate::limits::{Limits, WalkLimits};
+use crate::load::{Loaded, load_with};
+use crate::pack;
+use crate::profile::{Holds, Places, Profile, ProfileId, Root};
+use crate::skill::{Origin, Scope, Skill};
+use crate::trust::Lock;
+use crate::walk::{Candidate, WalkOptions, Walked, walk};
+
+/// What to discover.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose habits to follow.
+    pub profile: &'static Profile,
+    /// Where the user stands.
+    pub places: Places,
+    /// Roots that the user named; they come first.
+    pub extra_roots: Vec<Root>,
+    /// Roots instead of the profile's own, from the configuration.
+    pub roots: Option<Vec<Root>>,
+    /// Caps.
+    pub limits: Limits,
+    /// What a person has agreed to.
+    pub lock: Lock,
+    /// Whether the built-in pack is kept as files in the data folder.
+    pub sync_pack: bool,
+}
+
+impl Request {
+    /// The profile's own roots, default limits, and no trust beyond the usual.
+    pub fn new(profile: ProfileId, places: Places) -> Self {
+        Request {
+            profile: profile.profile(),
+            places,
+            extra_roots: Vec::new(),
+            roots: None,
+            limits: Limits::default(),
+            lock: Lock::default(),
+            sync_pack: true,
+        }
+    }
+
+    /// All roots in order, whether they exist or not.
+    pub fn all_roots(&self) -> Vec<Root> {
+        let own = || self.profile.roots_at(&self.places);
+        let mut roots = self.extra_roots.clone();
+        roots.extend(self.roots.clone().unwrap_or_else(own));
+        roots
+    }
+}
+
+/// The files that were read, so that the next time only changes are.
+#[derive(Debug, Default)]
+pub struct FileCache {
+    files: HashMap<Utf8PathBuf, CachedFile>,
+}
+
+#[derive(Clone, Debug)]
+struct CachedFile {
+    stamp: Stamp,
+    root: usize,
+    text: Option<Arc<str>>,
+    skill: Option<Arc<Skill>>,
+    diagnostics: Arc<[Diagnostic]>,
+}
+
+impl FileCache {
+    /// Forgets the stamps of some files, so that they are read again even if they look the same.
+    pub fn distrust(&mut self, paths: &[Utf8PathBuf]) {
+        for path in paths {
+            if let Some(file) = self.files.get_mut(path) {
+                file.stamp = Stamp::default();
+            }
+        }
+    }
+}
+
+/// Discovers everything from scratch.
+pub fn discover(request: &Request) -> Catalog {
+    discover_again(request, &mut FileCache::default())
+}
+
+/// Discovers, reading only files that have changed since the cache was filled.
+pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
+    let mut builder = Builder::new(request);
+    let roots = request.all_roots();
+    let mut in_place = None;
+    if request.sync_pack
+        && roots.iter().any(|root| root.scope == Scope::Builtin)
+        && let Err(diagnostic) = pack::sync(&request.places.pack)
+    {
+        builder.report(diagnostic);
+        in_place = Some(());
+    }
+    let mut seen = Vec::new();
+    let mut work: Vec<(usize, Candidate)> = Vec::new();
+    for (number, root) in roots.iter().enumerate() {
+        let walked = match examine(root, request, &mut seen) {
+            Examined::Walk => walk_root(root, request),
+            Examined::Skip(report, diagnostic) => {
+                builder.root(RootReport { root: root.clone(), state: report, found: 0 });
+                diagnostic.into_iter().for_each(|found| builder.report(found));
+                if root.scope == Scope::Builtin && in_place.is_some() {
+                    load_pack(root, request, &mut builder);
+                }
+                continue;
+            }
+        };
+        builder.root(RootReport {
+            root: root.clone(),
+            state: RootState::Searched,
+            found: walked.candidates.len(),
+        });
+        walked.diagnostics.into_iter().for_each(|found| builder.report(found));
+        work.extend(walked.candidates.into_iter().map(|candidate| (number, candidate)));
+    }
+    let files: Vec<Option<(Utf8PathBuf, CachedFile)>> = work
+        .par_iter()
+        .map(|(number, candidate)| {
+            let cached = cache.files.get(&candidate.path);
+            let file = read_file(*number, &roots[*number], candidate, request, cached)?;
+            Some((candidate.path.clone(), file))
+        })
+        .collect();
+    let mut next = HashMap::with_capacity(files.len());
+    for (path, file) in files.into_iter().flatten() {
+        let scope = roots[file.root].scope;
+        builder.file(&path, scope, file.skill.clone(), &file.diagnostics);
+        next.insert(path, file);
+    }
+    cache.files = next;
+    builder.finish()
+}
+
+/// What became of a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RootState {
+    /// It was searched.
+    Searched,
+    /// It is not there.
+    Missing,
+    /// It is another name for a root before it.
+    Duplicate,
+    /// It is a link out of the project, or not a folder.
+    Refused,
+}
+
+enum Examined {
+    Walk,
+    Skip(RootState, Option<Diagnostic>),
+}
+
+fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>) -> Examined {
+    let Ok(real) = root.dir.canonicalize_utf8() else {
+        let code = &codes::ROOT_MISSING;
+        let missing =
+            || Diagnostic::new(code, "the root is not there").in_file(&root.dir).help(code.remedy);
+        return Examined::Skip(RootState::Missing, root.named.then(missing));
+    };
+    if !real.is_dir() {
+        let code = &text_codes::NOT_A_FILE;
+        let message = "the root is not a folder";
+        let found = Diagnostic::new(code, message).in_file(&root.dir).help("Name a folder.");
+        return Examined::Skip(RootState::Refused, Some(found));
+    }
+    if let Some(boundary) = link_boundary(root, request)
+        && !real.starts_with(boundary.canonicalize_utf8().unwrap_or_else(|_| boundary.to_owned()))
+    {
+        let code = &text_codes::LINK_LEAVES;
+        let message = "the root is a symbolic link that leads out of the project";
+        let found = Diagnostic::new(code, message).in_file(&root.dir).help(code.remedy);
+        return Examined::Skip(RootState::Refused, Some(found));
+    }
+    if seen.contains(&(real.clone(), root.holds)) {
+        return Examined::Skip(RootState::Duplicate, None);
+    }
+    seen.push((real, root.holds));
+    Examined::Walk
+}
+
+/// A stranger's project may not lead the walk out of itself; the user's own folders may.
+fn link_boundary<'a>(root: &Root, request: &'a Request) -> Option<&'a Utf8Path> {
+    let follows_all = request.profile.id == ProfileId::Openskills;
+    (root.scope == Scope::Project && !follows_all).then(|| request.places.project())
+}
+
+fn walk_root(root: &Root, request: &Request) -> Walked {
+    let configured = request.limits.walk;
+    let depth_max = match root.holds {
+        Holds::Skills => request.profile.depth_max.unwrap_or(configured.depth_max),
+        Holds::Agents => 2,
+    };
+    let options = WalkOptions {
+        limits: WalkLimits { depth_max, ..configured },
+        depth_is_habit: request.profile.depth_max.is_some() || root.holds == Holds::Agents,
+        flat_files: request.profile.flat_files || root.holds == Holds::Agents,
+        inside_resources: false,
+        links_beneath: link_boundary(root, request),
+    };
+    let mut walked = walk(&root.dir, &options);
+    if root.holds == Holds::Agents {
+        walked.candidates.retain(|found| found.siblings.is_empty());
+    }
+    walked
+}
+
+/// `None` for a Markdown file that is no skill at all.
+fn read_file(
+    number: usize,
+    root: &Root,
+    candidate: &Candidate,
+    request: &Request,
+    cached: Option<&CachedFile>,
+) -> Option<CachedFile> {
+    let real = candidate.target.as_deref().unwrap_or(&candidate.path);
+    let same_root = cached.filter(|file| file.root == number);
+    if let Some(file) = same_root
+        && Stamp::of(real) == Some(file.stamp)
+    {
+        return Some(file.clone());
+    }
+    let failed = |diagnostic: Diagnostic| CachedFile {
+        stamp: Stamp::default(),
+        root: number,
+        text: None,
+        skill: None,
+        diagnostics: Arc::from(vec![diagnostic]),
+    };
+    let (text, stamp) = match fs::read_stamped(real, request.limits.text.file_bytes_max) {
+        Ok(read) => read,
+        Err(error) => {
+            let broken = failed(error.to_diagnostic(&candidate.path));
+            return Some(keep_last_good(broken, same_root, &candidate.path));
+        }
+    };
+    if let Some(file) = same_root
+        && file.text.as_deref() == Some(text.as_str())
+    {
+        return Some(CachedFile { stamp, ..file.clone() });
+    }
+    let is_flat = !candidate.path.file_name().is_some_and(is_skill_file);
+    if is_flat && !looks_like_a_skill(&text) {
+        return None;
+    }
+    let origin = Origin {
+        file: candidate.path.clone(),
+        root: root.dir.clone(),
+        scope: root.scope,
+        plugin: root.plugin.clone(),
+    };
+    let source = Source::new(candidate.path.clone(), text);
+    let text = source.shared_text();
+    let missing = request.profile.missing_description;
+    let Loaded { skill, diagnostics } = load_with(source, origin, &request.limits.text, missing);
+    let file = CachedFile {
+        stamp,
+        root: number,
+        text: Some(text),
+        skill: skill.map(Arc::new),
+        diagnostics: diagnostics.into(),
+    };
+    Some(keep_last_good(file, same_root, &candidate.path))
+}
+
+/// A Markdown file outside a skill's folder counts if its frontmatter says what it is.
+pub fn looks_like_a_skill(text: &str) -> bool {
+    let Ok(parts) = repertoire_text::frontmatter::split(text, 64 * 1024) else { return false };
+    let yaml = parts.yaml.slice(text);
+    yaml.lines().any(|line| line.starts_with("name:") || line.starts_with("type:"))
+}
+
+fn keep_last_good(new: CachedFile, old: Option<&CachedFile>, path: &Utf8Path) -> CachedFile {
+    let Some(good) = old.and_then(|file| file.skill.clone()) else { return new };
+    if new.skill.is_some() {
+        return new;
+    }
+    let code = &codes::KEPT_LAST_GOOD;
+    let message = "the file can no longer be loaded; its last good version stays in use";
+    let mut diagnostics = new.diagnostics.to_vec();
+    diagnostics.push(Diagnostic::new(code, message).in_file(path).help(code.remedy));
+    CachedFile { skill: Some(good), diagnostics: diagnostics.into(), ..new }
+}
+
+/// The embedded pack, read without touching the disk.
+fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) {
+    for path in pack::files() {
+        let flat = !Utf8Path::new(path.as_ref()).file_name().is_some_and(is_skill_file);
+        let Some(bytes) = pack::read(&path) else { continue };
+        let Ok(text) = std::str::from_utf8(&bytes) else { continue };
+        if !path.ends_with(".md") || (flat && !looks_like_a_skill(text)) {
+            continue;
+        }
+        let file = root.dir.join(path.as_ref());
+        let origin =
+            Origin { file: file.clone(), root: root.dir.clone(), scope: root.scope, plugin: None };
+        let source = Source::new(file.clone(), text);
+        let missing = request.profile.missing_description;
+        let loaded = load_with(source, origin, &request.limits.text, missing);
+        builder.file(&file, root.scope, loaded.skill.map(Arc::new), &loaded.diagnostics);
+    }
+}

@@ -1,0 +1,51 @@
+//! Caps on what discovery, resources and catalogs may cost.
+
+use repertoire_text::Limits as TextLimits;
+
+/// Caps on a walk below one root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkLimits {
+    /// Deepest folder that is searched; the root's own entries are at depth 1.
+    pub depth_max: usize,
+    /// Most entries that are looked at below one root.
+    pub entries_max: usize,
+}
+
+impl Default for WalkLimits {
+    fn default() -> Self {
+        WalkLimits { depth_max: 6, entries_max: 20_000 }
+    }
+}
+
+/// Caps on the files of one skill; MCP's Skills extension has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceLimits {
+    /// Most files in a skill's folder.
+    pub files_max: usize,
+    /// Most bytes in all of them.
+    pub bytes_max: u64,
+    /// Deepest folder below the skill's own.
+    pub depth_max: usize,
+}
+
+impl Default for ResourceLimits {
+    fn default() -> Self {
+        ResourceLimits { files_max: 512, bytes_max: 16 * 1024 * 1024, depth_max: 8 }
+    }
+}
+
+/// All caps of this crate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// On one file.
+    pub text: TextLimits,
+    /// On one root.
+    pub walk: WalkLimits,
+    /// On one skill's folder.
+    pub resources: ResourceLimits,
+}
+
+/// Longest trigger pattern, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+/// Largest compiled trigger pattern, in bytes.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;

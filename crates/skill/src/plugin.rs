@@ -1,0 +1,137 @@
+//! Plugins in Claude Code's cache: `CACHE/**/PLUGIN/VERSION/skills/NAME/SKILL.md`. Of several versions
+//! the highest semantic one is used, then the newest.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use semver::Version;
+
+use crate::profile::{Holds, Root};
+use crate::skill::{Plugin, Scope};
+
+/// How deep below the cache a plugin's `skills` folder may stand: marketplaces may be nested.
+const DEPTH_MAX: usize = 5;
+/// How many folders are looked at before the search is given up.
+const FOLDERS_MAX: usize = 4_000;
+
+/// One root for each plugin in a cache, ordered by the plugin's name.
+pub fn roots(cache: &Utf8Path) -> Vec<Root> {
+    let mut best: BTreeMap<String, Candidate> = BTreeMap::new();
+    for candidate in candidates(cache) {
+        match best.entry(candidate.plugin.clone()) {
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(candidate);
+            }
+            std::collections::btree_map::Entry::Occupied(mut entry) => {
+                if candidate.rank() > entry.get().rank() {
+                    entry.insert(candidate);
+                }
+            }
+        }
+    }
+    best.into_values()
+        .map(|found| Root {
+            dir: found.skills,
+            scope: Scope::Plugin,
+            holds: Holds::Skills,
+            plugin: Some(Plugin { name: found.plugin, version: found.version }),
+            named: false,
+        })
+        .collect()
+}
+
+struct Candidate {
+    plugin: String,
+    version: String,
+    skills: Utf8PathBuf,
+    modified: Option<SystemTime>,
+}
+
+impl Candidate {
+    /// A semantic version beats any other; then the higher one, the newer one, and the path decide.
+    fn rank(&self) -> (Option<Version>, Option<SystemTime>, &Utf8Path) {
+        let version = Version::parse(self.version.trim_start_matches('v')).ok();
+        (version, self.modified, &self.skills)
+    }
+}
+
+fn candidates(cache: &Utf8Path) -> Vec<Candidate> {
+    let mut out = Vec::new();
+    let mut level = vec![cache.to_owned()];
+    let mut looked_at = 0;
+    for _ in 0..DEPTH_MAX {
+        let mut next = Vec::new();
+        for dir in level {
+            looked_at += 1;
+            if looked_at > FOLDERS_MAX {
+                return out;
+            }
+            let mut children = folders(&dir);
+            children.sort();
+            let (skills, rest): (Vec<_>, Vec<_>) =
+                children.into_iter().partition(|child| child.file_name() == Some("skills"));
+            out.extend(skills.into_iter().filter_map(|skills| candidate(cache, skills)));
+            // Inside a version's folder only `skills` is of interest.
+            if out.last().is_none_or(|last| last.skills.parent() != Some(&dir)) {
+                next.extend(rest);
+            }
+        }
+        level = next;
+    }
+    out
+}
+
+fn candidate(cache: &Utf8Path, skills: Utf8PathBuf) -> Option<Candidate> {
+    let version_dir = skills.parent()?;
+    let plugin_dir = version_dir.parent().filter(|dir| dir.starts_with(cache) && *dir != cache)?;
+    Some(Candidate {
+        plugin: plugin_dir.file_name()?.to_owned(),
+        version: version_dir.file_name()?.to_owned(),
+        modified: std::fs::metadata(&skills).and_then(|meta| meta.modified()).ok(),
+        skills,
+    })
+}
+
+fn folders(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
+    entries
+        .take(FOLDERS_MAX)
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.into_path())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_semantic_version_wins_and_other_folders_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Utf8Path::from_path(dir.path()).unwrap();
+        for path in [
+            "market/superpowers/4.0.3/skills/brainstorming",
+            "market/superpowers/4.0.10/skills/brainstorming",
+            "market/superpowers/latest/skills/brainstorming",
+            "other/nested/tools/1.0.0/skills/x",
+            "market/empty/1.0.0/agents",
+        ] {
+            std::fs::create_dir_all(cache.join(path)).unwrap();
+        }
+        let found: Vec<(String, String)> = roots(cache)
+            .into_iter()
+            .map(|root| {
+                (root.dir.strip_prefix(cache).unwrap().to_string(), root.plugin.unwrap().name)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("market/superpowers/4.0.10/skills".to_owned(), "superpowers".to_owned()),
+                ("other/nested/tools/1.0.0/skills".to_owned(), "tools".to_owned()),
+            ]
+        );
+    }
+}

@@ -1,0 +1,417 @@
+//! Profiles: in which order roots are searched, what a name is, and who wins when two skills share one.
+//!
+//! Precedence differs between clients, so it is data here. A new client is a new table.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::load::MissingDescription;
+use crate::skill::Scope;
+
+/// The clients whose habits we know.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileId {
+    /// Ours: every root that we know, project first, but nothing untrusted replaces what is trusted.
+    #[default]
+    Repertoire,
+    /// The client guide of agentskills.io; `rep lint` then gives skills-ref's verdict.
+    Agentskills,
+    /// The npm tool OpenSkills.
+    Openskills,
+    /// Claude Code.
+    Claude,
+    /// Codex CLI.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+}
+
+/// Where the path of a root starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The folder the user stands in.
+    Here,
+    /// That folder and every one above it, up to the root of the git repository.
+    Upwards,
+    /// The user's home.
+    Home,
+    /// The root of the file system.
+    System,
+    /// Every plugin in Claude Code's cache.
+    PluginCache,
+    /// The pack that ships with Repertoire.
+    Builtin,
+}
+
+/// What a root holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    /// Folders with a `SKILL.md`, and flat files where the profile has them.
+    Skills,
+    /// Flat files that define agents.
+    Agents,
+}
+
+/// One line of a profile's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootSpec {
+    /// Where the path starts.
+    pub base: Base,
+    /// The path.
+    pub path: &'static str,
+    /// What is found there.
+    pub holds: Holds,
+}
+
+/// What happens when two skills have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collision {
+    /// The first root in the order wins.
+    FirstWins,
+    /// The first wins, but never an untrusted skill over a trusted one.
+    TrustedThenFirst,
+    /// All stay; a name that is not unique finds nothing.
+    KeepAll,
+}
+
+/// What a skill is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// The `name` field, normalised.
+    Field,
+    /// The folder's name.
+    Folder,
+}
+
+/// The habits of one client.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Which client.
+    pub id: ProfileId,
+    /// The order of roots, first wins.
+    pub roots: &'static [RootSpec],
+    /// Who wins.
+    pub collision: Collision,
+    /// What the name is.
+    pub naming: Naming,
+    /// Whether single `*.md` files are skills.
+    pub flat_files: bool,
+    /// How deep skills may stand below a root; `None` for the configured limit.
+    pub depth_max: Option<usize>,
+    /// What a missing description means.
+    pub missing_description: MissingDescription,
+}
+
+const fn skills(base: Base, path: &'static str) -> RootSpec {
+    RootSpec { base, path, holds: Holds::Skills }
+}
+
+const fn agents(base: Base, path: &'static str) -> RootSpec {
+    RootSpec { base, path, holds: Holds::Agents }
+}
+
+const REPERTOIRE: Profile = Profile {
+    id: ProfileId::Repertoire,
+    roots: &[
+        skills(Base::Upwards, ".repertoire/skills"),
+        skills(Base::Upwards, ".agents/skills"),
+        skills(Base::Upwards, ".claude/skills"),
+        skills(Base::Upwards, ".agent/skills"),
+        skills(Base::Upwards, ".codex/skills"),
+        skills(Base::Upwards, ".gemini/skills"),
+        skills(Base::Upwards, ".github/skills"),
+        agents(Base::Upwards, ".repertoire/agents"),
+        agents(Base::Upwards, ".claude/agents"),
+        agents(Base::Upwards, ".claude/subagents"),
+        skills(Base::Home, ".repertoire/skills"),
+        skills(Base::Home, ".agents/skills"),
+        skills(Base::Home, ".claude/skills"),
+        skills(Base::Home, ".agent/skills"),
+        skills(Base::Home, ".codex/skills"),
+        skills(Base::Home, ".gemini/skills"),
+        agents(Base::Home, ".repertoire/agents"),
+        agents(Base::Home, ".claude/agents"),
+        skills(Base::PluginCache, ".claude/plugins/cache"),
+        skills(Base::Builtin, ""),
+    ],
+    collision: Collision::TrustedThenFirst,
+    naming: Naming::Field,
+    flat_files: true,
+    depth_max: None,
+    missing_description: MissingDescription::Skip,
+};
+
+const AGENTSKILLS: Profile = Profile {
+    id: ProfileId::Agentskills,
+    roots: &[
+        skills(Base::Upwards, ".agents/skills"),
+        skills(Base::Upwards, ".claude/skills"),
+        skills(Base::Home, ".agents/skills"),
+        skills(Base::Home, ".claude/skills"),
+    ],
+    collision: Collision::FirstWins,
+    flat_files: false,
+    ..REPERTOIRE
+};
+
+const OPENSKILLS: Profile = Profile {
+    id: ProfileId::Openskills,
+    roots: &[
+        skills(Base::Here, ".agent/skills"),
+        skills(Base::Home, ".agent/skills"),
+        skills(Base::Here, ".claude/skills"),
+        skills(Base::Home, ".claude/skills"),
+    ],
+    collision: Collision::FirstWins,
+    naming: Naming::Folder,
+    flat_files: false,
+    depth_max: Some(1),
+    missing_description: MissingDescription::Skip,
+};
+
+const CLAUDE: Profile = Profile {
+    id: ProfileId::Claude,
+    roots: &[
+        skills(Base::Home, ".claude/skills"),
+        skills(Base::Upwards, ".claude/skills"),
+        agents(Base::Upwards, ".claude/agents"),
+        agents(Base::Home, ".claude/agents"),
+        skills(Base::PluginCache, ".claude/plugins/cache"),
+    ],
+    collision: Collision::FirstWins,
+    naming: Naming::Folder,
+    flat_files: false,
+    depth_max: Some(1),
+    missing_description: MissingDescription::FirstParagraph,
+};
+
+const CODEX: Profile = Profile {
+    id: ProfileId::Codex,
+    roots: &[
+        skills(Base::Upwards, ".codex/skills"),
+        skills(Base::Upwards, ".agents/skills"),
+        skills(Base::Home, ".codex/skills"),
+        skills(Base::Home, ".agents/skills"),
+        skills(Base::System, "etc/codex/skills"),
+    ],
+    collision: Collision::KeepAll,
+    naming: Naming::Field,
+    flat_files: false,
+    depth_max: Some(6),
+    missing_description: MissingDescription::Skip,
+};
+
+const GEMINI: Profile = Profile {
+    id: ProfileId::Gemini,
+    roots: &[
+        skills(Base::Here, ".agents/skills"),
+        skills(Base::Here, ".gemini/skills"),
+        skills(Base::Home, ".agents/skills"),
+        skills(Base::Home, ".gemini/skills"),
+    ],
+    collision: Collision::FirstWins,
+    naming: Naming::Field,
+    flat_files: false,
+    depth_max: Some(1),
+    missing_description: MissingDescription::Skip,
+};
+
+impl ProfileId {
+    /// All profiles, in the order in which they are listed to users.
+    pub const ALL: &[ProfileId] = &[
+        ProfileId::Repertoire,
+        ProfileId::Agentskills,
+        ProfileId::Openskills,
+        ProfileId::Claude,
+        ProfileId::Codex,
+        ProfileId::Gemini,
+    ];
+
+    /// The profile's table.
+    pub fn profile(self) -> &'static Profile {
+        match self {
+            ProfileId::Repertoire => &REPERTOIRE,
+            ProfileId::Agentskills => &AGENTSKILLS,
+            ProfileId::Openskills => &OPENSKILLS,
+            ProfileId::Claude => &CLAUDE,
+            ProfileId::Codex => &CODEX,
+            ProfileId::Gemini => &GEMINI,
+        }
+    }
+
+    /// The word that users type.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProfileId::Repertoire => "repertoire",
+            ProfileId::Agentskills => "agentskills",
+            ProfileId::Openskills => "openskills",
+            ProfileId::Claude => "claude",
+            ProfileId::Codex => "codex",
+            ProfileId::Gemini => "gemini",
+        }
+    }
+}
+
+/// Where the user stands and lives. Nothing in this crate asks the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The working directory.
+    pub here: Utf8PathBuf,
+    /// The user's home.
+    pub home: Utf8PathBuf,
+    /// Where the built-in pack is kept on disk.
+    pub pack: Utf8PathBuf,
+}
+
+impl Places {
+    /// The folder that holds the git repository around `here`, or `here` itself.
+    pub fn project(&self) -> &Utf8Path {
+        self.here.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&self.here)
+    }
+
+    /// `here` and its ancestors up to the project's folder, nearest first. A home folder above the
+    /// project is never taken for a part of it.
+    pub fn upwards(&self) -> Vec<&Utf8Path> {
+        let project = self.project();
+        self.here
+            .ancestors()
+            .take_while(|dir| dir.starts_with(project))
+            .filter(|dir| *dir == self.here || *dir != self.home)
+            .collect()
+    }
+
+    /// A path for people: relative to where they stand, or with `~`.
+    pub fn shorten(&self, path: &Utf8Path) -> String {
+        if let Ok(rest) = path.strip_prefix(&self.here)
+            && rest != ""
+        {
+            return rest.to_string();
+        }
+        match path.strip_prefix(&self.home) {
+            Ok(rest) if rest == "" => "~".to_owned(),
+            Ok(rest) => format!("~/{rest}"),
+            Err(_) => path.to_string(),
+        }
+    }
+}
+
+/// A directory that is scanned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The directory.
+    pub dir: Utf8PathBuf,
+    /// Where it belongs.
+    pub scope: Scope,
+    /// What it holds.
+    pub holds: Holds,
+    /// The plugin that it is part of.
+    pub plugin: Option<crate::skill::Plugin>,
+    /// Whether it was asked for by name, so that its absence is worth a word.
+    pub named: bool,
+}
+
+impl Root {
+    /// A root that the user named.
+    pub fn extra(dir: impl Into<Utf8PathBuf>) -> Self {
+        Root {
+            dir: dir.into(),
+            scope: Scope::Extra,
+            holds: Holds::Skills,
+            plugin: None,
+            named: true,
+        }
+    }
+}
+
+impl Profile {
+    /// The roots of this profile at these places, in order, whether they exist or not.
+    pub fn roots_at(&self, places: &Places) -> Vec<Root> {
+        let mut out = Vec::new();
+        let root =
+            |dir: Utf8PathBuf, scope, holds| Root { dir, scope, holds, plugin: None, named: false };
+        for spec in self.roots {
+            match spec.base {
+                Base::Here => {
+                    out.push(root(places.here.join(spec.path), Scope::Project, spec.holds))
+                }
+                Base::Upwards => out.extend(
+                    places
+                        .upwards()
+                        .into_iter()
+                        .map(|dir| root(dir.join(spec.path), Scope::Project, spec.holds)),
+                ),
+                Base::Home => out.push(root(places.home.join(spec.path), Scope::User, spec.holds)),
+                Base::System => {
+                    out.push(root(Utf8Path::new("/").join(spec.path), Scope::User, spec.holds));
+                }
+                Base::PluginCache => {
+                    out.extend(crate::plugin::roots(&places.home.join(spec.path)));
+                }
+                Base::Builtin => out.push(root(places.pack.clone(), Scope::Builtin, spec.holds)),
+            }
+        }
+        let mut seen = Vec::new();
+        out.retain(|root| {
+            let key = (root.dir.clone(), root.holds);
+            let first = !seen.contains(&key);
+            seen.push(key);
+            first
+        });
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(here: &str) -> Places {
+        Places { here: here.into(), home: "/home/u".into(), pack: "/data/pack".into() }
+    }
+
+    fn dirs(id: ProfileId, here: &str) -> Vec<String> {
+        id.profile().roots_at(&places(here)).iter().map(|root| root.dir.to_string()).collect()
+    }
+
+    #[test]
+    fn openskills_prefers_the_global_universal_folder_to_the_projects_claude_folder() {
+        assert_eq!(
+            dirs(ProfileId::Openskills, "/p"),
+            [
+                "/p/.agent/skills",
+                "/home/u/.agent/skills",
+                "/p/.claude/skills",
+                "/home/u/.claude/skills"
+            ]
+        );
+    }
+
+    #[test]
+    fn claude_puts_personal_skills_before_the_projects() {
+        let dirs = dirs(ProfileId::Claude, "/p");
+        assert_eq!(dirs[..2], ["/home/u/.claude/skills", "/p/.claude/skills"]);
+    }
+
+    #[test]
+    fn standing_at_home_names_each_root_once_and_as_the_projects() {
+        let roots = ProfileId::Openskills.profile().roots_at(&places("/home/u"));
+        let shown: Vec<_> = roots.iter().map(|root| (root.dir.as_str(), root.scope)).collect();
+        assert_eq!(
+            shown,
+            [("/home/u/.agent/skills", Scope::Project), ("/home/u/.claude/skills", Scope::Project)]
+        );
+    }
+
+    #[test]
+    fn paths_are_shortened_for_people() {
+        let places = places("/home/u/p");
+        assert_eq!(places.shorten(Utf8Path::new("/home/u/p/a/b")), "a/b");
+        assert_eq!(places.shorten(Utf8Path::new("/home/u/.x")), "~/.x");
+        assert_eq!(places.shorten(Utf8Path::new("/etc")), "/etc");
+    }
+}
