@@ -1,0 +1,96 @@
+//! The order of names in a list: `localeCompare` under the root locale, near enough.
+//!
+//! Equal to it for ASCII: punctuation, then digits, then letters; case decides only between names that
+//! are otherwise alike, small letters first. Accents come next to their letters, other symbols and emoji
+//! before the digits, other scripts last. Among themselves those follow their code points, which is where
+//! the likeness ends: it would take ICU's tables to go further.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// ASCII before the digits, in the order of the root locale. Control characters do not count at all.
+const PUNCTUATION: &str = "\t\n\u{b}\u{c}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~";
+
+/// Acute, grave, breve, circumflex, caron, ring, diaeresis, double acute, tilde, dot, cedilla, ogonek,
+/// macron: the accents of European names, in the order of the root locale.
+const ACCENTS: &str =
+    "\u{301}\u{300}\u{306}\u{302}\u{30c}\u{30a}\u{308}\u{30b}\u{303}\u{307}\u{327}\u{328}\u{304}";
+
+/// What two names are compared by: letters first, then accents, then case.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SortKey {
+    letters: Vec<Weight>,
+    accents: Vec<Weight>,
+    capitals: Vec<bool>,
+}
+
+/// Ordered by variant, then within it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    None,
+    Listed(usize),
+    Symbol(char),
+    Dollar,
+    Letter(char),
+}
+
+/// The key of one name.
+pub(super) fn sort_key(name: &str) -> SortKey {
+    let mut key = SortKey::default();
+    for c in name.nfd().filter(|c| !is_ignored(*c)) {
+        if is_combining_mark(c) {
+            key.accents.push(listed(ACCENTS, c).unwrap_or(Weight::Letter(c)));
+            continue;
+        }
+        let small = c.to_lowercase().next().unwrap_or(c);
+        key.letters.push(weight(small));
+        key.accents.push(Weight::None);
+        key.capitals.push(small != c);
+    }
+    key
+}
+
+fn is_ignored(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t'..='\r' | '\u{85}')
+}
+
+fn weight(c: char) -> Weight {
+    match c {
+        '$' => Weight::Dollar,
+        c if c.is_alphanumeric() => Weight::Letter(c),
+        c => listed(PUNCTUATION, c).unwrap_or(Weight::Symbol(c)),
+    }
+}
+
+fn listed(list: &str, c: char) -> Option<Weight> {
+    list.chars().position(|other| other == c).map(Weight::Listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(in_order: &[&str]) {
+        let mut sorted = in_order.to_vec();
+        sorted.reverse();
+        sorted.sort_by_key(|name| sort_key(name));
+        assert_eq!(sorted, in_order);
+    }
+
+    #[test]
+    fn names_sort_as_people_expect() {
+        check(&["a", "A", "ab", "aB", "Ab", "AB", "b"]);
+        check(&["pdf", "pdf tools", "pdf_tools", "pdf-tools", "pdf.tools", "pdf2", "pdfa"]);
+        check(&["a1", "a10", "a2"]);
+        check(&["aa", "AA", "ab"]);
+        check(&["e", "é", "É", "è", "ea", "f", "z", "ж", "日"]);
+        check(&["~", "🦀", "$", "1", "a"]);
+    }
+
+    #[test]
+    fn names_that_differ_in_nothing_that_counts_are_equal() {
+        assert_eq!(sort_key("caf\u{e9}"), sort_key("cafe\u{301}"));
+        assert_eq!(sort_key("a\u{1}b"), sort_key("ab"));
+    }
+}

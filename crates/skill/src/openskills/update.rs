@@ -1,0 +1,242 @@
+//! Puts the block into a file: in place of the old one, or at the end.
+//!
+//! [`Style::Compat`] does what OpenSkills does, damage included. [`Style::Repertoire`] changes nothing
+//! but the block, gives the same bytes when run again, and refuses a file whose markers do not pair.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::entry::Style;
+use super::js::{expand, is_whitespace};
+use super::sync::new_file;
+
+const SYSTEM_START: &str = "<skills_system";
+const SYSTEM_END: &str = "</skills_system>";
+const TABLE_START: &str = "<!-- SKILLS_TABLE_START -->";
+const TABLE_END: &str = "<!-- SKILLS_TABLE_END -->";
+
+static SYSTEM_TAGS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("<skills_system[^>]*>|</skills_system>").expect("the pattern is a valid constant")
+});
+
+/// A file after the block was put into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Updated {
+    /// The whole text.
+    pub text: String,
+    /// What happened to it.
+    pub outcome: Outcome,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was no file: it has a heading and the block now.
+    Created,
+    /// The block was added at the end.
+    Added,
+    /// The old block was replaced; in [`Style::Compat`] also when nothing changed.
+    Synced,
+    /// The block was there already. Never in [`Style::Compat`].
+    Unchanged,
+}
+
+/// Markers that do not enclose exactly one block, so that it is not known what to replace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MarkerError {
+    /// A start that no end follows.
+    #[error("`{start}` on line {line} is never closed by `{end}`")]
+    Unclosed {
+        /// The marker that is there.
+        start: &'static str,
+        /// The marker that is missing.
+        end: &'static str,
+        /// Line of the start, from 1.
+        line: usize,
+    },
+    /// An end that no start precedes.
+    #[error("`{end}` on line {line} has no `{start}` before it")]
+    Unopened {
+        /// The marker that is missing.
+        start: &'static str,
+        /// The marker that is there.
+        end: &'static str,
+        /// Line of the end, from 1.
+        line: usize,
+    },
+    /// A second block.
+    #[error(
+        "there is more than one block: `{start}` on line {first_line} and on line {second_line}"
+    )]
+    Several {
+        /// The marker that is there twice.
+        start: &'static str,
+        /// Line of the first, from 1.
+        first_line: usize,
+        /// Line of the second.
+        second_line: usize,
+    },
+}
+
+/// Puts `block`, as [`render_block`](super::render_block) made it, into a file's text. `file_stem` heads
+/// a file that does not exist yet.
+///
+/// In [`Style::Repertoire`] a marker right after a backtick is prose, and the block takes the kind of
+/// line break that ends the file's first line. [`Style::Compat`] never fails.
+pub fn update(
+    existing: Option<&str>,
+    file_stem: &str,
+    block: &str,
+    style: Style,
+) -> Result<Updated, MarkerError> {
+    match (existing, style) {
+        (None, Style::Compat) => {
+            let text = replace_section(&new_file(file_stem), block);
+            Ok(Updated { text, outcome: Outcome::Created })
+        }
+        (None, Style::Repertoire) => {
+            let text = format!("{}{block}\n", new_file(file_stem));
+            Ok(Updated { text, outcome: Outcome::Created })
+        }
+        (Some(existing), Style::Compat) => {
+            let has_markers = existing.contains(SYSTEM_START) || existing.contains(TABLE_START);
+            let outcome = if has_markers { Outcome::Synced } else { Outcome::Added };
+            Ok(Updated { text: replace_section(existing, block), outcome })
+        }
+        (Some(existing), Style::Repertoire) => put_in_place(existing, block),
+    }
+}
+
+/// OpenSkills' `replaceSkillsSection`: a block with dollars in it is taken for a template.
+fn replace_section(content: &str, block: &str) -> String {
+    if content.contains(SYSTEM_START) {
+        return match system_section(content) {
+            Some(range) => replace_by_template(content, &[range], block),
+            None => content.to_owned(),
+        };
+    }
+    if content.contains(TABLE_START) {
+        let inner = SYSTEM_TAGS.replace_all(block, "");
+        let template = format!("{TABLE_START}\n{inner}\n{TABLE_END}");
+        return replace_by_template(content, &table_sections(content), &template);
+    }
+    format!("{}\n\n{block}\n", content.trim_end_matches(is_whitespace))
+}
+
+/// `/<skills_system[^>]*>[\s\S]*?<\/skills_system>/`. If the first start does not match, a later one
+/// has no `>` or no end behind it either.
+fn system_section(content: &str) -> Option<Range<usize>> {
+    let start = content.find(SYSTEM_START)?;
+    let tag_end = start + content[start..].find('>')? + 1;
+    let end = tag_end + content[tag_end..].find(SYSTEM_END)? + SYSTEM_END.len();
+    Some(start..end)
+}
+
+/// `/<!-- SKILLS_TABLE_START -->[\s\S]*?<!-- SKILLS_TABLE_END -->/g`.
+fn table_sections(content: &str) -> Vec<Range<usize>> {
+    let mut sections = Vec::new();
+    let mut from = 0;
+    while let Some(start) = content[from..].find(TABLE_START).map(|at| from + at) {
+        let Some(end) = content[start..].find(TABLE_END) else { break };
+        from = start + end + TABLE_END.len();
+        sections.push(start..from);
+    }
+    sections
+}
+
+fn replace_by_template(content: &str, ranges: &[Range<usize>], template: &str) -> String {
+    let mut out = String::with_capacity(content.len() + template.len());
+    let mut from = 0;
+    for range in ranges {
+        out.push_str(&content[from..range.start]);
+        let (before, after) = (&content[..range.start], &content[range.end..]);
+        expand(template, before, &content[range.clone()], after, &mut out);
+        from = range.end;
+    }
+    out.push_str(&content[from..]);
+    out
+}
+
+fn put_in_place(existing: &str, block: &str) -> Result<Updated, MarkerError> {
+    let line_break = line_break_of(existing);
+    let block = block.replace("\r\n", "\n").replace('\n', line_break);
+    if let Some(range) = section(existing, SYSTEM_START, SYSTEM_END)? {
+        return Ok(spliced(existing, range, &block));
+    }
+    // Whoever left only the inner markers wants only the table.
+    if let Some(range) = section(existing, TABLE_START, TABLE_END)? {
+        return Ok(spliced(existing, range, table_of(&block)));
+    }
+    let gap = match existing {
+        "" => String::new(),
+        text if text.ends_with("\n\n") || text.ends_with("\n\r\n") => String::new(),
+        text if text.ends_with('\n') => line_break.to_owned(),
+        _ => line_break.repeat(2),
+    };
+    let text = format!("{existing}{gap}{block}{line_break}");
+    Ok(Updated { text, outcome: Outcome::Added })
+}
+
+fn spliced(existing: &str, range: Range<usize>, section: &str) -> Updated {
+    let outcome =
+        if &existing[range.clone()] == section { Outcome::Unchanged } else { Outcome::Synced };
+    let text = [&existing[..range.start], section, &existing[range.end..]].concat();
+    Updated { text, outcome }
+}
+
+fn table_of(block: &str) -> &str {
+    match (block.find(TABLE_START), block.rfind(TABLE_END)) {
+        (Some(start), Some(end)) if start < end => &block[start..end + TABLE_END.len()],
+        _ => block,
+    }
+}
+
+fn line_break_of(text: &str) -> &'static str {
+    match text.split_once('\n') {
+        Some((first_line, _)) if first_line.ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// The one section between two markers, if there is any.
+fn section(
+    text: &str,
+    start: &'static str,
+    end: &'static str,
+) -> Result<Option<Range<usize>>, MarkerError> {
+    let starts = markers(text, start);
+    let ends = markers(text, end);
+    let line = |at: usize| text[..at].matches('\n').count() + 1;
+    match (starts.as_slice(), ends.as_slice()) {
+        ([], []) => Ok(None),
+        ([first, second, ..], _) => Err(MarkerError::Several {
+            start,
+            first_line: line(*first),
+            second_line: line(*second),
+        }),
+        ([first], []) => Err(MarkerError::Unclosed { start, end, line: line(*first) }),
+        ([first], [last]) if first < last => Ok(Some(*first..*last + end.len())),
+        ([first], [one, _, ..]) if one < first => {
+            Err(MarkerError::Unopened { start, end, line: line(*one) })
+        }
+        ([_], [_, extra, ..]) => Err(MarkerError::Unopened { start, end, line: line(*extra) }),
+        ([] | [_], [only, ..]) => Err(MarkerError::Unopened { start, end, line: line(*only) }),
+    }
+}
+
+/// Where a marker stands: not in a code span, and not as the beginning of a longer word.
+fn markers(text: &str, marker: &str) -> Vec<usize> {
+    let stands = |at: &usize| {
+        let next = text[at + marker.len()..].chars().next();
+        let is_whole =
+            marker.ends_with('>') || next.is_none_or(|next| next == '>' || next.is_whitespace());
+        is_whole && !text[..*at].ends_with('`')
+    };
+    text.match_indices(marker).map(|(at, _)| at).filter(stands).collect()
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;
