@@ -7,6 +7,7 @@ pub mod depend;
 pub mod dialect;
 pub mod discover;
 pub mod limits;
+pub mod lint;
 pub mod load;
 pub mod name;
 pub mod openskills;

@@ -1,0 +1,74 @@
+//! The list of rules. A new rule is a new file and one line here.
+
+use super::Rule;
+
+mod body_size;
+mod code_fence;
+mod description;
+mod fields;
+mod hidden_text;
+mod links;
+mod name;
+mod patterns;
+mod shell_substitution;
+mod tools;
+pub(super) mod trigger_duplicate;
+
+pub(super) static ALL: &[&Rule] = &[
+    &name::FORMAT,
+    &name::FOLDER,
+    &description::LENGTH,
+    &description::ANGLE_BRACKETS,
+    &description::WHEN,
+    &fields::COMPATIBILITY,
+    &fields::UNKNOWN,
+    &fields::VERSION,
+    &fields::TIMEOUT,
+    &fields::TYPE,
+    &fields::EVENTS,
+    &tools::RULE,
+    &patterns::RULE,
+    &body_size::RULE,
+    &code_fence::RULE,
+    &links::RULE,
+    &hidden_text::RULE,
+    &shell_substitution::RULE,
+];
+
+/// Shared by the rules' tests: what a rule set says of a text, one line a finding.
+#[cfg(test)]
+pub(super) mod testing {
+    use crate::lint::{RuleSet, check_skill};
+    use crate::load::load;
+    use crate::skill::Origin;
+    use repertoire_text::{Limits, Source};
+
+    /// `RS101 3:7 message` for every finding of the given code about a `SKILL.md` in folder `a`.
+    pub(crate) fn findings(code: &str, text: &str) -> Vec<String> {
+        findings_at(code, "a/SKILL.md", text, &["SKILL.md".to_owned()], RuleSet::Repertoire)
+    }
+
+    pub(crate) fn findings_at(
+        code: &str,
+        path: &str,
+        text: &str,
+        siblings: &[String],
+        rules: RuleSet,
+    ) -> Vec<String> {
+        let loaded = load(Source::new(path, text), Origin::file(path), &Limits::default());
+        let skill = loaded.skill.expect("the fixture must load");
+        check_skill(&skill, siblings, rules)
+            .iter()
+            .filter(|found| found.code.id == code)
+            .map(|found| match found.position {
+                Some(at) => format!("{}:{} {}", at.line, at.column, found.message),
+                None => found.message.clone(),
+            })
+            .collect()
+    }
+
+    /// A skill with more fields and a body.
+    pub(crate) fn skill(fields: &str, body: &str) -> String {
+        format!("---\nname: a\ndescription: Does things. Use when asked.\n{fields}---\n{body}")
+    }
+}

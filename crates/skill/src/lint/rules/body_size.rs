@@ -1,0 +1,68 @@
+//! Bodies: long enough to instruct, short enough to load.
+
+use repertoire_text::Diagnostic;
+
+use crate::codes;
+use crate::lint::{Rule, Subject};
+
+const CHARS_MIN: usize = 50;
+const CHARS_MAX: usize = 50_000;
+const TOKENS_MAX: usize = 5_000;
+const LINES_MAX: usize = 500;
+/// Bytes to a token, measured on real skills: a safe over-estimate.
+const TOKEN_BYTES: usize = 4;
+
+pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let body = subject.body.as_str().trim();
+    let report = |code, message: String| {
+        let place = repertoire_text::Span { end: subject.body.span.start, ..subject.body.span };
+        Diagnostic::new(code, message).at(&subject.skill.source, place).help(code.remedy)
+    };
+    // Four bytes are at least one character and at most four, so counting is for the borders only.
+    if body.len() < CHARS_MIN * 4 {
+        let chars = body.chars().count();
+        if chars < CHARS_MIN {
+            let message = format!("the body has {chars} characters; {CHARS_MIN} is the least");
+            out.push(report(&codes::BODY_SHORT, message));
+        }
+    }
+    let chars = if body.len() > CHARS_MAX { body.chars().count() } else { body.len() };
+    if chars > CHARS_MAX {
+        let message = format!("the body has {chars} characters; the limit is {CHARS_MAX}");
+        out.push(report(&codes::BODY_LONG, message));
+        return;
+    }
+    let tokens = body.len().div_ceil(TOKEN_BYTES);
+    let lines = subject.body.lines();
+    if tokens > TOKENS_MAX || lines > LINES_MAX {
+        let message = format!(
+            "the body has about {tokens} tokens on {lines} lines; {TOKENS_MAX} tokens and {LINES_MAX} lines are recommended"
+        );
+        out.push(report(&codes::BODY_TOKENS, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::rules::testing::{findings, skill};
+
+    #[track_caller]
+    fn check(code: &str, body: &str, count: usize) {
+        assert_eq!(findings(code, &skill("", body)).len(), count);
+    }
+
+    #[test]
+    fn bodies_out_of_bounds_are_found() {
+        check("RS200", &"x".repeat(49), 1);
+        check("RS200", &"ø".repeat(50), 0);
+        check("RS201", &"x".repeat(50_000), 0);
+        check("RS201", &"x".repeat(50_001), 1);
+        check("RS201", &"ø".repeat(50_000), 0);
+        check("RS202", &"x".repeat(20_000), 0);
+        check("RS202", &"x".repeat(20_001), 1);
+        check("RS202", &"x\n".repeat(500), 0);
+        check("RS202", &"x\n".repeat(501), 1);
+    }
+}

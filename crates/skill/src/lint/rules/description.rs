@@ -1,0 +1,132 @@
+//! Descriptions: short enough, without angle brackets for Claude, and saying when to use the skill.
+
+use repertoire_text::{Code, Diagnostic};
+
+use crate::codes;
+use crate::lint::{Rule, Subject};
+
+const CHARS_MAX: usize = 1024;
+
+pub(in crate::lint) static LENGTH: Rule = Rule { check: length, claude: true };
+pub(in crate::lint) static ANGLE_BRACKETS: Rule = Rule { check: angle_brackets, claude: true };
+pub(in crate::lint) static WHEN: Rule = Rule { check: when, claude: true };
+
+/// Words by which descriptions in the wild say when; a few languages, lower case.
+const WHEN_WORDS: &[&str] = &[
+    "when",
+    "use this",
+    "use for",
+    "use to",
+    "use it",
+    "used for",
+    "used to",
+    "whenever",
+    "if the",
+    "if you",
+    "after ",
+    "before ",
+    "trigger",
+    "invoke",
+    "asks",
+    "asked",
+    "during",
+    "while ",
+    "for tasks",
+    "should be used",
+    "needs to",
+    "wants to",
+    "activate",
+    "apply",
+    "brug",
+    "når",
+    "bei ",
+    "wenn",
+    "lorsque",
+    "cuando",
+    "quando",
+    "als ",
+];
+
+fn report(subject: &Subject<'_>, code: &'static Code, message: String) -> Diagnostic {
+    let found = Diagnostic::new(code, message).help(code.remedy);
+    match subject.skill.frontmatter.get("description") {
+        Some(node) => found.at(&subject.skill.source, node.span),
+        None => found.in_file(subject.skill.source.path()),
+    }
+}
+
+fn length(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let text = &subject.skill.description;
+    // Every character has at least one byte, so most descriptions need no counting.
+    if text.len() <= CHARS_MAX {
+        return;
+    }
+    let chars = text.chars().count();
+    if chars > CHARS_MAX {
+        let message = format!("the description has {chars} characters; the limit is {CHARS_MAX}");
+        out.push(report(subject, &codes::DESCRIPTION_LENGTH, message));
+    }
+}
+
+fn angle_brackets(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    if subject.skill.description.contains(['<', '>']) {
+        let message = "the description holds `<` or `>`".to_owned();
+        out.push(report(subject, &codes::ANGLE_BRACKETS, message));
+    }
+}
+
+fn when(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let skill = subject.skill;
+    let triggers = &skill.triggers;
+    let told_elsewhere = skill.claude.when_to_use.is_some()
+        || skill.claude.disable_model_invocation
+        || !(triggers.keywords.is_empty()
+            && triggers.patterns.is_empty()
+            && triggers.events.is_empty());
+    let text = &skill.description;
+    // Other scripts say it in words that this list cannot have.
+    let mostly_ascii = text.bytes().filter(u8::is_ascii).count() * 10 > text.len() * 8;
+    if told_elsewhere || !mostly_ascii {
+        return;
+    }
+    let lower = text.to_lowercase();
+    if !WHEN_WORDS.iter().any(|word| lower.contains(word)) {
+        let message = "the description does not say when to use the skill".to_owned();
+        out.push(report(subject, &codes::DESCRIPTION_WHEN, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::rules::testing::findings;
+
+    fn described(description: &str) -> String {
+        format!("---\nname: a\ndescription: {description}\n---\n")
+    }
+
+    #[test]
+    fn a_description_that_says_nothing_about_when_is_found() {
+        let check = |text: &str, count: usize| {
+            assert_eq!(findings("RS206", &described(text)).len(), count, "{text}");
+        };
+        check("Formats dates", 1);
+        check("Formats dates. Use when a date is shown.", 0);
+        check("PDF-dokumenter. Brug den til udbud.", 0);
+        check("日付を整形する", 0);
+    }
+
+    #[test]
+    fn a_description_over_the_limit_is_found() {
+        assert_eq!(findings("RS104", &described(&"x".repeat(1024))).len(), 0);
+        assert_eq!(findings("RS104", &described(&"ø".repeat(1024))).len(), 0);
+        assert_eq!(
+            findings("RS104", &described(&"x".repeat(1025))),
+            ["3:14 the description has 1025 characters; the limit is 1024"]
+        );
+    }
+
+    #[test]
+    fn angle_brackets_are_found() {
+        assert_eq!(findings("RS211", &described("Use when <b>")).len(), 1);
+    }
+}

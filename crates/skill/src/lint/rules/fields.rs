@@ -1,0 +1,133 @@
+//! Fields: known ones with values in range, unknown ones with the name they may be meant for.
+
+use repertoire_text::{Code, Diagnostic, Severity};
+
+use crate::codes;
+use crate::dialect::known_fields;
+use crate::lint::{Rule, Subject};
+use crate::name::nearest;
+use crate::skill::Kind;
+
+const COMPATIBILITY_CHARS_MAX: usize = 500;
+const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1_000..=300_000;
+/// Types beyond the flat dialect's own that other parts of Repertoire read.
+const OTHER_KINDS: &[&str] = &["workflow", "review", "skill", "methodology", "command"];
+
+pub(in crate::lint) static COMPATIBILITY: Rule = Rule { check: compatibility, claude: true };
+pub(in crate::lint) static UNKNOWN: Rule = Rule { check: unknown, claude: true };
+pub(in crate::lint) static VERSION: Rule = Rule { check: version, claude: false };
+pub(in crate::lint) static TIMEOUT: Rule = Rule { check: timeout, claude: false };
+pub(in crate::lint) static TYPE: Rule = Rule { check: kind, claude: false };
+pub(in crate::lint) static EVENTS: Rule = Rule { check: events, claude: false };
+
+fn report(subject: &Subject<'_>, key: &str, code: &'static Code, message: String) -> Diagnostic {
+    let found = Diagnostic::new(code, message).help(code.remedy);
+    match subject.skill.frontmatter.get(key) {
+        Some(node) => found.at(&subject.skill.source, node.span),
+        None => found.in_file(subject.skill.source.path()),
+    }
+}
+
+fn compatibility(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let length = subject.skill.spec.compatibility.as_ref().map_or(0, |text| text.chars().count());
+    if length > COMPATIBILITY_CHARS_MAX {
+        let message = format!(
+            "the compatibility text has {length} characters; the limit is {COMPATIBILITY_CHARS_MAX}"
+        );
+        out.push(report(subject, "compatibility", &codes::COMPATIBILITY_LENGTH, message));
+    }
+}
+
+fn unknown(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    for entry in subject.skill.unknown_fields() {
+        let near = nearest(&entry.key, known_fields());
+        let message = format!("the field `{}` is not known", entry.key);
+        let found = Diagnostic::new(&codes::FIELD_UNKNOWN, message)
+            .at(&subject.skill.source, entry.key_span);
+        out.push(match near {
+            // A near name is probably a slip, and then the field silently does nothing.
+            Some(near) => found.help(format!("did you mean `{near}`?")).severity(Severity::Warning),
+            None => found.help(codes::FIELD_UNKNOWN.remedy),
+        });
+    }
+}
+
+fn version(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(node) = subject.skill.frontmatter.get("version").filter(|node| !node.is_null()) else {
+        return;
+    };
+    let text = node.as_str().unwrap_or("").trim();
+    if semver::Version::parse(text).is_err() {
+        let message = format!("`{text}` is not a semantic version");
+        out.push(report(subject, "version", &codes::VERSION_FORMAT, message));
+    }
+}
+
+fn timeout(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let timeout = subject.skill.execution.timeout_ms;
+    if !TIMEOUT_MS.contains(&timeout) {
+        let message = format!("`timeout_ms` is {timeout}; it should be from 1000 to 300000");
+        out.push(report(subject, "timeout_ms", &codes::TIMEOUT_RANGE, message));
+    }
+}
+
+fn kind(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    if let Kind::Other(word) = &subject.skill.kind
+        && !OTHER_KINDS.contains(&word.as_str())
+    {
+        let message = format!("`{word}` is not a known type");
+        out.push(report(subject, "type", &codes::TYPE_UNKNOWN, message));
+    }
+}
+
+/// In the flat dialect a skill with a type is started by events; without any it never runs.
+fn events(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+    let skill = subject.skill;
+    let started = matches!(skill.kind, Kind::SelfImprovement | Kind::Mode);
+    if started && skill.triggers.events.is_empty() {
+        let message =
+            format!("a skill of type `{}` lists no events that start it", skill.kind.as_str());
+        out.push(report(subject, "type", &codes::TRIGGERS_MISSING, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::rules::testing::{findings, skill};
+
+    #[track_caller]
+    fn check(code: &str, fields: &str, expect: &[&str]) {
+        assert_eq!(findings(code, &skill(fields, "")), expect);
+    }
+
+    #[test]
+    fn versions_types_and_timeouts_out_of_range_are_found() {
+        check("RS110", "version: 1.0.0\n", &[]);
+        check("RS110", "version: latest\n", &["4:10 `latest` is not a semantic version"]);
+        check("RS110", "version: 1.0\n", &["4:10 `1.0` is not a semantic version"]);
+        check("RS111", "timeout_ms: 300000\n", &[]);
+        check(
+            "RS111",
+            "timeout_ms: 500\n",
+            &["4:13 `timeout_ms` is 500; it should be from 1000 to 300000"],
+        );
+        check("RS114", "type: wizard\n", &["4:7 `wizard` is not a known type"]);
+        check(
+            "RS115",
+            "type: mode\n",
+            &["4:7 a skill of type `mode` lists no events that start it"],
+        );
+        check("RS115", "type: mode\ntriggers:\n  - manual\n", &[]);
+    }
+
+    #[test]
+    fn a_misspelt_field_is_named() {
+        check("RS107", "user-invokable: false\n", &["4:1 the field `user-invokable` is not known"]);
+    }
+
+    #[test]
+    fn a_long_compatibility_text_is_found() {
+        let text = format!("compatibility: {}\n", "x".repeat(501));
+        assert_eq!(findings("RS108", &skill(&text, "")).len(), 1);
+    }
+}

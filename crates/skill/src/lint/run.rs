@@ -1,0 +1,269 @@
+//! Linting files and folders: find, read, check each in parallel, then check them together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rayon::prelude::*;
+use repertoire_text::diagnostic::apply_edits;
+use repertoire_text::{Diagnostic, Edit, Severity, Source, fs};
+
+use super::{RuleSet, check_reference, check_skill, check_together};
+use crate::catalog::{Catalog, Entry};
+use crate::dialect::is_skill_file;
+use crate::discover::looks_like_a_skill;
+use crate::limits::{Limits, WalkLimits};
+use crate::load::{Loaded, load};
+use crate::name;
+use crate::skill::{Origin, Skill};
+use crate::trust::Trust;
+use crate::walk::{Candidate, WalkOptions, walk};
+
+/// A folder that was named on purpose is searched deeper and longer than a root.
+const WALK: WalkLimits = WalkLimits { depth_max: 32, entries_max: 1_000_000 };
+
+/// What to lint.
+pub struct LintRequest<'a> {
+    /// Files and folders.
+    pub paths: &'a [Utf8PathBuf],
+    /// Which rules to ask.
+    pub rules: RuleSet,
+    /// Caps.
+    pub limits: Limits,
+    /// The skills that dependencies may be met by, fetched only if one is not met by the files themselves.
+    pub environment: &'a (dyn Fn() -> Catalog + Sync),
+}
+
+/// What was found about one file.
+#[derive(Clone, Debug)]
+pub struct FileReport {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// The skill's name, if it could be loaded.
+    pub name: Option<String>,
+    /// The text, where there is something to show in it.
+    pub text: Option<Arc<str>>,
+    /// Findings in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What was found about all files.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// One for every file that was looked at, sorted by path.
+    pub files: Vec<FileReport>,
+}
+
+/// Counts for the last line.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+pub struct Summary {
+    /// Files looked at.
+    pub files: usize,
+    /// Files without a finding.
+    pub clean: usize,
+    /// Errors in all files.
+    pub errors: usize,
+    /// Warnings in all files.
+    pub warnings: usize,
+    /// Pieces of information in all files.
+    pub infos: usize,
+    /// Findings that `--fix` corrects.
+    pub fixable: usize,
+}
+
+impl Report {
+    /// The counts.
+    pub fn summary(&self) -> Summary {
+        let mut out = Summary { files: self.files.len(), ..Summary::default() };
+        for file in &self.files {
+            out.clean += usize::from(file.diagnostics.is_empty());
+            for found in &file.diagnostics {
+                match found.severity {
+                    Severity::Error => out.errors += 1,
+                    Severity::Warning => out.warnings += 1,
+                    Severity::Info => out.infos += 1,
+                }
+                out.fixable += usize::from(found.fix.is_some());
+            }
+        }
+        out
+    }
+}
+
+struct Checked {
+    report: FileReport,
+    skill: Option<Arc<Skill>>,
+}
+
+/// Lints files and folders.
+pub fn lint(request: &LintRequest<'_>) -> Report {
+    let mut reports = Vec::new();
+    let mut candidates = Vec::new();
+    for path in request.paths {
+        if path.is_dir() {
+            let walked = walk(path, &walk_options());
+            candidates.extend(walked.candidates);
+            reports.extend(walked.diagnostics.into_iter().map(about_a_path));
+        } else {
+            candidates.push(named_file(path));
+        }
+    }
+    candidates.sort_by(|a, b| a.path.cmp(&b.path));
+    candidates.dedup_by(|a, b| a.path == b.path);
+    let checked: Vec<Checked> =
+        candidates.par_iter().filter_map(|candidate| check_file(candidate, request)).collect();
+    let mut together = Vec::new();
+    if request.rules != RuleSet::AgentSkills {
+        together = check_all(&checked, request);
+    }
+    reports.extend(checked.into_iter().map(|checked| checked.report));
+    reports.sort_by(|a, b| a.path.cmp(&b.path));
+    for found in together {
+        let at = found.path.as_ref().and_then(|path| {
+            reports.binary_search_by(|report| report.path.as_path().cmp(path)).ok()
+        });
+        if let Some(at) = at {
+            reports[at].diagnostics.push(found);
+        }
+    }
+    for report in &mut reports {
+        report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+    }
+    Report { files: reports }
+}
+
+/// Writes every correction that is certain. Returns the files that were changed.
+pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::Error)> {
+    let mut changed = Vec::new();
+    for file in &report.files {
+        let Some(text) = &file.text else { continue };
+        let edits: Vec<&Edit> = file
+            .diagnostics
+            .iter()
+            .filter_map(|found| found.fix.as_ref())
+            .flat_map(|fix| &fix.edits)
+            .collect();
+        if edits.is_empty() {
+            continue;
+        }
+        let new = apply_edits(text, edits);
+        fs::write_atomic(&file.path, new.as_bytes()).map_err(|error| (file.path.clone(), error))?;
+        changed.push(file.path.clone());
+    }
+    Ok(changed)
+}
+
+fn walk_options() -> WalkOptions<'static> {
+    WalkOptions {
+        limits: WALK,
+        depth_is_habit: false,
+        flat_files: true,
+        inside_resources: true,
+        links_beneath: None,
+    }
+}
+
+fn about_a_path(found: Diagnostic) -> FileReport {
+    let path = found.path.clone().unwrap_or_default();
+    FileReport { path, name: None, text: None, diagnostics: vec![found] }
+}
+
+fn named_file(path: &Utf8Path) -> Candidate {
+    let is_folder = path.file_name().is_some_and(is_skill_file);
+    let parent = path.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
+    let mut siblings: Vec<String> = match parent.read_dir_utf8() {
+        Ok(entries) if is_folder => {
+            entries.flatten().map(|entry| entry.file_name().to_owned()).collect()
+        }
+        _ => Vec::new(),
+    };
+    siblings.sort();
+    Candidate { path: path.to_owned(), target: path.canonicalize_utf8().ok(), siblings }
+}
+
+/// `None` for a Markdown file in a folder that is no skill.
+fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checked> {
+    let path = &candidate.path;
+    let real = candidate.target.as_deref().unwrap_or(path);
+    let text = match fs::read_text(real, request.limits.text.file_bytes_max) {
+        Ok(text) => text,
+        Err(error) => {
+            let report = about_a_path(error.to_diagnostic(path));
+            return Some(Checked { report, skill: None });
+        }
+    };
+    let is_flat = !path.file_name().is_some_and(is_skill_file);
+    if is_flat && !request.paths.contains(path) && !looks_like_a_skill(&text) {
+        return None;
+    }
+    let source = Source::new(path.clone(), text);
+    let (skill, diagnostics) = match request.rules {
+        RuleSet::AgentSkills => (None, check_reference(&source, &folder_name(path))),
+        rules => {
+            let Loaded { skill, mut diagnostics } =
+                load(source.clone(), Origin::file(path.clone()), &request.limits.text);
+            if let Some(skill) = &skill {
+                diagnostics.extend(check_skill(skill, &candidate.siblings, rules));
+            }
+            (skill.map(Arc::new), diagnostics)
+        }
+    };
+    let report = FileReport {
+        path: path.clone(),
+        name: skill.as_ref().map(|skill| skill.name.clone()),
+        text: (!diagnostics.is_empty()).then(|| source.shared_text()),
+        diagnostics,
+    };
+    Some(Checked { report, skill })
+}
+
+/// The name of the folder that a file stands in, also where the path does not spell it out.
+fn folder_name(path: &Utf8Path) -> String {
+    let parent = path.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
+    match parent.file_name() {
+        Some(name) => name.to_owned(),
+        None => {
+            let real = parent.canonicalize_utf8().ok();
+            real.and_then(|real| real.file_name().map(str::to_owned)).unwrap_or_default()
+        }
+    }
+}
+
+fn check_all(checked: &[Checked], request: &LintRequest<'_>) -> Vec<Diagnostic> {
+    let skills = || checked.iter().filter_map(|checked| checked.skill.as_ref());
+    let relevant = |skill: &Skill| {
+        let triggers = &skill.triggers;
+        !skill.execution.dependencies.is_empty()
+            || !triggers.keywords.is_empty()
+            || !triggers.patterns.is_empty()
+    };
+    if !skills().any(|skill| relevant(skill)) {
+        return Vec::new();
+    }
+    let mut entries: Vec<Entry> = skills().map(entry_of).collect();
+    let names: BTreeSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+    let unmet = skills()
+        .flat_map(|skill| &skill.execution.dependencies)
+        .any(|need| !names.contains(&need.name));
+    if unmet {
+        let catalog = (request.environment)();
+        let others = catalog.entries().iter().filter(|entry| !names.contains(&entry.id));
+        entries.extend(others.cloned());
+    }
+    entries.sort_by(|a, b| (&a.id, &a.skill.origin.file).cmp(&(&b.id, &b.skill.origin.file)));
+    check_together(&entries)
+}
+
+fn entry_of(skill: &Arc<Skill>) -> Entry {
+    Entry { id: name::normalise(&skill.name), skill: Arc::clone(skill), trust: Trust::Untrusted }
+}
