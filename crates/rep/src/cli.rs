@@ -1,0 +1,230 @@
+//! The command line: what can be typed, and which command it calls.
+
+use std::ffi::OsString;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use repertoire_skill::profile::ProfileId;
+
+use crate::commands;
+use crate::config::{Config, Flags};
+use crate::env::Env;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+const AFTER_HELP: &str = "\
+Examples:
+  rep demo                     see it work, in a temporary folder
+  rep list                     what is there, and what lost or broke
+  rep lint --fix .claude       check skills and mend what is certain
+  rep read pdf-processing      hand a skill to an agent
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.";
+
+/// Skills for AI agents: find them, check them, hand them over.
+#[derive(Debug, Parser)]
+#[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Whose order of folders, names and rules to follow
+    #[arg(long, global = true, value_enum, value_name = "PROFILE")]
+    profile: Option<ProfileArg>,
+    /// Search this folder too, before all others (may be repeated)
+    #[arg(long = "root", global = true, value_name = "DIR")]
+    roots: Vec<Utf8PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    color: ColorArg,
+    /// Work as if started in this folder
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    directory: Option<Utf8PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ColorArg {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileArg {
+    Repertoire,
+    Agentskills,
+    Openskills,
+    Claude,
+    Codex,
+    Gemini,
+}
+
+impl From<ProfileArg> for ProfileId {
+    fn from(arg: ProfileArg) -> Self {
+        match arg {
+            ProfileArg::Repertoire => ProfileId::Repertoire,
+            ProfileArg::Agentskills => ProfileId::Agentskills,
+            ProfileArg::Openskills => ProfileId::Openskills,
+            ProfileArg::Claude => ProfileId::Claude,
+            ProfileArg::Codex => ProfileId::Codex,
+            ProfileArg::Gemini => ProfileId::Gemini,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Walk through what Repertoire does, in a temporary folder
+    Demo(commands::demo::Args),
+    /// List skills by root, with those that are shadowed or broken
+    #[command(visible_alias = "ls")]
+    List(commands::list::Args),
+    /// Show everything known about a skill
+    Show(commands::show::Args),
+    /// Print skills for an agent to read
+    Read(commands::read::Args),
+    /// Check skills, and mend what is certain
+    Lint(commands::lint::Args),
+    /// Write the list of skills into AGENTS.md
+    Sync(commands::sync::Args),
+    /// Print the catalog for a system prompt
+    ToPrompt(commands::to_prompt::Args),
+    /// Print a skill's properties as JSON
+    Props(commands::props::Args),
+    /// Show which skills need which
+    Deps(commands::deps::Args),
+    /// Start a new skill
+    New(commands::new::Args),
+    /// Write documentation for the skills
+    Docs(commands::docs::Args),
+    /// Trust a skill of a project or plugin, as it is now
+    Trust(commands::trust::Args),
+    /// Explain what an agent would see, what it would not, and why
+    Doctor(commands::doctor::Args),
+    /// Print the configuration and where each value came from
+    Config(commands::config::Args),
+    /// Print completions for a shell
+    Completions(commands::completions::Args),
+    /// Print the manual page
+    Man(commands::man::Args),
+}
+
+/// What commands are given besides their own arguments.
+pub(crate) struct Ctx<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) config: Config,
+}
+
+/// The whole command line, for documentation and completions.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs a command line and gives back the exit code.
+pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            // Help that nobody reads is no failure.
+            let _ = error.print();
+            return code(exit);
+        }
+    };
+    let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
+    let mut err = std::io::stderr().lock();
+    let colour = match cli.color {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto => wants_colour(env),
+    };
+    let mut ui = Ui { out: &mut out, err: &mut err, colour, columns: env.columns, json: cli.json };
+    let outcome = run(env, cli, &mut ui);
+    let outcome = match out.flush() {
+        Err(error) if outcome.is_ok() => Err(error.into()),
+        _ => outcome,
+    };
+    match outcome {
+        Ok(exit) => code(exit),
+        Err(failure) if failure.exit == Exit::Done => ExitCode::SUCCESS,
+        Err(failure) => {
+            let colour = colour && std::io::stderr().is_terminal();
+            print_failure(&mut err, &failure, colour);
+            code(failure.exit)
+        }
+    }
+}
+
+/// Reports a failure that came before anything could be parsed.
+pub fn report_early(failure: &Failure) -> ExitCode {
+    print_failure(&mut std::io::stderr().lock(), failure, false);
+    code(failure.exit)
+}
+
+/// Runs one command line with its output in the given places: for the demo and for tests.
+pub fn run_in(env: &Env, args: &[&str], ui: &mut Ui<'_>) -> Outcome {
+    let args = std::iter::once("rep").chain(args.iter().copied());
+    let cli = Cli::try_parse_from(args).map_err(|error| Failure::usage(error.to_string()))?;
+    run(env, cli, ui)
+}
+
+fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
+    let here = match &cli.directory {
+        None => env.here.clone(),
+        Some(dir) => env.here.join(dir).canonicalize_utf8().map_err(|error| {
+            Failure::usage(format!("`{dir}` is not a folder that can be entered: {error}"))
+        })?,
+    };
+    let flags = Flags {
+        profile: cli.profile.map(ProfileId::from),
+        roots: cli.roots.iter().map(|root| here.join(root)).collect(),
+    };
+    let env = &Env { here: here.clone(), ..env.clone() };
+    let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
+    match cli.command {
+        Command::Demo(args) => commands::demo::run(&ctx, &args, ui),
+        Command::List(args) => commands::list::run(&ctx, &args, ui),
+        Command::Show(args) => commands::show::run(&ctx, &args, ui),
+        Command::Read(args) => commands::read::run(&ctx, &args, ui),
+        Command::Lint(args) => commands::lint::run(&ctx, &args, ui),
+        Command::Sync(args) => commands::sync::run(&ctx, &args, ui),
+        Command::ToPrompt(args) => commands::to_prompt::run(&ctx, &args, ui),
+        Command::Props(args) => commands::props::run(&ctx, &args, ui),
+        Command::Deps(args) => commands::deps::run(&ctx, &args, ui),
+        Command::New(args) => commands::new::run(&ctx, &args, ui),
+        Command::Docs(args) => commands::docs::run(&ctx, &args, ui),
+        Command::Trust(args) => commands::trust::run(&ctx, &args, ui),
+        Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
+        Command::Config(args) => commands::config::run(&ctx, &args, ui),
+        Command::Completions(args) => commands::completions::run(&args, ui),
+        Command::Man(args) => commands::man::run(&args, ui),
+    }
+}
+
+fn wants_colour(env: &Env) -> bool {
+    if env.var("NO_COLOR").is_some() {
+        return false;
+    }
+    env.var("CLICOLOR_FORCE").is_some_and(|value| value != "0")
+        || (env.is_terminal && env.var("TERM") != Some("dumb"))
+}
+
+fn print_failure(err: &mut dyn Write, failure: &Failure, colour: bool) {
+    let paint = |style: anstyle::Style, text: &str| match colour {
+        true => format!("{}{text}{}", style.render(), style.render_reset()),
+        false => text.to_owned(),
+    };
+    // If even this cannot be written, the exit code has to do.
+    let _ = writeln!(err, "{} {}", paint(ui::BAD, "error:"), failure.message);
+    for hint in &failure.hints {
+        let _ = writeln!(err, "{} {hint}", paint(ui::ACCENT, "hint:"));
+    }
+}
+
+fn code(exit: Exit) -> ExitCode {
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,111 @@
+//! `rep docs`: Markdown documentation for a catalog.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::resources;
+use repertoire_text::fs;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+/// Where to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write to this file instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<Utf8PathBuf>,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let request = ctx.config.request()?;
+    let catalog = repertoire_skill::discover::discover(&request);
+    let text = render(&catalog, &request.limits.resources);
+    match &args.output {
+        None => write!(ui.out, "{text}")?,
+        Some(path) => {
+            let target = ctx.env.here.join(path);
+            fs::write_atomic(&target, text.as_bytes())
+                .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
+            let skills = ui::count(catalog.entries().len(), "entry").replace("entrys", "entries");
+            writeln!(ui.out, "{} {path} ({skills})", ui.paint(ui::GOOD, "wrote"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn render(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) -> String {
+    let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in catalog.entries() {
+        let group = if entry.skill.is_agent() { "Agents" } else { heading(entry.skill.kind.as_str()) };
+        groups.entry(group).or_default().push(entry);
+    }
+    let mut out = String::from("# Skills\n\n| name | type | description |\n|---|---|---|\n");
+    for entry in catalog.entries() {
+        let (kind, text) = (entry.skill.kind.as_str(), cell(&entry.skill.description));
+        out.push_str(&format!("| [{0}](#{1}) | {kind} | {text} |\n", entry.id, anchor(&entry.id)));
+    }
+    for (group, entries) in groups {
+        out.push_str(&format!("\n## {group}\n"));
+        for entry in entries {
+            describe(entry, catalog, limits, &mut out);
+        }
+    }
+    out
+}
+
+fn heading(kind: &str) -> &'static str {
+    match kind {
+        "self-improvement" => "Self-improvement",
+        "mode" => "Modes",
+        "custom" => "Skills",
+        _ => "Other",
+    }
+}
+
+fn describe(
+    entry: &Entry,
+    catalog: &Catalog,
+    limits: &repertoire_skill::limits::ResourceLimits,
+    out: &mut String,
+) {
+    let skill = &entry.skill;
+    out.push_str(&format!("\n### {}\n\n{}\n\n", entry.id, skill.description));
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            out.push_str(&format!("- **{name}**: {value}\n"));
+        }
+    };
+    let code = |words: &[String]| {
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    fact("File", format!("`{}`", catalog.places().shorten(&skill.origin.file)));
+    fact("Version", skill.version.as_ref().map_or(String::new(), ToString::to_string));
+    fact("Author", skill.author.clone().unwrap_or_default());
+    fact("Events", code(&skill.triggers.events));
+    fact("Keywords", code(&skill.triggers.keywords));
+    fact("Patterns", code(&skill.triggers.patterns));
+    fact("Paths", code(&skill.triggers.paths));
+    fact("Tools it may use", code(&skill.spec.allowed_tools));
+    fact("Tools it needs", code(&skill.execution.required_tools));
+    fact("Tools it must not use", code(&skill.execution.disallowed_tools));
+    fact("Capabilities", code(&skill.capabilities));
+    let needs: Vec<String> = skill.execution.dependencies.iter().map(ToString::to_string).collect();
+    fact("Depends on", code(&needs));
+    fact("Tags", skill.tags.join(", "));
+    let files: Vec<String> =
+        resources::list(skill, limits).files.iter().map(|file| file.path.to_string()).collect();
+    fact("Files", code(&files));
+}
+
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// GitHub's anchors keep letters, digits, hyphens and underscores.
+fn anchor(id: &str) -> String {
+    id.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}

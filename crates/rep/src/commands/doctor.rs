@@ -1,0 +1,198 @@
+//! `rep doctor`: what an agent would see, what it would not, and why.
+
+use std::io::Write;
+
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::discover::RootState;
+use repertoire_skill::trust::Trust;
+use repertoire_text::json::DiagnosticJson;
+use repertoire_text::{Severity, terminal};
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Outcome};
+use crate::schema::{BudgetJson, DoctorJson, ListSummary, RootJson};
+use crate::ui::{self, Ui};
+
+/// How much to say.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show roots that are not there, and every finding
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// A client's room for the list of skills, with a window of 200,000 tokens.
+struct Client {
+    name: &'static str,
+    chars_max: usize,
+    entry_chars_max: usize,
+    /// What a line costs besides the name and the description.
+    overhead: usize,
+}
+
+const CLIENTS: &[Client] = &[
+    Client { name: "Claude Code", chars_max: 8_000, entry_chars_max: 1_536, overhead: 4 },
+    Client { name: "Codex", chars_max: 16_000, entry_chars_max: 1_024, overhead: 12 },
+    Client { name: "Copilot CLI", chars_max: 15_000, entry_chars_max: 1_024, overhead: 60 },
+];
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let catalog = ctx.catalog()?;
+    let report = examine(&catalog);
+    let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error);
+    if ui.json {
+        ui.print_json(&report)?;
+    } else {
+        print(&catalog, &report, args, ui)?;
+    }
+    Ok(if sick { Exit::No } else { Exit::Done })
+}
+
+fn offered(entry: &&Entry) -> bool {
+    !entry.skill.is_agent() && !entry.skill.claude.disable_model_invocation
+}
+
+fn examine(catalog: &Catalog) -> DoctorJson {
+    let entries = catalog.entries();
+    let ids = |wanted: &dyn Fn(&&Entry) -> bool| -> Vec<String> {
+        entries.iter().filter(wanted).map(|entry| entry.id.clone()).collect()
+    };
+    let agents = entries.iter().filter(|entry| entry.skill.is_agent()).count();
+    DoctorJson {
+        profile: catalog.profile().id.as_str().to_owned(),
+        roots: catalog.roots().iter().map(RootJson::of).collect(),
+        summary: ListSummary {
+            skills: entries.len() - agents,
+            agents,
+            shadowed: catalog.shadowed().len(),
+            broken: catalog.broken().len(),
+        },
+        untrusted: ids(&|entry| entry.trust != Trust::Trusted),
+        hidden: ids(&|entry| entry.skill.claude.disable_model_invocation),
+        budgets: CLIENTS.iter().map(|client| budget(client, entries)).collect(),
+        diagnostics: catalog.diagnostics().iter().map(DiagnosticJson::from).collect(),
+    }
+}
+
+fn budget(client: &Client, entries: &[Entry]) -> BudgetJson {
+    let mut needed = 0;
+    let mut fit = 0;
+    let mut cut = 0;
+    for entry in entries.iter().filter(offered) {
+        let description = entry.skill.description.chars().count();
+        needed += entry.id.chars().count() + client.overhead + description;
+        let whole = needed <= client.chars_max && description <= client.entry_chars_max;
+        if whole {
+            fit += 1;
+        } else {
+            cut += 1;
+        }
+    }
+    BudgetJson {
+        client: client.name.to_owned(),
+        chars_max: client.chars_max,
+        chars_needed: needed,
+        fit,
+        cut,
+    }
+}
+
+fn print(catalog: &Catalog, report: &DoctorJson, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    heading("Roots", &format!("profile {}, first wins", report.profile), ui)?;
+    print_roots(catalog, args, ui)?;
+    heading("Skills", "", ui)?;
+    let summary = &report.summary;
+    let mut line = format!(
+        "{} and {} in use",
+        ui::count(summary.skills, "skill"),
+        ui::count(summary.agents, "agent")
+    );
+    if summary.shadowed > 0 {
+        line.push_str(&format!(", {} shadowed by others of the same name", summary.shadowed));
+    }
+    if summary.broken > 0 {
+        line.push_str(&format!(", {} broken", summary.broken));
+    }
+    writeln!(ui.out, "  {line}")?;
+    print_names("not trusted", "no hooks, no commands, no wider tools; see `rep trust`", &report.untrusted, ui)?;
+    print_names("never offered to a model", "disable-model-invocation", &report.hidden, ui)?;
+    heading("Room in a prompt", "a window of 200,000 tokens", ui)?;
+    for budget in &report.budgets {
+        print_budget(budget, ui)?;
+    }
+    print_findings(catalog, args, ui)
+}
+
+fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let note = if note.is_empty() { String::new() } else { ui.paint(ui::FAINT, format!(" ({note})")) };
+    writeln!(ui.out, "{}{note}", ui.paint(ui::STRONG, title))
+}
+
+fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let mut missing = 0;
+    for report in catalog.roots() {
+        let dir = catalog.places().shorten(&report.root.dir);
+        let (mark, word) = match report.state {
+            RootState::Searched => (ui.paint(ui::GOOD, "✓"), ui::count(report.found, "file")),
+            RootState::Missing => ("·".to_owned(), "not there".to_owned()),
+            RootState::Duplicate => ("·".to_owned(), "another name for a root above".to_owned()),
+            RootState::Refused => (ui.paint(ui::BAD, "✗"), "refused".to_owned()),
+        };
+        if report.state == RootState::Missing && !args.verbose && !report.root.named {
+            missing += 1;
+            continue;
+        }
+        writeln!(ui.out, "  {mark} {dir}  {}", ui.paint(ui::FAINT, word))?;
+    }
+    if missing > 0 {
+        let line = format!("  · {} that are not there, see --verbose", ui::count(missing, "more root"));
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    writeln!(ui.out)
+}
+
+fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> std::io::Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    const SHOWN_MAX: usize = 8;
+    let mut list = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN_MAX {
+        list.push_str(&format!(" and {} more", names.len() - SHOWN_MAX));
+    }
+    let note = ui.paint(ui::FAINT, format!("({note})"));
+    writeln!(ui.out, "  {} {title}: {list} {note}", names.len())
+}
+
+fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let BudgetJson { client, chars_max, chars_needed, fit, cut } = budget;
+    let line = if *cut == 0 {
+        format!("{} all {fit} descriptions fit", ui.paint(ui::GOOD, "✓"))
+    } else {
+        format!("{} {fit} fit, {cut} are cut or dropped", ui.paint(ui::WARN, "!"))
+    };
+    let used = ui.paint(ui::FAINT, format!("({chars_needed} of {chars_max} characters)"));
+    writeln!(ui.out, "  {}  {line} {used}", ui::pad(client, 12))
+}
+
+fn print_findings(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let least = if args.verbose { Severity::Info } else { Severity::Warning };
+    let shown: Vec<_> =
+        catalog.diagnostics().iter().filter(|found| found.severity <= least).collect();
+    writeln!(ui.out)?;
+    if shown.is_empty() {
+        return writeln!(ui.out, "{} nothing stands in the way", ui.paint(ui::GOOD, "ok:"));
+    }
+    heading("Findings", "`rep lint` shows the lines", ui)?;
+    for found in shown {
+        let style = if found.severity == Severity::Error { ui::BAD } else { ui::WARN };
+        let code = ui.paint(style, found.code.id);
+        let path = found.path.as_ref().map_or(String::new(), |path| catalog.places().shorten(path));
+        let message = terminal::printable(&found.message);
+        writeln!(ui.out, "  {code} {path}: {message}")?;
+        if let Some(help) = &found.help {
+            writeln!(ui.out, "        {}", ui.paint(ui::FAINT, help))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! `rep lint`: check files and folders, print what is wrong, mend what is certain.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use repertoire_skill::discover::discover;
+use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
+use repertoire_skill::skills_ref;
+use repertoire_text::{Severity, sarif, terminal};
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::{FileJson, LintJson};
+use crate::ui::{self, Ui};
+
+/// What to check.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files and folders; every skill that is discovered, if none are given
+    paths: Vec<Utf8PathBuf>,
+    /// Write corrections that are certain
+    #[arg(long)]
+    fix: bool,
+    /// Print SARIF 2.1.0
+    #[arg(long, conflicts_with = "format")]
+    sarif: bool,
+    /// How to print
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Show information too, not only errors and warnings
+    #[arg(long, short)]
+    verbose: bool,
+    /// Treat warnings as errors
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// As rustc prints, with the source line
+    Full,
+    /// One line a finding
+    Short,
+    /// JSON
+    Json,
+    /// SARIF 2.1.0
+    Sarif,
+    /// Exactly what skills-ref's `agentskills validate` prints
+    SkillsRef,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let format = match args.format {
+        _ if args.sarif => Format::Sarif,
+        Some(format) => format,
+        None if ui.json => Format::Json,
+        None => Format::Full,
+    };
+    if format == Format::SkillsRef {
+        return skills_ref_verdicts(ctx, args, ui);
+    }
+    let mut report = check(ctx, args)?;
+    let mut fixed = Vec::new();
+    if args.fix {
+        fixed = fix(&report).map_err(|(path, error)| {
+            Failure::cannot_run(format!("{path} cannot be written: {error}"))
+        })?;
+        if !fixed.is_empty() {
+            report = check(ctx, args)?;
+        }
+    }
+    match format {
+        Format::Json => ui.print_json(&LintJson {
+            files: report.files.iter().map(FileJson::of).collect(),
+            summary: report.summary(),
+        })?,
+        Format::Sarif => {
+            let all = report.files.iter().flat_map(|file| &file.diagnostics);
+            ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &all_codes(), all))?;
+        }
+        Format::Full | Format::Short => print(&report, args, format, &fixed, ui)?,
+        Format::SkillsRef => {}
+    }
+    let summary = report.summary();
+    let failed = summary.errors > 0 || (args.strict && summary.warnings > 0);
+    Ok(if failed { Exit::No } else { Exit::Done })
+}
+
+fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
+    let request = ctx.config.request()?;
+    let paths = if args.paths.is_empty() {
+        discovered_files(&discover(&request))
+    } else {
+        args.paths.iter().map(|path| existing(ctx, path)).collect::<Result<_, _>>()?
+    };
+    Ok(lint(&LintRequest {
+        paths: &paths,
+        rules: RuleSet::from(ctx.config.profile()),
+        limits: request.limits,
+        environment: &|| discover(&request),
+    }))
+}
+
+/// Paths stay as they were typed, so that output can be pasted back.
+fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {
+    let from_here = ctx.env.here.join(path);
+    if from_here.symlink_metadata().is_err() {
+        return Err(Failure::usage(format!("there is no `{path}`"))
+            .hint("Give a skill's folder, its SKILL.md, or a folder of skills."));
+    }
+    let same_place = std::env::current_dir().is_ok_and(|dir| dir == ctx.env.here.as_std_path());
+    Ok(if same_place { path.clone() } else { from_here })
+}
+
+fn discovered_files(catalog: &repertoire_skill::catalog::Catalog) -> Vec<Utf8PathBuf> {
+    let winners = catalog.entries().iter().map(|entry| entry.skill.origin.file.clone());
+    let losers = catalog.shadowed().iter().map(|lost| lost.entry.skill.origin.file.clone());
+    let broken = catalog.broken().iter().map(|broken| broken.path.clone());
+    winners.chain(losers).chain(broken).collect()
+}
+
+fn print(
+    report: &Report,
+    args: &Args,
+    format: Format,
+    fixed: &[Utf8PathBuf],
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    let least = if args.verbose { Severity::Info } else { Severity::Warning };
+    let mut hidden = 0;
+    for file in &report.files {
+        for found in &file.diagnostics {
+            if found.severity > least {
+                hidden += 1;
+                continue;
+            }
+            if format == Format::Full {
+                let text = terminal::render(found, file.text.as_deref(), ui.diagnostics_colour());
+                writeln!(ui.out, "{text}")?;
+                continue;
+            }
+            let at = found.position.map_or(String::new(), |at| format!(":{}:{}", at.line, at.column));
+            let (code, severity) = (found.code.id, found.severity.as_str());
+            let message = terminal::printable(&found.message);
+            writeln!(ui.out, "{}{at}: {severity}[{code}] {message}", file.path)?;
+        }
+    }
+    for path in fixed {
+        writeln!(ui.out, "{} {path}", ui.paint(ui::GOOD, "fixed"))?;
+    }
+    writeln!(ui.out, "{}", summary_line(report, hidden, ui))
+}
+
+fn summary_line(report: &Report, hidden: usize, ui: &Ui<'_>) -> String {
+    let summary = report.summary();
+    if summary.files == 0 {
+        return "No skills to check.".to_owned();
+    }
+    let files = ui::count(summary.files, "file");
+    let mut parts = Vec::new();
+    if summary.errors > 0 {
+        parts.push(ui.paint(ui::BAD, ui::count(summary.errors, "error")));
+    }
+    if summary.warnings > 0 {
+        parts.push(ui.paint(ui::WARN, ui::count(summary.warnings, "warning")));
+    }
+    let mut line = match parts.as_slice() {
+        [] => format!("{} {files}, nothing to complain about", ui.paint(ui::GOOD, "ok:")),
+        parts => format!("{files}: {}", parts.join(", ")),
+    };
+    if summary.fixable > 0 {
+        line.push_str(&format!(" ({} can be mended with --fix)", summary.fixable));
+    }
+    if hidden > 0 {
+        let notes = ui::count(hidden, "note");
+        line.push_str(&ui.paint(ui::FAINT, format!("; {notes} not shown, see --verbose")));
+    }
+    line
+}
+
+/// As skills-ref has it: good news to stdout, bad news to stderr, one skill after the other.
+fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let mut exit = Exit::Done;
+    let paths = match args.paths.is_empty() {
+        true => discovered_files(&ctx.catalog()?),
+        false => args.paths.clone(),
+    };
+    for path in &paths {
+        let findings = skills_ref::validate_path(&ctx.env.here.join(path));
+        let shown = if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("skill.md")) {
+            path.parent().unwrap_or(path)
+        } else {
+            path
+        };
+        if findings.is_empty() {
+            writeln!(ui.out, "Valid skill: {shown}")?;
+            continue;
+        }
+        exit = Exit::No;
+        writeln!(ui.err, "Validation failed for {shown}:")?;
+        for finding in findings {
+            writeln!(ui.err, "  - {}", finding.message)?;
+        }
+    }
+    Ok(exit)
+}

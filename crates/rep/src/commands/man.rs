@@ -1,0 +1,41 @@
+//! `rep man`: the manual page, or one a command into a folder.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use repertoire_text::fs;
+
+use crate::cli::command;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::Ui;
+
+/// Where to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write a page for every command into this folder
+    #[arg(long, value_name = "DIR")]
+    dir: Option<Utf8PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let mut main = command();
+    main.build();
+    let Some(dir) = &args.dir else {
+        clap_mangen::Man::new(main).render(&mut ui.out)?;
+        return Ok(Exit::Done);
+    };
+    let mut pages = vec![("rep.1".to_owned(), main.clone())];
+    for sub in main.get_subcommands() {
+        let name = format!("rep-{}", sub.get_name());
+        pages.push((format!("{name}.1"), sub.clone().name(name)));
+    }
+    for (file, page) in pages {
+        let mut text = Vec::new();
+        clap_mangen::Man::new(page).render(&mut text)?;
+        let path = dir.join(file);
+        fs::write_atomic(&path, &text)
+            .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
+        writeln!(ui.out, "{path}")?;
+    }
+    Ok(Exit::Done)
+}

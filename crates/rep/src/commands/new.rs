@@ -1,0 +1,95 @@
+//! `rep new`: a skill to start from that passes its own lint.
+
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::name::{NAME_CHARS_MAX, normalise};
+use repertoire_text::fs;
+use repertoire_text::yaml::{Style, emit_scalar};
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+/// What to start.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its name
+    name: String,
+    /// What it does and when to use it
+    #[arg(short, long)]
+    description: Option<String>,
+    /// Put it into this folder instead of .agents/skills
+    #[arg(long, value_name = "DIR", conflicts_with = "user")]
+    dir: Option<Utf8PathBuf>,
+    /// Put it into your home, for all projects
+    #[arg(long)]
+    user: bool,
+    /// Start an agent instead, in .claude/agents
+    #[arg(long)]
+    agent: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let name = normalise(&args.name);
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        let message = format!("`{}` cannot be a name", args.name);
+        return Err(Failure::usage(message)
+            .hint("Use 1 to 64 lower-case letters, digits and single hyphens."));
+    }
+    let base = if args.user { ctx.config.places().home.clone() } else { ctx.env.here.clone() };
+    let folder = match (&args.dir, args.agent) {
+        (Some(dir), _) => ctx.env.here.join(dir),
+        (None, true) => base.join(".claude/agents"),
+        (None, false) => base.join(".agents/skills"),
+    };
+    let file = match args.agent {
+        true => folder.join(format!("{name}.md")),
+        false => folder.join(&name).join("SKILL.md"),
+    };
+    if file.symlink_metadata().is_ok() {
+        return Err(Failure::no(format!("{} is there already", shown(ctx, &file)))
+            .hint("Choose another name, or edit that file."));
+    }
+    let default = format!("TODO says what {name} does. Use when it applies.");
+    let description = args.description.as_deref().unwrap_or(&default);
+    let text = if args.agent { agent(&name, description) } else { skill(&name, description) };
+    fs::write_atomic(&file, text.as_bytes())
+        .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
+    writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shown(ctx, &file))?;
+    let next = format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file));
+    writeln!(ui.err, "{next}")?;
+    Ok(Exit::Done)
+}
+
+fn shown(ctx: &Ctx<'_>, path: &Utf8Path) -> String {
+    ctx.config.places().shorten(path)
+}
+
+fn title(name: &str) -> String {
+    let mut words = name.replace('-', " ");
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    words
+}
+
+fn skill(name: &str, description: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: {}\n---\n\n# {}\n\n\
+         ## When to use\n\n- The situation in which this helps, in the words that people use.\n\n\
+         ## Steps\n\n1. What to do first.\n2. How to tell that it worked.\n\n\
+         ## Output\n\nWhat to hand back, and in which form.\n",
+        emit_scalar(description, Style::Plain),
+        title(name)
+    )
+}
+
+fn agent(name: &str, description: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: {}\ntools: Read, Grep, Glob\n---\n\n\
+         You are {name}. Say here what the agent knows, how it works, and what it must not do.\n\n\
+         ## Output\n\nWhat to report back, and in which form.\n",
+        emit_scalar(description, Style::Plain)
+    )
+}

@@ -1,0 +1,37 @@
+//! `rep props`: a skill's properties, as skills-ref's `read-properties` prints them.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use repertoire_skill::skills_ref;
+
+use crate::cli::Ctx;
+use crate::commands::resolve;
+use crate::failure::{Exit, Outcome};
+use crate::ui::Ui;
+
+/// Which skill.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A skill's folder, its SKILL.md, or the name of a skill that is discovered
+    skill: Utf8PathBuf,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let mut path = ctx.env.here.join(&args.skill);
+    let is_name = !args.skill.as_str().contains('/') && path.symlink_metadata().is_err();
+    if is_name {
+        let catalog = ctx.catalog()?;
+        path = resolve(&catalog, args.skill.as_str())?.skill.origin.file.clone();
+    }
+    match skills_ref::read_properties(&path) {
+        Ok(properties) => {
+            writeln!(ui.out, "{}", properties.to_json())?;
+            Ok(Exit::Done)
+        }
+        Err(finding) => {
+            writeln!(ui.err, "Error: {}", finding.message)?;
+            Ok(Exit::No)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `rep read`: skills as an agent reads them, in OpenSkills' format.
+
+use std::io::Write;
+
+use repertoire_skill::catalog::Entry;
+use repertoire_skill::openskills;
+use repertoire_skill::profile::ProfileId;
+use repertoire_skill::resources;
+use repertoire_text::fs;
+
+use crate::cli::Ctx;
+use crate::commands::resolve;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::ReadJson;
+use crate::ui::Ui;
+
+/// What to read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Names, also `plugin:skill`, separated by blanks or commas
+    #[arg(required_unless_present = "compat")]
+    names: Vec<String>,
+    /// Print this file of the skill's folder instead
+    #[arg(long, value_name = "PATH")]
+    resource: Option<camino::Utf8PathBuf>,
+    /// With `--profile openskills`: print exactly what OpenSkills prints
+    #[arg(long)]
+    compat: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let names = openskills::split_names(&args.names);
+    if args.compat && ctx.config.profile() == ProfileId::Openskills {
+        if args.names.is_empty() {
+            write!(ui.err, "{}", openskills::MISSING_ARGUMENT)?;
+            return Ok(Exit::No);
+        }
+        return read_compat(ctx, &names, ui);
+    }
+    if names.is_empty() {
+        return Err(Failure::usage("no skill is named").hint("`rep list` shows every skill."));
+    }
+    let catalog = ctx.catalog()?;
+    // Nothing is printed unless everything is found: half an answer misleads an agent.
+    let entries: Vec<&Entry> =
+        names.iter().map(|name| resolve(&catalog, name)).collect::<Result<_, _>>()?;
+    if let Some(path) = &args.resource {
+        return read_resource(ctx, &entries, path, ui);
+    }
+    if ui.json {
+        let skills: Vec<ReadJson> = entries.iter().map(|entry| ReadJson::of(entry)).collect();
+        ui.print_json(&skills)?;
+        return Ok(Exit::Done);
+    }
+    for entry in entries {
+        let skill = &entry.skill;
+        let block = openskills::read_block(&entry.id, skill.origin.dir().as_str(), skill.text());
+        write!(ui.out, "{block}")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn read_resource(
+    ctx: &Ctx<'_>,
+    entries: &[&Entry],
+    path: &camino::Utf8Path,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let limits = ctx.config.request()?.limits.resources;
+    for entry in entries {
+        let text = resources::read(&entry.skill, path, &limits).map_err(|error| match error {
+            fs::ReadError::NotFound => Failure::no(format!("`{}` has no file `{path}`", entry.id))
+                .hint(format!("`rep show {}` lists its files.", entry.id)),
+            error => Failure::no(format!("`{path}` of `{}` was not read: {error}", entry.id)),
+        })?;
+        write!(ui.out, "{text}")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn read_compat(ctx: &Ctx<'_>, names: &[String], ui: &mut Ui<'_>) -> Outcome {
+    if names.is_empty() {
+        write!(ui.err, "{}", openskills::NO_NAMES)?;
+        return Ok(Exit::No);
+    }
+    let places = ctx.config.places();
+    let find = |name: &String| openskills::find(name, &places.here, &places.home);
+    let missing: Vec<&String> = names.iter().filter(|name| find(name).is_none()).collect();
+    if !missing.is_empty() {
+        write!(ui.err, "{}", openskills::not_found(&missing))?;
+        return Ok(Exit::No);
+    }
+    for found in names.iter().filter_map(find) {
+        let content = found.content().map_err(|error| {
+            Failure::cannot_run(format!("{} cannot be read: {error}", found.file))
+        })?;
+        write!(ui.out, "{}", openskills::read_block(&found.name, found.dir.as_str(), &content))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,127 @@
+//! `rep sync`: the list of skills inside AGENTS.md, for agents that read nothing else.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
+use repertoire_skill::profile::ProfileId;
+use repertoire_skill::skill::Scope;
+use repertoire_text::fs;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Where to write.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file to write
+    #[arg(short, long, default_value = "AGENTS.md", value_name = "FILE")]
+    output: Utf8PathBuf,
+    /// Accepted for OpenSkills' sake: nothing is ever asked
+    #[arg(short, long)]
+    yes: bool,
+    /// Write nothing; exit with 1 if the file is not up to date
+    #[arg(long)]
+    check: bool,
+    /// With `--profile openskills`: write exactly what OpenSkills writes
+    #[arg(long)]
+    compat: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let compat = args.compat && ctx.config.profile() == ProfileId::Openskills;
+    if !openskills::is_markdown(args.output.as_str()) {
+        if compat {
+            write!(ui.err, "{}", openskills::NOT_MARKDOWN)?;
+            return Ok(Exit::No);
+        }
+        return Err(Failure::usage(format!("`{}` is not a Markdown file (.md)", args.output)));
+    }
+    let path = ctx.env.here.join(&args.output);
+    let existing = match fs::read_text_beneath(
+        path.parent().unwrap_or(&ctx.env.here),
+        path.file_name().unwrap_or_default().into(),
+        FILE_BYTES_MAX,
+    ) {
+        Ok(text) => Some(text),
+        Err(fs::ReadError::NotFound) => None,
+        Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
+    };
+    if compat {
+        return sync_compat(ctx, args, existing.as_deref(), ui);
+    }
+    let catalog = ctx.catalog()?;
+    let entries = entries(&catalog);
+    let block = openskills::render_block(&entries, Style::Repertoire);
+    let stem = openskills::file_stem(args.output.as_str());
+    let updated = openskills::update(existing.as_deref(), &stem, &block, Style::Repertoire)
+        .map_err(|error| {
+            Failure::no(format!("{} was left as it is: {error}", args.output))
+                .hint("Mend the markers by hand, or remove the whole block, and run `rep sync` again.")
+        })?;
+    let skills = ui::count(entries.len(), "skill");
+    if updated.outcome == Synced::Unchanged {
+        writeln!(ui.out, "{} is up to date ({skills})", args.output)?;
+        return Ok(Exit::Done);
+    }
+    if args.check {
+        writeln!(ui.out, "{} is not up to date; run `rep sync`", args.output)?;
+        return Ok(Exit::No);
+    }
+    write_file(&path, &updated.text)?;
+    let what = match updated.outcome {
+        Synced::Created => "created",
+        Synced::Added | Synced::Synced | Synced::Unchanged => "updated",
+    };
+    writeln!(ui.out, "{} {} ({skills})", ui.paint(ui::GOOD, what), args.output)?;
+    Ok(Exit::Done)
+}
+
+fn write_file(path: &camino::Utf8Path, text: &str) -> Result<(), Failure> {
+    fs::write_atomic(path, text.as_bytes())
+        .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
+}
+
+/// Skills that a model may choose by itself; agents and hidden ones are not for this list.
+fn entries(catalog: &Catalog) -> Vec<Entry<'_>> {
+    catalog
+        .entries()
+        .iter()
+        .filter(|entry| !entry.skill.is_agent() && !entry.skill.claude.disable_model_invocation)
+        .map(|entry| Entry {
+            name: &entry.id,
+            description: &entry.skill.description,
+            location: match entry.skill.origin.scope {
+                Scope::Project | Scope::Extra => Location::Project,
+                Scope::Builtin | Scope::User | Scope::Plugin => Location::Global,
+            },
+        })
+        .collect()
+}
+
+fn sync_compat(ctx: &Ctx<'_>, args: &Args, existing: Option<&str>, ui: &mut Ui<'_>) -> Outcome {
+    let places = ctx.config.places();
+    let found = openskills::find_all(&places.here, &places.home);
+    let entries: Vec<_> = found.iter().map(openskills::Found::entry).collect();
+    let path = ctx.env.here.join(&args.output);
+    let stem = openskills::file_stem(args.output.as_str());
+    if entries.is_empty() {
+        if existing.is_none() {
+            write_file(&path, &openskills::new_file(&stem))?;
+            write!(ui.out, "{}", openskills::created_message(args.output.as_str()))?;
+        }
+        write!(ui.out, "{}", openskills::NO_SKILLS_TO_SYNC)?;
+        return Ok(Exit::Done);
+    }
+    let block = openskills::render_block(&entries, Style::Compat);
+    let updated = openskills::update(existing, &stem, &block, Style::Compat)
+        .map_err(|error| Failure::no(error.to_string()))?;
+    write_file(&path, &updated.text)?;
+    let message = openskills::outcome_message(updated.outcome, args.output.as_str(), entries.len());
+    write!(ui.out, "{message}")?;
+    Ok(Exit::Done)
+}

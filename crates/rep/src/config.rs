@@ -1,0 +1,460 @@
+//! The configuration: defaults, then the user's file, then the project's, then the environment, then
+//! flags. Every value remembers where it came from, and a key that nobody knows is an error with a
+//! suggestion, never silence.
+//!
+//! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::discover::Request;
+use repertoire_skill::name::nearest;
+use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
+use repertoire_skill::skill::Scope;
+use repertoire_skill::trust::Lock;
+use repertoire_text::{Position, fs};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toml::Value;
+
+use crate::env::Env;
+use crate::failure::Failure;
+
+/// The name of the file, in a project and in the user's configuration folder.
+pub const FILE_NAME: &str = "repertoire.toml";
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The shape of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number from 0.
+    Number,
+    /// A path; relative ones start at the file's folder.
+    Path,
+    /// A list of paths.
+    Paths,
+    /// One of the profiles.
+    Profile,
+}
+
+/// One key.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its default, as TOML; empty for none.
+    pub default: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Whether only the user may set it: a stranger's project may not say where we write.
+    pub user_only: bool,
+}
+
+const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
+    Key { name, shape, default, about, user_only: false }
+}
+
+const fn user_key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, default: "", about, user_only: true }
+}
+
+/// Every key.
+pub static KEYS: &[Key] = &[
+    key("profile", Shape::Profile, "\"repertoire\"", "Whose order of roots and collision rule to follow."),
+    key("skills_enabled", Shape::Bool, "true", "Whether skills are discovered at all."),
+    key("skills_dirs", Shape::Paths, "", "Roots to search instead of the profile's own, in order."),
+    key("extra_roots", Shape::Paths, "[]", "Roots to search before all others."),
+    user_key("skills_builtin_dir", Shape::Path, "A folder to use as the built-in pack, in place of the embedded one."),
+    user_key("skills_sync_dir", Shape::Path, "Where the built-in pack is kept as files; `skills` in the data folder by default."),
+    key("skills_sync_on_start", Shape::Bool, "true", "Whether the built-in pack is brought up to date when `rep` starts."),
+    key("skills_max_selected_impl", Shape::Number, "2", "Most skills selected for an implementation step."),
+    key("skills_max_selected_review", Shape::Number, "1", "Most skills selected for a review step."),
+    key("skills_load_references", Shape::Bool, "false", "Whether files under `references/` are loaded with a skill."),
+    key("skills_max_body_chars", Shape::Number, "20000", "Most characters of a body that are loaded."),
+    key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
+    key("walk.entries_max", Shape::Number, "20000", "How many entries are looked at below one root."),
+    key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
+    key("limits.frontmatter_bytes_max", Shape::Number, "65536", "Largest frontmatter that is parsed."),
+];
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "at")]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// A file, with the line.
+    File(String),
+    /// An environment variable.
+    Environment(String),
+    /// A flag of the command.
+    Flag(String),
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The key.
+    pub name: &'static str,
+    /// The value; `None` where there is no default.
+    pub value: Option<Value>,
+    /// Where it came from.
+    pub origin: Origin,
+    /// The folder that relative paths start at.
+    base: Utf8PathBuf,
+    /// Whether a stranger may have written it.
+    from_project: bool,
+}
+
+/// The effective configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    settings: Vec<Setting>,
+    places: Places,
+    config_dir: Utf8PathBuf,
+    flag_roots: Vec<Utf8PathBuf>,
+}
+
+/// What the command line says about configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--profile`.
+    pub profile: Option<ProfileId>,
+    /// `--root`.
+    pub roots: Vec<Utf8PathBuf>,
+}
+
+impl Config {
+    /// Reads all layers.
+    pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
+        let config_dir = env.config_dir();
+        let places = Places {
+            here: here.to_owned(),
+            home: env.home(),
+            pack: env.data_dir().join("skills"),
+        };
+        let mut settings = defaults(here);
+        apply_file(&mut settings, &config_dir.join(FILE_NAME), false)?;
+        for dir in places.upwards().into_iter().rev() {
+            apply_file(&mut settings, &dir.join(FILE_NAME), true)?;
+        }
+        apply_environment(&mut settings, env, here)?;
+        if let Some(profile) = flags.profile {
+            let origin = Origin::Flag("--profile".to_owned());
+            set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
+        }
+        let mut config = Config { settings, places, config_dir, flag_roots: flags.roots.clone() };
+        if let Some(dir) = config.path("skills_builtin_dir").or_else(|| config.path("skills_sync_dir")) {
+            config.places.pack = dir;
+        }
+        Ok(config)
+    }
+
+    /// Every key with its value, in the order of the table.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Where the user stands.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The profile in force.
+    pub fn profile(&self) -> ProfileId {
+        let word = self.value("profile").and_then(Value::as_str).unwrap_or_default();
+        profile_of(word).unwrap_or_default()
+    }
+
+    /// Most characters of a body.
+    pub fn body_chars_max(&self) -> usize {
+        self.number("skills_max_body_chars")
+    }
+
+    /// Whether references are loaded with a skill.
+    pub fn load_references(&self) -> bool {
+        self.flag("skills_load_references")
+    }
+
+    /// The lock that says which skills a person has agreed to.
+    pub fn lock_path(&self) -> Utf8PathBuf {
+        self.config_dir.join("repertoire.lock")
+    }
+
+    /// What to discover under this configuration.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let lock = Lock::read(&self.lock_path()).map_err(|error| {
+            Failure::cannot_run(error.to_string())
+                .hint("Nothing is trusted until it can be read: mend it, or move it away to start anew.")
+        })?;
+        let mut request = Request::new(self.profile(), self.places.clone());
+        request.lock = lock;
+        request.limits.walk.depth_max = self.number("walk.depth_max");
+        request.limits.walk.entries_max = self.number("walk.entries_max");
+        request.limits.text.file_bytes_max = self.number("limits.file_bytes_max") as u64;
+        request.limits.text.frontmatter_bytes_max = self.number("limits.frontmatter_bytes_max");
+        request.sync_pack =
+            self.flag("skills_sync_on_start") && self.path("skills_builtin_dir").is_none();
+        request.extra_roots = self.flag_roots.iter().map(Root::extra).collect();
+        request.extra_roots.extend(self.roots_of("extra_roots").unwrap_or_default());
+        request.roots = self.roots_of("skills_dirs");
+        if let Some(roots) = &mut request.roots {
+            // The pack ships with the tool; a list of folders does not turn it off.
+            roots.push(Root {
+                dir: self.places.pack.clone(),
+                scope: Scope::Builtin,
+                holds: Holds::Skills,
+                plugin: None,
+                named: false,
+            });
+        }
+        if !self.flag("skills_enabled") {
+            request.roots = Some(Vec::new());
+            request.extra_roots.clear();
+        }
+        Ok(request)
+    }
+
+    fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.setting(name)?.value.as_ref()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    fn number(&self, name: &str) -> usize {
+        let number = self.value(name).and_then(Value::as_integer).unwrap_or(0);
+        usize::try_from(number).unwrap_or(0)
+    }
+
+    fn path(&self, name: &str) -> Option<Utf8PathBuf> {
+        let setting = self.setting(name)?;
+        let text = setting.value.as_ref()?.as_str()?;
+        Some(self.resolve(setting, text))
+    }
+
+    fn resolve(&self, setting: &Setting, text: &str) -> Utf8PathBuf {
+        match text.strip_prefix("~/") {
+            Some(rest) => self.places.home.join(rest),
+            None => setting.base.join(text),
+        }
+    }
+
+    fn roots_of(&self, name: &str) -> Option<Vec<Root>> {
+        let setting = self.setting(name)?;
+        let list = setting.value.as_ref()?.as_array()?;
+        let root = |text: &str| {
+            let dir = self.resolve(setting, text);
+            let scope = match (setting.from_project, dir.starts_with(&self.places.home)) {
+                (true, _) => Scope::Project,
+                (false, true) if !dir.starts_with(&self.places.here) => Scope::User,
+                (false, _) => Scope::Extra,
+            };
+            Root { scope, ..Root::extra(dir) }
+        };
+        Some(list.iter().filter_map(Value::as_str).map(root).collect())
+    }
+}
+
+fn defaults(here: &Utf8Path) -> Vec<Setting> {
+    KEYS.iter()
+        .map(|key| Setting {
+            name: key.name,
+            value: default_of(key),
+            origin: Origin::Default,
+            base: here.to_owned(),
+            from_project: false,
+        })
+        .collect()
+}
+
+fn default_of(key: &Key) -> Option<Value> {
+    let text = format!("value = {}", key.default);
+    text.parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"))
+}
+
+fn set(
+    settings: &mut [Setting],
+    name: &str,
+    value: Value,
+    origin: Origin,
+    base: &Utf8Path,
+    from_project: bool,
+) {
+    if let Some(setting) = settings.iter_mut().find(|setting| setting.name == name) {
+        setting.value = Some(value);
+        setting.origin = origin;
+        setting.base = base.to_owned();
+        setting.from_project = from_project;
+    }
+}
+
+fn apply_file(settings: &mut [Setting], path: &Utf8Path, from_project: bool) -> Result<(), Failure> {
+    let text = match fs::read_text(path, FILE_BYTES_MAX) {
+        Ok(text) => text,
+        Err(fs::ReadError::NotFound) => return Ok(()),
+        Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
+    };
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| Position::of(&text, span.start).line);
+        Failure::usage(format!("{path}:{line} is not valid TOML: {}", error.message()))
+    })?;
+    let base = path.parent().unwrap_or(Utf8Path::new("."));
+    for (name, value) in flatten(table) {
+        let line = line_of(&text, &name);
+        let place = format!("{path}:{line}");
+        let key = known_key(&name, &place)?;
+        if key.user_only && from_project {
+            return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
+                .hint("Set it in your own configuration: a project may not say where files are written."));
+        }
+        check(key, &value, &place)?;
+        set(settings, key.name, value, Origin::File(place), base, from_project);
+    }
+    Ok(())
+}
+
+/// `[walk] depth_max` becomes `walk.depth_max`.
+fn flatten(table: toml::Table) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(inner) => {
+                out.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+            }
+            value => out.push((name, value)),
+        }
+    }
+    out
+}
+
+fn line_of(text: &str, name: &str) -> usize {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let starts = |line: &str| {
+        let rest = line.trim_start();
+        rest.strip_prefix(last).or_else(|| rest.strip_prefix(name)).is_some_and(|rest| {
+            rest.trim_start().starts_with('=')
+        })
+    };
+    text.lines().position(starts).map_or(1, |at| at + 1)
+}
+
+fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Result<(), Failure> {
+    for key in KEYS {
+        let variable = variable_of(key.name);
+        let Some(text) = env.var(&variable) else { continue };
+        let value = match key.shape {
+            Shape::Bool => text.parse().map(Value::Boolean).ok(),
+            Shape::Number => text.parse().map(Value::Integer).ok(),
+            Shape::Path | Shape::Profile => Some(Value::from(text)),
+            Shape::Paths => Some(Value::Array(text.split(':').map(Value::from).collect())),
+        };
+        let value = value.unwrap_or_else(|| Value::from(text));
+        let place = format!("${variable}");
+        check(key, &value, &place)?;
+        set(settings, key.name, value, Origin::Environment(variable), here, false);
+    }
+    Ok(())
+}
+
+/// The environment variable of a key.
+pub fn variable_of(name: &str) -> String {
+    format!("REPERTOIRE_{}", name.replace('.', "_").to_uppercase())
+}
+
+fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
+    KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+        let failure = Failure::usage(format!("{place}: `{name}` is not a configuration key"));
+        match nearest(name, KEYS.iter().map(|key| key.name)) {
+            Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+            None => failure.hint("`rep config` lists every key."),
+        }
+    })
+}
+
+fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
+    let strings = |value: &Value| {
+        value.as_array().is_some_and(|list| list.iter().all(Value::is_str))
+    };
+    let (right, expected) = match key.shape {
+        Shape::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
+        Shape::Number => {
+            (value.as_integer().is_some_and(|n| n >= 0), "a whole number from 0".to_owned())
+        }
+        Shape::Path => (value.is_str(), "a path".to_owned()),
+        Shape::Paths => (strings(value), "a list of paths".to_owned()),
+        Shape::Profile => {
+            let words: Vec<&str> = ProfileId::ALL.iter().map(|id| id.as_str()).collect();
+            (value.as_str().is_some_and(|word| profile_of(word).is_some()), words.join(", "))
+        }
+    };
+    if right {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{place}: `{}` is {value}, but should be {expected}", key.name)))
+}
+
+fn profile_of(word: &str) -> Option<ProfileId> {
+    ProfileId::ALL.iter().copied().find(|id| id.as_str() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Config, Failure> {
+        let keep = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+        for (path, text) in files {
+            fs::write_atomic(&here.join(path), text.as_bytes()).unwrap();
+        }
+        let mut all: std::collections::BTreeMap<String, String> =
+            vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        all.insert("HOME".into(), here.join("home").into());
+        let env = Env { here: here.clone(), vars: all, is_terminal: false, columns: 80 };
+        Config::load(&env, &here, &Flags::default())
+    }
+
+    fn shown(result: Result<Config, Failure>) -> String {
+        let failure = result.unwrap_err();
+        let text = failure.message.split_once("repertoire.toml").map_or("", |(_, rest)| rest);
+        format!("{text} | {}", failure.hints.join(" "))
+    }
+
+    #[test]
+    fn later_layers_win_and_say_where_they_came_from() {
+        let user = ("home/.config/repertoire/repertoire.toml", "skills_max_body_chars = 1\n[walk]\ndepth_max = 3\n");
+        let project = ("repertoire.toml", "skills_max_body_chars = 2\n");
+        let config = load(&[user, project], &[("REPERTOIRE_WALK_DEPTH_MAX", "9")]).unwrap();
+        assert_eq!((config.body_chars_max(), config.number("walk.depth_max")), (2, 9));
+        let origin = &config.setting("walk.depth_max").unwrap().origin;
+        assert_eq!(*origin, Origin::Environment("REPERTOIRE_WALK_DEPTH_MAX".into()));
+        assert!(matches!(&config.setting("skills_max_body_chars").unwrap().origin, Origin::File(at) if at.ends_with("repertoire.toml:1")));
+    }
+
+    #[test]
+    fn wrong_keys_values_and_files_are_named_with_their_line() {
+        let check = |text: &str, expect: &str| {
+            assert_eq!(shown(load(&[("repertoire.toml", text)], &[])), expect);
+        };
+        check("\nskill_dirs = []\n", ":2: `skill_dirs` is not a configuration key | Did you mean `skills_dirs`?");
+        check("skills_enabled = 1\n", ":1: `skills_enabled` is 1, but should be `true` or `false` | ");
+        check("profile = \"x\"\n", ":1: `profile` is \"x\", but should be repertoire, agentskills, openskills, claude, codex, gemini | ");
+        check("skills_sync_dir = \"/x\"\n", ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a project may not say where files are written.");
+    }
+
+    #[test]
+    fn folders_named_by_a_project_are_the_projects_own() {
+        let config = load(&[("repertoire.toml", "skills_dirs = ['x', '~/y']\n")], &[]).unwrap();
+        let roots = config.request().unwrap().roots.unwrap();
+        let scopes: Vec<Scope> = roots.iter().map(|root| root.scope).collect();
+        assert_eq!(scopes, [Scope::Project, Scope::Project, Scope::Builtin]);
+        assert!(roots[1].dir.ends_with("home/y"));
+    }
+}

@@ -1,0 +1,27 @@
+//! Repertoire: the skill runtime for AI agents, as one library and one binary.
+//!
+//! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
+//! record, discovery, lint, the catalog and rendering.
+//!
+//! ```
+//! use repertoire::skill::discover::{Request, discover};
+//! use repertoire::skill::profile::{Places, ProfileId};
+//!
+//! let dir = tempfile::tempdir().unwrap();
+//! let here = camino::Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+//! let places = Places { home: here.join("home"), pack: here.join("pack"), here };
+//! let catalog = discover(&Request::new(ProfileId::Repertoire, places));
+//! assert!(catalog.get("error-analyzer").is_some());
+//! ```
+
+pub use repertoire_skill as skill;
+pub use repertoire_text as text;
+
+pub mod cli;
+mod commands;
+pub mod config;
+pub mod demo;
+pub mod env;
+pub mod failure;
+pub mod schema;
+pub mod ui;

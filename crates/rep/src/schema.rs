@@ -1,0 +1,289 @@
+//! The shapes of `--json` output. They are published as JSON Schemas under `docs/schemas/` and only ever
+//! gain fields.
+
+use camino::Utf8Path;
+use repertoire_skill::catalog::{Broken, Entry, RootReport};
+use repertoire_skill::discover::RootState;
+use repertoire_skill::lint::{FileReport, Summary};
+use repertoire_skill::profile::Holds;
+use repertoire_skill::skill::{Dialect, Plugin, Scope};
+use repertoire_skill::trust::Trust;
+use repertoire_text::json::DiagnosticJson;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+
+/// `rep list --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListJson {
+    /// Skills in use, sorted by name, then those that lost their name to another.
+    pub skills: Vec<SkillRow>,
+    /// Files that could not be loaded.
+    pub broken: Vec<BrokenJson>,
+    /// The roots, in their order.
+    pub roots: Vec<RootJson>,
+    /// Counts.
+    pub summary: ListSummary,
+}
+
+/// One skill of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SkillRow {
+    /// The name to ask for.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The file.
+    pub path: String,
+    /// Where its root belongs.
+    pub scope: Scope,
+    /// The family of the file.
+    pub dialect: Dialect,
+    /// The digest of the file.
+    pub digest: String,
+    /// The file of the skill that stands before it, if any.
+    pub shadowed_by: Option<String>,
+    /// What it is for.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+    /// The plugin that it came with.
+    pub plugin: Option<Plugin>,
+}
+
+impl SkillRow {
+    pub(crate) fn of(entry: &Entry, shadowed_by: Option<&Utf8Path>) -> Self {
+        let skill = &entry.skill;
+        SkillRow {
+            name: entry.id.clone(),
+            description: skill.description.clone(),
+            path: skill.origin.file.to_string(),
+            scope: skill.origin.scope,
+            dialect: skill.dialect,
+            digest: skill.digest().to_string(),
+            shadowed_by: shadowed_by.map(Utf8Path::to_string),
+            kind: skill.kind.as_str().to_owned(),
+            trust: entry.trust,
+            plugin: skill.origin.plugin.clone(),
+        }
+    }
+}
+
+/// A file that could not be loaded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BrokenJson {
+    /// The file.
+    pub path: String,
+    /// Where its root belongs.
+    pub scope: Scope,
+    /// Why.
+    pub reason: DiagnosticJson,
+}
+
+impl BrokenJson {
+    pub(crate) fn of(broken: &Broken) -> Self {
+        BrokenJson {
+            path: broken.path.to_string(),
+            scope: broken.scope,
+            reason: DiagnosticJson::from(&broken.reason),
+        }
+    }
+}
+
+/// A root.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RootJson {
+    /// The directory.
+    pub path: String,
+    /// Where it belongs.
+    pub scope: Scope,
+    /// What it holds.
+    pub holds: Holds,
+    /// What became of it.
+    pub state: RootState,
+    /// Files that may be skills.
+    pub found: usize,
+}
+
+impl RootJson {
+    pub(crate) fn of(report: &RootReport) -> Self {
+        RootJson {
+            path: report.root.dir.to_string(),
+            scope: report.root.scope,
+            holds: report.root.holds,
+            state: report.state,
+            found: report.found,
+        }
+    }
+}
+
+/// Counts of a list.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct ListSummary {
+    /// Skills in use.
+    pub skills: usize,
+    /// Agents in use.
+    pub agents: usize,
+    /// Skills that lost their name.
+    pub shadowed: usize,
+    /// Files that could not be loaded.
+    pub broken: usize,
+}
+
+/// `rep lint --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LintJson {
+    /// One for every file looked at.
+    pub files: Vec<FileJson>,
+    /// Counts.
+    pub summary: Summary,
+}
+
+/// What was found about one file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FileJson {
+    /// The file.
+    pub path: String,
+    /// The skill's name, if it could be loaded.
+    pub name: Option<String>,
+    /// Findings in the order of the file.
+    pub diagnostics: Vec<DiagnosticJson>,
+}
+
+impl FileJson {
+    pub(crate) fn of(file: &FileReport) -> Self {
+        FileJson {
+            path: file.path.to_string(),
+            name: file.name.clone(),
+            diagnostics: file.diagnostics.iter().map(DiagnosticJson::from).collect(),
+        }
+    }
+}
+
+/// One skill of `rep read --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReadJson {
+    /// The name it was asked for by.
+    pub name: String,
+    /// The folder that its relative paths start at.
+    pub base_dir: String,
+    /// The digest of the file.
+    pub digest: String,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+    /// The whole file.
+    pub content: String,
+}
+
+impl ReadJson {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let skill = &entry.skill;
+        ReadJson {
+            name: entry.id.clone(),
+            base_dir: skill.origin.dir().to_string(),
+            digest: skill.digest().to_string(),
+            trust: entry.trust,
+            content: skill.text().to_owned(),
+        }
+    }
+}
+
+/// `rep deps --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DepsJson {
+    /// Skills, each after what it needs.
+    pub order: Vec<String>,
+    /// Every dependency of those skills.
+    pub edges: Vec<EdgeJson>,
+    /// Circles, as the names along them.
+    pub cycles: Vec<Vec<String>>,
+}
+
+/// One dependency.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EdgeJson {
+    /// The skill that needs.
+    pub from: String,
+    /// The skill that is needed.
+    pub to: String,
+    /// The version that is asked for.
+    pub requirement: Option<String>,
+    /// How it is met.
+    pub state: EdgeState,
+}
+
+/// How a dependency is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdgeState {
+    /// It is there.
+    Met,
+    /// It is not there.
+    Missing,
+    /// It is there in a version that will not do.
+    OtherVersion,
+}
+
+/// `rep config --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConfigJson {
+    /// Every key, in the order of the documentation.
+    pub settings: Vec<SettingJson>,
+}
+
+/// One value of the configuration.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SettingJson {
+    /// The key.
+    pub key: String,
+    /// The value; null where there is no default.
+    pub value: serde_json::Value,
+    /// Where it came from.
+    pub origin: crate::config::Origin,
+}
+
+/// `rep doctor --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DoctorJson {
+    /// The profile in force.
+    pub profile: String,
+    /// The roots, in their order.
+    pub roots: Vec<RootJson>,
+    /// Counts of skills.
+    pub summary: ListSummary,
+    /// Skills that are not trusted, or have changed since they were.
+    pub untrusted: Vec<String>,
+    /// Skills that a model is never offered.
+    pub hidden: Vec<String>,
+    /// How the list of skills fits the budgets of common clients.
+    pub budgets: Vec<BudgetJson>,
+    /// Findings of all kinds.
+    pub diagnostics: Vec<DiagnosticJson>,
+}
+
+/// A client's room for the list of skills.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BudgetJson {
+    /// The client.
+    pub client: String,
+    /// Its room, in characters.
+    pub chars_max: usize,
+    /// What the list of skills needs.
+    pub chars_needed: usize,
+    /// How many skills fit with their whole descriptions.
+    pub fit: usize,
+    /// How many do not.
+    pub cut: usize,
+}
+
+/// Every published schema with its file name.
+pub fn all() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("list.json", schema_for!(ListJson)),
+        ("lint.json", schema_for!(LintJson)),
+        ("read.json", schema_for!(Vec<ReadJson>)),
+        ("deps.json", schema_for!(DepsJson)),
+        ("config.json", schema_for!(ConfigJson)),
+        ("doctor.json", schema_for!(DoctorJson)),
+    ]
+}

@@ -1,0 +1,126 @@
+//! How output looks: colours where they are wanted, columns that fit, and words that wrap.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use repertoire_text::terminal::{Colour, printable};
+use unicode_width::UnicodeWidthChar;
+
+/// Headings and names.
+pub const STRONG: Style = Style::new().bold();
+/// Things that matter less.
+pub const FAINT: Style = Style::new().dimmed();
+/// Good news.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// Errors.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Warnings.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// Commands and names to type.
+pub const ACCENT: Style = AnsiColor::Cyan.on_default();
+
+/// Where a command writes, and how.
+pub struct Ui<'a> {
+    /// Data.
+    pub out: &'a mut dyn Write,
+    /// Talk.
+    pub err: &'a mut dyn Write,
+    /// Whether to use colour.
+    pub colour: bool,
+    /// Width of a line.
+    pub columns: usize,
+    /// Whether data is JSON.
+    pub json: bool,
+}
+
+impl Ui<'_> {
+    /// A text in a style, or as it is where colour is off.
+    pub fn paint(&self, style: Style, text: impl Display) -> String {
+        if self.colour {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// The same choice for diagnostics.
+    pub fn diagnostics_colour(&self) -> Colour {
+        if self.colour { Colour::Always } else { Colour::Never }
+    }
+
+    /// Writes a value as JSON, indented.
+    pub fn print_json(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
+        serde_json::to_writer_pretty(&mut *self.out, value).map_err(std::io::Error::from)?;
+        writeln!(self.out)
+    }
+}
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// A text cut to a number of columns, on one line, safe to print.
+pub fn fit(text: &str, columns: usize) -> String {
+    let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if width(&text) <= columns {
+        return text;
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > columns {
+            break;
+        }
+        out.push(c);
+    }
+    format!("{}…", out.trim_end())
+}
+
+/// A text padded with blanks to a number of columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// A text wrapped at words, each line after the first indented.
+pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for word in printable(text).split_whitespace() {
+        let length = width(word);
+        if used > 0 && used + 1 + length > columns {
+            out.push('\n');
+            out.push_str(indent);
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out
+}
+
+/// `1 skill`, `2 skills`.
+pub fn count(number: usize, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_wrapped_by_columns_not_bytes() {
+        assert_eq!(fit("a  b\nc", 10), "a b c");
+        assert_eq!(fit("日本語テキスト", 7), "日本語…");
+        assert_eq!(pad("日本", 6), "日本  ");
+        assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
+    }
+}
