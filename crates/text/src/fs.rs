@@ -243,7 +243,8 @@ fn set_permissions(_file: &File, _target: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
 
