@@ -61,21 +61,69 @@ const fn user_key(name: &'static str, shape: Shape, about: &'static str) -> Key 
 
 /// Every key.
 pub static KEYS: &[Key] = &[
-    key("profile", Shape::Profile, "\"repertoire\"", "Whose order of roots and collision rule to follow."),
+    key(
+        "profile",
+        Shape::Profile,
+        "\"repertoire\"",
+        "Whose order of roots and collision rule to follow.",
+    ),
     key("skills_enabled", Shape::Bool, "true", "Whether skills are discovered at all."),
     key("skills_dirs", Shape::Paths, "", "Roots to search instead of the profile's own, in order."),
     key("extra_roots", Shape::Paths, "[]", "Roots to search before all others."),
-    user_key("skills_builtin_dir", Shape::Path, "A folder to use as the built-in pack, in place of the embedded one."),
-    user_key("skills_sync_dir", Shape::Path, "Where the built-in pack is kept as files; `skills` in the data folder by default."),
-    key("skills_sync_on_start", Shape::Bool, "true", "Whether the built-in pack is brought up to date when `rep` starts."),
-    key("skills_max_selected_impl", Shape::Number, "2", "Most skills selected for an implementation step."),
-    key("skills_max_selected_review", Shape::Number, "1", "Most skills selected for a review step."),
-    key("skills_load_references", Shape::Bool, "false", "Whether files under `references/` are loaded with a skill."),
-    key("skills_max_body_chars", Shape::Number, "20000", "Most characters of a body that are loaded."),
+    user_key(
+        "skills_builtin_dir",
+        Shape::Path,
+        "A folder to use as the built-in pack, in place of the embedded one.",
+    ),
+    user_key(
+        "skills_sync_dir",
+        Shape::Path,
+        "Where the built-in pack is kept as files; `skills` in the data folder by default.",
+    ),
+    key(
+        "skills_sync_on_start",
+        Shape::Bool,
+        "true",
+        "Whether the built-in pack is brought up to date when `rep` starts.",
+    ),
+    key(
+        "skills_max_selected_impl",
+        Shape::Number,
+        "2",
+        "Most skills selected for an implementation step.",
+    ),
+    key(
+        "skills_max_selected_review",
+        Shape::Number,
+        "1",
+        "Most skills selected for a review step.",
+    ),
+    key(
+        "skills_load_references",
+        Shape::Bool,
+        "false",
+        "Whether files under `references/` are loaded with a skill.",
+    ),
+    key(
+        "skills_max_body_chars",
+        Shape::Number,
+        "20000",
+        "Most characters of a body that are loaded.",
+    ),
     key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
-    key("walk.entries_max", Shape::Number, "20000", "How many entries are looked at below one root."),
+    key(
+        "walk.entries_max",
+        Shape::Number,
+        "20000",
+        "How many entries are looked at below one root.",
+    ),
     key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
-    key("limits.frontmatter_bytes_max", Shape::Number, "65536", "Largest frontmatter that is parsed."),
+    key(
+        "limits.frontmatter_bytes_max",
+        Shape::Number,
+        "65536",
+        "Largest frontmatter that is parsed.",
+    ),
 ];
 
 /// Where a value came from.
@@ -129,11 +177,8 @@ impl Config {
     /// Reads all layers.
     pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
         let config_dir = env.config_dir();
-        let places = Places {
-            here: here.to_owned(),
-            home: env.home(),
-            pack: env.data_dir().join("skills"),
-        };
+        let places =
+            Places { here: here.to_owned(), home: env.home(), pack: env.data_dir().join("skills") };
         let mut settings = defaults(here);
         apply_file(&mut settings, &config_dir.join(FILE_NAME), false)?;
         for dir in places.upwards().into_iter().rev() {
@@ -145,7 +190,9 @@ impl Config {
             set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
         }
         let mut config = Config { settings, places, config_dir, flag_roots: flags.roots.clone() };
-        if let Some(dir) = config.path("skills_builtin_dir").or_else(|| config.path("skills_sync_dir")) {
+        if let Some(dir) =
+            config.path("skills_builtin_dir").or_else(|| config.path("skills_sync_dir"))
+        {
             config.places.pack = dir;
         }
         Ok(config)
@@ -185,8 +232,9 @@ impl Config {
     /// What to discover under this configuration.
     pub fn request(&self) -> Result<Request, Failure> {
         let lock = Lock::read(&self.lock_path()).map_err(|error| {
-            Failure::cannot_run(error.to_string())
-                .hint("Nothing is trusted until it can be read: mend it, or move it away to start anew.")
+            Failure::cannot_run(error.to_string()).hint(
+                "Nothing is trusted until it can be read: mend it, or move it away to start anew.",
+            )
         })?;
         let mut request = Request::new(self.profile(), self.places.clone());
         request.lock = lock;
@@ -295,7 +343,11 @@ fn set(
     }
 }
 
-fn apply_file(settings: &mut [Setting], path: &Utf8Path, from_project: bool) -> Result<(), Failure> {
+fn apply_file(
+    settings: &mut [Setting],
+    path: &Utf8Path,
+    from_project: bool,
+) -> Result<(), Failure> {
     let text = match fs::read_text(path, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(fs::ReadError::NotFound) => return Ok(()),
@@ -338,9 +390,9 @@ fn line_of(text: &str, name: &str) -> usize {
     let last = name.rsplit('.').next().unwrap_or(name);
     let starts = |line: &str| {
         let rest = line.trim_start();
-        rest.strip_prefix(last).or_else(|| rest.strip_prefix(name)).is_some_and(|rest| {
-            rest.trim_start().starts_with('=')
-        })
+        rest.strip_prefix(last)
+            .or_else(|| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.trim_start().starts_with('='))
     };
     text.lines().position(starts).map_or(1, |at| at + 1)
 }
@@ -379,9 +431,8 @@ fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
 }
 
 fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
-    let strings = |value: &Value| {
-        value.as_array().is_some_and(|list| list.iter().all(Value::is_str))
-    };
+    let strings =
+        |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_str));
     let (right, expected) = match key.shape {
         Shape::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
         Shape::Number => {
@@ -429,13 +480,18 @@ mod tests {
 
     #[test]
     fn later_layers_win_and_say_where_they_came_from() {
-        let user = ("home/.config/repertoire/repertoire.toml", "skills_max_body_chars = 1\n[walk]\ndepth_max = 3\n");
+        let user = (
+            "home/.config/repertoire/repertoire.toml",
+            "skills_max_body_chars = 1\n[walk]\ndepth_max = 3\n",
+        );
         let project = ("repertoire.toml", "skills_max_body_chars = 2\n");
         let config = load(&[user, project], &[("REPERTOIRE_WALK_DEPTH_MAX", "9")]).unwrap();
         assert_eq!((config.body_chars_max(), config.number("walk.depth_max")), (2, 9));
         let origin = &config.setting("walk.depth_max").unwrap().origin;
         assert_eq!(*origin, Origin::Environment("REPERTOIRE_WALK_DEPTH_MAX".into()));
-        assert!(matches!(&config.setting("skills_max_body_chars").unwrap().origin, Origin::File(at) if at.ends_with("repertoire.toml:1")));
+        assert!(
+            matches!(&config.setting("skills_max_body_chars").unwrap().origin, Origin::File(at) if at.ends_with("repertoire.toml:1"))
+        );
     }
 
     #[test]
@@ -443,10 +499,22 @@ mod tests {
         let check = |text: &str, expect: &str| {
             assert_eq!(shown(load(&[("repertoire.toml", text)], &[])), expect);
         };
-        check("\nskill_dirs = []\n", ":2: `skill_dirs` is not a configuration key | Did you mean `skills_dirs`?");
-        check("skills_enabled = 1\n", ":1: `skills_enabled` is 1, but should be `true` or `false` | ");
-        check("profile = \"x\"\n", ":1: `profile` is \"x\", but should be repertoire, agentskills, openskills, claude, codex, gemini | ");
-        check("skills_sync_dir = \"/x\"\n", ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a project may not say where files are written.");
+        check(
+            "\nskill_dirs = []\n",
+            ":2: `skill_dirs` is not a configuration key | Did you mean `skills_dirs`?",
+        );
+        check(
+            "skills_enabled = 1\n",
+            ":1: `skills_enabled` is 1, but should be `true` or `false` | ",
+        );
+        check(
+            "profile = \"x\"\n",
+            ":1: `profile` is \"x\", but should be repertoire, agentskills, openskills, claude, codex, gemini | ",
+        );
+        check(
+            "skills_sync_dir = \"/x\"\n",
+            ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a project may not say where files are written.",
+        );
     }
 
     #[test]

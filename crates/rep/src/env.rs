@@ -23,8 +23,9 @@ pub struct Env {
 impl Env {
     /// The surroundings of this process.
     pub fn of_process() -> Result<Self, Failure> {
-        let here = std::env::current_dir()
-            .map_err(|error| Failure::cannot_run(format!("the working directory is gone: {error}")))?;
+        let here = std::env::current_dir().map_err(|error| {
+            Failure::cannot_run(format!("the working directory is gone: {error}"))
+        })?;
         let here = Utf8PathBuf::from_path_buf(here).map_err(|path| {
             Failure::cannot_run(format!("the working directory is not UTF-8: {}", path.display()))
         })?;

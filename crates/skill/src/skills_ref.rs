@@ -1,1 +1,32 @@
 //! skills-ref 0.1.1, verdict for verdict.
+//!
+//! skills-ref is the reference validator of the Agent Skills specification (PyPI; console script
+//! `agentskills`). [`validate`] finds what it finds, in its order and its words; [`Properties`] prints
+//! what its `read-properties` prints, and [`to_prompt`] what its `to-prompt` prints.
+//!
+//! Four deliberate differences:
+//! - the words after `Invalid YAML in frontmatter: ` are ours; only the verdict is the same;
+//! - a file that is not UTF-8, or is no regular file beneath its folder, gives one finding where
+//!   skills-ref crashes or waits;
+//! - a path without a last part, such as `.`, is compared by the folder's real name, where skills-ref
+//!   compares with an empty one;
+//! - files, frontmatter, nesting and numbers of values beyond [`repertoire_text::Limits`] are refused.
+//!
+//! ```
+//! use repertoire_skill::skills_ref;
+//!
+//! let text = "---\nname: PDF\ndescription: Reads PDFs.\n---\nBody\n";
+//! let findings = skills_ref::validate(text, "PDF");
+//! assert_eq!(findings[0].message, "Skill name 'PDF' must be lowercase");
+//! ```
+
+mod frontmatter;
+mod prompt;
+mod properties;
+mod strict_yaml;
+mod validate;
+
+pub use frontmatter::{Metadata, parse_frontmatter};
+pub use prompt::{PromptSkill, prompt_of_paths, to_prompt};
+pub use properties::{Properties, read_properties};
+pub use validate::{Field, Finding, FindingKind, shown_path, validate, validate_path};

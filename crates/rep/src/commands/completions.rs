@@ -1,7 +1,5 @@
 //! `rep completions`: for the user's shell.
 
-use std::io::Write;
-
 use clap_complete::Shell;
 
 use crate::cli::command;

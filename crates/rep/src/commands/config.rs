@@ -1,7 +1,5 @@
 //! `rep config`: every key, its value, and where it came from.
 
-use std::io::Write;
-
 use crate::cli::Ctx;
 use crate::config::{KEYS, Origin, variable_of};
 use crate::failure::{Exit, Outcome};

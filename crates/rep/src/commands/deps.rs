@@ -1,7 +1,5 @@
 //! `rep deps`: which skills need which, as a tree, a diagram or JSON.
 
-use std::io::Write;
-
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
 
@@ -41,9 +39,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 /// Skills that need others and that nobody needs; if all are in a circle, everything that needs.
 fn tops(catalog: &Catalog) -> Vec<&Entry> {
-    let needing = || {
-        catalog.entries().iter().filter(|entry| !entry.skill.execution.dependencies.is_empty())
-    };
+    let needing =
+        || catalog.entries().iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
     let needed = |wanted: &Entry| {
         needing().any(|entry| {
             let own = entry.id != wanted.id;
@@ -152,7 +149,8 @@ fn print_needs(
     let needs = depend::met(&entry.skill, catalog.entries());
     let last = needs.len().saturating_sub(1);
     for (at, (need, how)) in needs.into_iter().enumerate() {
-        let (branch, deeper) = if at == last { ("└── ", "    ") } else { ("├── ", "│   ") };
+        let (branch, deeper) =
+            if at == last { ("└── ", "    ") } else { ("├── ", "│   ") };
         let asked = need.requirement.as_ref().map_or(String::new(), |r| format!(" ({r})"));
         match how {
             Met::By(next) if path.contains(&next.id) => {

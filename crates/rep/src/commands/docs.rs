@@ -1,7 +1,6 @@
 //! `rep docs`: Markdown documentation for a catalog.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, Entry};
@@ -28,8 +27,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         None => write!(ui.out, "{text}")?,
         Some(path) => {
             let target = ctx.env.here.join(path);
-            fs::write_atomic(&target, text.as_bytes())
-                .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
+            fs::write_atomic(&target, text.as_bytes()).map_err(|error| {
+                Failure::cannot_run(format!("{path} cannot be written: {error}"))
+            })?;
             let skills = ui::count(catalog.entries().len(), "entry").replace("entrys", "entries");
             writeln!(ui.out, "{} {path} ({skills})", ui.paint(ui::GOOD, "wrote"))?;
         }
@@ -40,7 +40,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 fn render(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) -> String {
     let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in catalog.entries() {
-        let group = if entry.skill.is_agent() { "Agents" } else { heading(entry.skill.kind.as_str()) };
+        let group =
+            if entry.skill.is_agent() { "Agents" } else { heading(entry.skill.kind.as_str()) };
         groups.entry(group).or_default().push(entry);
     }
     let mut out = String::from("# Skills\n\n| name | type | description |\n|---|---|---|\n");

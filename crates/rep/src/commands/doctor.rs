@@ -1,7 +1,5 @@
 //! `rep doctor`: what an agent would see, what it would not, and why.
 
-use std::io::Write;
-
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::trust::Trust;
@@ -97,7 +95,12 @@ fn budget(client: &Client, entries: &[Entry]) -> BudgetJson {
     }
 }
 
-fn print(catalog: &Catalog, report: &DoctorJson, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print(
+    catalog: &Catalog,
+    report: &DoctorJson,
+    args: &Args,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
     heading("Roots", &format!("profile {}, first wins", report.profile), ui)?;
     print_roots(catalog, args, ui)?;
     heading("Skills", "", ui)?;
@@ -114,7 +117,12 @@ fn print(catalog: &Catalog, report: &DoctorJson, args: &Args, ui: &mut Ui<'_>) -
         line.push_str(&format!(", {} broken", summary.broken));
     }
     writeln!(ui.out, "  {line}")?;
-    print_names("not trusted", "no hooks, no commands, no wider tools; see `rep trust`", &report.untrusted, ui)?;
+    print_names(
+        "not trusted",
+        "no hooks, no commands, no wider tools; see `rep trust`",
+        &report.untrusted,
+        ui,
+    )?;
     print_names("never offered to a model", "disable-model-invocation", &report.hidden, ui)?;
     heading("Room in a prompt", "a window of 200,000 tokens", ui)?;
     for budget in &report.budgets {
@@ -124,7 +132,8 @@ fn print(catalog: &Catalog, report: &DoctorJson, args: &Args, ui: &mut Ui<'_>) -
 }
 
 fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let note = if note.is_empty() { String::new() } else { ui.paint(ui::FAINT, format!(" ({note})")) };
+    let note =
+        if note.is_empty() { String::new() } else { ui.paint(ui::FAINT, format!(" ({note})")) };
     writeln!(ui.out, "{}{note}", ui.paint(ui::STRONG, title))
 }
 
@@ -145,7 +154,8 @@ fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resu
         writeln!(ui.out, "  {mark} {dir}  {}", ui.paint(ui::FAINT, word))?;
     }
     if missing > 0 {
-        let line = format!("  · {} that are not there, see --verbose", ui::count(missing, "more root"));
+        let line =
+            format!("  · {} that are not there, see --verbose", ui::count(missing, "more root"));
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     writeln!(ui.out)

@@ -1,7 +1,5 @@
 //! `rep lint`: check files and folders, print what is wrong, mend what is certain.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 use repertoire_skill::discover::discover;
 use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
@@ -139,7 +137,8 @@ fn print(
                 writeln!(ui.out, "{text}")?;
                 continue;
             }
-            let at = found.position.map_or(String::new(), |at| format!(":{}:{}", at.line, at.column));
+            let at =
+                found.position.map_or(String::new(), |at| format!(":{}:{}", at.line, at.column));
             let (code, severity) = (found.code.id, found.severity.as_str());
             let message = terminal::printable(&found.message);
             writeln!(ui.out, "{}{at}: {severity}[{code}] {message}", file.path)?;

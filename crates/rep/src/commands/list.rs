@@ -1,7 +1,6 @@
 //! `rep list`: skills as a tree of roots, with what lost and what broke.
 
-use std::io::Write;
-
+use camino::Utf8Path;
 use rayon::prelude::*;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
@@ -9,7 +8,6 @@ use repertoire_skill::openskills;
 use repertoire_skill::profile::ProfileId;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Trust;
-use camino::Utf8Path;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Outcome};
@@ -76,7 +74,10 @@ impl Args {
         filter.is_none_or(|part| contains(&entry.id, part) || contains(&skill.description, part))
             && self.scope.is_none_or(|scope| skill.origin.scope == scope.scope())
             && self.kind.as_deref().is_none_or(|kind| skill.kind.as_str() == kind)
-            && self.tag.as_ref().is_none_or(|tag| skill.tags.iter().any(|t| t.eq_ignore_ascii_case(tag)))
+            && self
+                .tag
+                .as_ref()
+                .is_none_or(|tag| skill.tags.iter().any(|t| t.eq_ignore_ascii_case(tag)))
             && self.event.as_ref().is_none_or(|event| skill.triggers.events.contains(event))
             && self.capability.as_ref().is_none_or(|word| skill.capabilities.contains(word))
             && self.path.as_ref().is_none_or(|path| {
@@ -176,12 +177,19 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
     if shown == 0 && args.is_filtered() {
         writeln!(ui.out, "No skill matches.")?;
     } else if catalog.entries().is_empty() {
-        writeln!(ui.out, "No skills found. `rep new NAME` starts one; `rep doctor` shows where they are looked for.")?;
+        writeln!(
+            ui.out,
+            "No skills found. `rep new NAME` starts one; `rep doctor` shows where they are looked for."
+        )?;
     }
     writeln!(ui.out, "{}", summary_line(catalog, ui))
 }
 
-fn root_line(catalog: &Catalog, report: &repertoire_skill::catalog::RootReport, ui: &Ui<'_>) -> String {
+fn root_line(
+    catalog: &Catalog,
+    report: &repertoire_skill::catalog::RootReport,
+    ui: &Ui<'_>,
+) -> String {
     let root = &report.root;
     let dir = catalog.places().shorten(&root.dir);
     let scope = match (&root.plugin, root.scope) {

@@ -1,7 +1,5 @@
 //! `rep man`: the manual page, or one a command into a folder.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 use repertoire_text::fs;
 
@@ -26,8 +24,7 @@ pub(crate) fn run(args: &Args, ui: &mut Ui<'_>) -> Outcome {
     };
     let mut pages = vec![("rep.1".to_owned(), main.clone())];
     for sub in main.get_subcommands() {
-        let name = format!("rep-{}", sub.get_name());
-        pages.push((format!("{name}.1"), sub.clone().name(name)));
+        pages.push((format!("rep-{}.1", sub.get_name()), sub.clone()));
     }
     for (file, page) in pages {
         let mut text = Vec::new();

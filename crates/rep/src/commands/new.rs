@@ -1,7 +1,5 @@
 //! `rep new`: a skill to start from that passes its own lint.
 
-use std::io::Write;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::name::{NAME_CHARS_MAX, normalise};
 use repertoire_text::fs;

@@ -1,7 +1,5 @@
 //! `rep props`: a skill's properties, as skills-ref's `read-properties` prints them.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 use repertoire_skill::skills_ref;
 

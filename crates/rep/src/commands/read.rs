@@ -1,7 +1,5 @@
 //! `rep read`: skills as an agent reads them, in OpenSkills' format.
 
-use std::io::Write;
-
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::openskills;
 use repertoire_skill::profile::ProfileId;

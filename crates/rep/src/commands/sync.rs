@@ -1,7 +1,5 @@
 //! `rep sync`: the list of skills inside AGENTS.md, for agents that read nothing else.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
@@ -60,8 +58,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let stem = openskills::file_stem(args.output.as_str());
     let updated = openskills::update(existing.as_deref(), &stem, &block, Style::Repertoire)
         .map_err(|error| {
-            Failure::no(format!("{} was left as it is: {error}", args.output))
-                .hint("Mend the markers by hand, or remove the whole block, and run `rep sync` again.")
+            Failure::no(format!("{} was left as it is: {error}", args.output)).hint(
+                "Mend the markers by hand, or remove the whole block, and run `rep sync` again.",
+            )
         })?;
     let skills = ui::count(entries.len(), "skill");
     if updated.outcome == Synced::Unchanged {

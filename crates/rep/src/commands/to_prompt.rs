@@ -1,7 +1,5 @@
 //! `rep to-prompt`: the catalog for a system prompt, as skills-ref prints it.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 use repertoire_skill::skills_ref::{self, PromptSkill};
 

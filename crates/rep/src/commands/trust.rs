@@ -1,7 +1,5 @@
 //! `rep trust`: a person's word about a skill, bound to every file of it.
 
-use std::io::Write;
-
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::{Lock, LockError, Trust};
 
@@ -43,10 +41,18 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             continue;
         }
         let digest = lock.pin(skill, &request.limits.resources).ok_or_else(|| {
-            Failure::no(format!("`{}` has files that cannot be read, so it cannot be trusted", entry.id))
-                .hint(format!("`rep show {}` says which.", entry.id))
+            Failure::no(format!(
+                "`{}` has files that cannot be read, so it cannot be trusted",
+                entry.id
+            ))
+            .hint(format!("`rep show {}` says which.", entry.id))
         })?;
-        writeln!(ui.out, "{} `{}` as it is now ({digest})", ui.paint(ui::GOOD, "trusted"), entry.id)?;
+        writeln!(
+            ui.out,
+            "{} `{}` as it is now ({digest})",
+            ui.paint(ui::GOOD, "trusted"),
+            entry.id
+        )?;
     }
     lock.write(&path).map_err(failed)?;
     Ok(Exit::Done)

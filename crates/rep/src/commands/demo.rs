@@ -1,0 +1,19 @@
+//! `rep demo`: the main job on a small workspace, with no model and no network.
+
+use crate::cli::Ctx;
+use crate::demo;
+use crate::failure::Outcome;
+use crate::ui::Ui;
+
+/// What to keep.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Keep the workspace, to look around in it
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let keep = if args.keep { demo::Afterwards::Keep } else { demo::Afterwards::Remove };
+    demo::run(ctx.env, keep, ui)
+}

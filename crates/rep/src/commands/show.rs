@@ -1,0 +1,152 @@
+//! `rep show`: everything known about a skill, with the place of each field.
+
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::depend::{self, Met};
+use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::resources;
+use repertoire_text::{Position, terminal};
+
+use crate::cli::Ctx;
+use crate::commands::resolve;
+use crate::failure::{Exit, Outcome};
+use crate::ui::{self, Ui};
+
+/// Which skill.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its name, also `plugin:skill`
+    name: String,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let request = ctx.config.request()?;
+    let catalog = repertoire_skill::discover::discover(&request);
+    let entry = resolve(&catalog, &args.name)?;
+    print(&catalog, entry, &request.limits.resources, ui)?;
+    Ok(Exit::Done)
+}
+
+fn print(
+    catalog: &Catalog,
+    entry: &Entry,
+    limits: &ResourceLimits,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    let skill = &entry.skill;
+    writeln!(ui.out, "{}", ui.paint(ui::STRONG, &entry.id))?;
+    writeln!(ui.out, "  {}\n", ui::wrap(&skill.description, ui.columns.saturating_sub(4), "  "))?;
+    let body = skill.body();
+    let facts = [
+        ("file", catalog.places().shorten(&skill.origin.file)),
+        ("scope", format!("{:?}", skill.origin.scope).to_lowercase()),
+        ("dialect", serde_word(&skill.dialect)),
+        ("type", skill.kind.as_str().to_owned()),
+        ("trust", serde_word(&entry.trust)),
+        ("digest", skill.digest().to_string()),
+        (
+            "body",
+            format!(
+                "{} lines, {} characters, about {} tokens",
+                body.lines().count(),
+                body.chars().count(),
+                body.len().div_ceil(4)
+            ),
+        ),
+    ];
+    for (name, value) in facts {
+        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad(name, 10)))?;
+    }
+    print_fields(entry, ui)?;
+    print_needs(catalog, entry, ui)?;
+    print_resources(entry, limits, ui)?;
+    print_twins(catalog, entry, ui)?;
+    print_findings(catalog, entry, ui)
+}
+
+fn serde_word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+fn print_fields(entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Fields"))?;
+    let skill = &entry.skill;
+    for field in &skill.frontmatter.entries {
+        let at = Position::of(skill.text(), field.key_span.start as usize);
+        let place = ui.paint(ui::FAINT, ui::pad(&format!("{}:{}", at.line, at.column), 6));
+        let known = repertoire_skill::dialect::is_known_field(&field.key);
+        let note =
+            if known { String::new() } else { ui.paint(ui::FAINT, " (kept, no effect here)") };
+        let value = match field.value.as_str() {
+            Some(text) => text.to_owned(),
+            None => field.value.to_json().to_string(),
+        };
+        let room = ui.columns.saturating_sub(34).max(20);
+        let value = ui::fit(&value, room);
+        let key = ui.paint(ui::ACCENT, ui::pad(&ui::fit(&field.key, 24), 24));
+        writeln!(ui.out, "  {place} {key} {value}{note}")?;
+    }
+    Ok(())
+}
+
+fn print_needs(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let needs = depend::met(&entry.skill, catalog.entries());
+    if needs.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Depends on"))?;
+    for (need, how) in needs {
+        let word = match how {
+            Met::By(_) => ui.paint(ui::GOOD, "there"),
+            Met::Missing => ui.paint(ui::BAD, "missing"),
+            Met::OtherVersion(_) => ui.paint(ui::BAD, "wrong version"),
+        };
+        writeln!(ui.out, "  {need}  {word}")?;
+    }
+    Ok(())
+}
+
+fn print_resources(entry: &Entry, limits: &ResourceLimits, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let found = resources::list(&entry.skill, limits);
+    if !found.files.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Files"))?;
+    }
+    for file in &found.files {
+        let note =
+            ui.paint(ui::FAINT, format!("{} bytes, {}", file.bytes, serde_word(&file.group)));
+        writeln!(ui.out, "  {}  {note}", terminal::printable(file.path.as_str()))?;
+    }
+    for finding in &found.diagnostics {
+        let text = terminal::render(finding, None, ui.diagnostics_colour());
+        write!(ui.out, "{text}")?;
+    }
+    Ok(())
+}
+
+fn print_twins(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let file = &entry.skill.origin.file;
+    let twins: Vec<_> = catalog.shadowed().iter().filter(|lost| lost.by == *file).collect();
+    if twins.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Stands before"))?;
+    for twin in twins {
+        writeln!(ui.out, "  {}", catalog.places().shorten(&twin.entry.skill.origin.file))?;
+    }
+    Ok(())
+}
+
+fn print_findings(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let file = &entry.skill.origin.file;
+    let own = catalog.diagnostics().iter().filter(|found| found.path.as_ref() == Some(file));
+    for (number, finding) in own.enumerate() {
+        if number == 0 {
+            writeln!(ui.out)?;
+        }
+        let text = terminal::render(finding, Some(entry.skill.text()), ui.diagnostics_colour());
+        write!(ui.out, "{text}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The demo: lays out a small real workspace in a temporary folder and runs real commands in it. What it
+//! prints is what those commands print; nothing is staged.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs;
+
+use crate::cli::run_in;
+use crate::env::Env;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+/// What happens to the workspace in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It is removed.
+    Remove,
+    /// It stays, and its path is printed.
+    Keep,
+}
+
+/// The workspace's files, relative to its folder.
+const FILES: &[(&str, &str)] = &[
+    ("shop/.claude/skills/release-notes/SKILL.md", include_str!("demo/release-notes.md")),
+    ("shop/.claude/skills/release-notes/assets/template.md", include_str!("demo/template.md")),
+    ("shop/.claude/skills/sql-review/SKILL.md", include_str!("demo/sql-review.md")),
+    ("shop/.claude/skills/recovery/SKILL.md", include_str!("demo/recovery.md")),
+    ("shop/.claude/skills/draft/SKILL.md", include_str!("demo/draft.md")),
+    ("shop/.claude/agents/schema-keeper.md", include_str!("demo/schema-keeper.md")),
+    ("shop/PLAN.md", include_str!("demo/plan.md")),
+];
+
+struct Step {
+    title: &'static str,
+    about: &'static str,
+    args: &'static [&'static str],
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        title: "Discover",
+        about: "Every root is searched: the project's, yours, and the built-in pack. Nothing is dropped \
+                silently: a draft without a description is broken, and a stranger's `recovery` does not \
+                replace the trusted one.",
+        args: &["list"],
+    },
+    Step {
+        title: "Check",
+        about: "One description has an unquoted colon. Most tools would lose that skill without a word; \
+                here it loads, and the correction is shown.",
+        args: &["lint", ".claude/skills"],
+    },
+    Step {
+        title: "Mend",
+        about: "What is certain is written back; what needs a person is left.",
+        args: &["lint", "--fix", "--format", "short", ".claude/skills"],
+    },
+    Step {
+        title: "Look closer",
+        about: "Everything known about one skill, with the line of every field.",
+        args: &["show", "sql-review"],
+    },
+    Step {
+        title: "Follow the needs",
+        about: "Skills may need others, in versions.",
+        args: &["deps", "auto-merge"],
+    },
+    Step {
+        title: "Hand over",
+        about: "What an agent reads when it asks for a skill.",
+        args: &["read", "release-notes"],
+    },
+    Step {
+        title: "Tell every agent",
+        about: "The list of skills goes into AGENTS.md, once or a hundred times with the same result.",
+        args: &["sync"],
+    },
+    Step {
+        title: "Ask the doctor",
+        about: "What an agent would see of all this, and what it would not.",
+        args: &["doctor"],
+    },
+];
+
+/// Runs the demo.
+pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
+    let folder = tempfile::Builder::new().prefix("rep-demo-").tempdir().map_err(|error| {
+        Failure::cannot_run(format!("no temporary folder can be made: {error}"))
+            .hint("Set TMPDIR to a folder that can be written to.")
+    })?;
+    let dir = Utf8PathBuf::from_path_buf(folder.path().to_owned())
+        .map_err(|_| Failure::cannot_run("the temporary folder is not UTF-8"))?;
+    let dir = dir.canonicalize_utf8()?;
+    lay_out(&dir)?;
+    let project = dir.join("shop");
+    let stage = Env {
+        here: project.clone(),
+        vars: [
+            ("HOME".to_owned(), dir.join("home").to_string()),
+            ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
+        ]
+        .into(),
+        ..env.clone()
+    };
+    introduce(ui)?;
+    for (number, step) in STEPS.iter().enumerate() {
+        announce(number + 1, step, ui)?;
+        perform(&stage, step, &dir, ui)?;
+    }
+    writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
+    if afterwards == Afterwards::Keep {
+        let kept = folder.keep();
+        writeln!(ui.out, "The workspace is in {}", kept.display())?;
+    } else {
+        writeln!(
+            ui.out,
+            "Try `rep list` in a project of your own, or `rep demo --keep` to look around in this one."
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
+    for (path, text) in FILES {
+        fs::write_atomic(&dir.join(path), text.as_bytes())?;
+    }
+    std::fs::create_dir_all(dir.join("home"))?;
+    Ok(())
+}
+
+fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
+    writeln!(
+        ui.out,
+        "{}",
+        ui.paint(ui::STRONG, "Repertoire finds, checks and serves skills for AI agents.")
+    )?;
+    writeln!(
+        ui.out,
+        "A small shop project was laid out in a temporary folder, with a plan, an agent and four skills:\n"
+    )?;
+    for (path, _) in FILES {
+        writeln!(ui.out, "  {}", ui.paint(ui::FAINT, path))?;
+    }
+    writeln!(ui.out)
+}
+
+fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let rule = "─".repeat(ui.columns.min(100).saturating_sub(ui::width(step.title) + 6));
+    let line = format!("{number} {} {rule}", step.title);
+    writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
+    writeln!(ui.out, "{}", ui::wrap(step.about, ui.columns.min(100), ""))?;
+    let command = format!("$ rep {}", step.args.join(" "));
+    writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
+}
+
+/// Runs a command as a user would, in the project, with paths made short.
+fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    let mut out = Vec::new();
+    let mut err = Vec::new();
+    let mut inner = Ui {
+        out: &mut out,
+        err: &mut err,
+        colour: ui.colour,
+        columns: ui.columns.min(100).saturating_sub(2),
+        json: false,
+    };
+    run_in(stage, step.args, &mut inner)?;
+    let text = String::from_utf8_lossy(&out).replace(&format!("{dir}/"), "");
+    for line in text.lines() {
+        writeln!(ui.out, "  {line}")?;
+    }
+    ui.out.write_all(&err)?;
+    writeln!(ui.out)?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The frontmatter as skills-ref cuts it out: between the first two `---`, wherever the second stands.
+
+use repertoire_text::yaml::{Mapping, Value};
+use repertoire_text::{Limits, Span};
+
+use super::strict_yaml;
+use super::validate::{Finding, FindingKind};
+
+const FENCE: &str = "---";
+
+/// The fields of the frontmatter; every scalar is a text, whatever it looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metadata {
+    /// The fields in the order of the file, with spans into the whole text.
+    pub fields: Mapping,
+}
+
+/// Reads the frontmatter, or says in skills-ref's words why there is none.
+pub fn parse_frontmatter(text: &str) -> Result<Metadata, Finding> {
+    let limits = Limits::default();
+    let span = split(text)?;
+    if span.len() > limits.frontmatter_bytes_max {
+        let limit = limits.frontmatter_bytes_max;
+        return Err(invalid_yaml(&format!("more than {limit} bytes, the limit")).at(span));
+    }
+    let node = strict_yaml::load(text, span, &limits.yaml)
+        .map_err(|refusal| invalid_yaml(&refusal.message).at(Span::new(refusal.at, refusal.at)))?;
+    match node.value {
+        Value::Mapping(fields) => Ok(Metadata { fields }),
+        Value::Scalar(_) | Value::Sequence(..) => {
+            let message = "SKILL.md frontmatter must be a YAML mapping";
+            Err(Finding::new(FindingKind::NotAMapping, message).at(span))
+        }
+    }
+}
+
+fn split(text: &str) -> Result<Span, Finding> {
+    let Some(rest) = text.strip_prefix(FENCE) else {
+        let message = "SKILL.md must start with YAML frontmatter (---)";
+        return Err(Finding::new(FindingKind::FrontmatterMissing, message));
+    };
+    let Some(len) = memchr::memmem::find(rest.as_bytes(), FENCE.as_bytes()) else {
+        let message = "SKILL.md frontmatter not properly closed with ---";
+        return Err(Finding::new(FindingKind::FrontmatterNotClosed, message));
+    };
+    Ok(Span::new(FENCE.len(), FENCE.len() + len))
+}
+
+fn invalid_yaml(reason: &str) -> Finding {
+    Finding::new(FindingKind::Yaml, format!("Invalid YAML in frontmatter: {reason}"))
+}

@@ -1,0 +1,396 @@
+//! What `agentskills read-properties` prints: the fields of a skill as JSON, in Python's spelling.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use camino::Utf8Path;
+use regex::Regex;
+use repertoire_text::fs;
+use repertoire_text::yaml::{Mapping, Node, Value};
+
+use super::frontmatter::parse_frontmatter;
+use super::validate::{
+    Field, Finding, FindingKind, entry, missing, read_skill_md, required_text, shown_path,
+    skill_dir, unreadable,
+};
+
+/// The fields of one skill that skills-ref knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Properties {
+    /// The name without the whitespace around it.
+    pub name: String,
+    /// The description without the whitespace around it.
+    pub description: String,
+    /// `license`, whatever its shape.
+    pub license: Option<Node>,
+    /// `compatibility`, whatever its shape.
+    pub compatibility: Option<Node>,
+    /// `allowed-tools`, whatever its shape.
+    pub allowed_tools: Option<Node>,
+    /// `metadata`, whatever its shape.
+    pub metadata: Option<Node>,
+}
+
+/// Reads the skill at a path, its folder or its `SKILL.md`, as far as skills-ref looks at it.
+pub fn read_properties(path: &Utf8Path) -> Result<Properties, Finding> {
+    read_with_file_name(skill_dir(path)).map(|(properties, _)| properties)
+}
+
+/// The properties of the skill in a folder, and whether its file is `SKILL.md` or `skill.md`.
+pub(super) fn read_with_file_name(dir: &Utf8Path) -> Result<(Properties, &'static str), Finding> {
+    let (text, file_name) = match read_skill_md(dir) {
+        Ok(found) => found,
+        Err(fs::ReadError::NotFound) => return Err(skill_md_missing(dir)),
+        Err(_) if !dir.is_dir() => return Err(skill_md_missing(dir)),
+        Err(error) => return Err(unreadable(&error)),
+    };
+    Ok((Properties::parse(&text)?, file_name))
+}
+
+/// The words of `read-properties` about a folder without a skill.
+pub(super) fn skill_md_missing(dir: &Utf8Path) -> Finding {
+    let message = format!("SKILL.md not found in {}", shown_path(dir));
+    Finding::new(FindingKind::SkillMdMissing, message)
+}
+
+impl Properties {
+    /// Reads the text of a `SKILL.md`. Only the first problem is told, as skills-ref does.
+    pub fn parse(text: &str) -> Result<Self, Finding> {
+        let fields = parse_frontmatter(text)?.fields;
+        let find = |field: Field| entry(&fields, field.as_str()).ok_or_else(|| missing(field));
+        let (name, description) = (find(Field::Name)?, find(Field::Description)?);
+        let name = required_text(name, Field::Name)?.to_owned();
+        let description = required_text(description, Field::Description)?.to_owned();
+        let take = |key: &str| fields.get(key).cloned();
+        Ok(Properties {
+            name,
+            description,
+            license: take("license"),
+            compatibility: take("compatibility"),
+            allowed_tools: take("allowed-tools"),
+            metadata: take("metadata"),
+        })
+    }
+
+    /// The JSON that skills-ref prints, without the final line break.
+    pub fn to_json(&self) -> String {
+        let mut out = String::from("{");
+        let mut separator = "\n  ";
+        let mut field = |key: &str, write_value: &dyn Fn(&mut String)| {
+            out.push_str(separator);
+            separator = ",\n  ";
+            write_json_text(&mut out, key);
+            out.push_str(": ");
+            write_value(&mut out);
+        };
+        field("name", &|out| write_json_text(out, &self.name));
+        field("description", &|out| write_json_text(out, &self.description));
+        let others = [
+            ("license", &self.license),
+            ("compatibility", &self.compatibility),
+            ("allowed-tools", &self.allowed_tools),
+        ];
+        for (key, value) in others {
+            if let Some(node) = value {
+                field(key, &|out| write_json(out, node, 1));
+            }
+        }
+        match &self.metadata {
+            Some(Node { value: Value::Mapping(mapping), .. }) => {
+                field("metadata", &|out| write_flat_mapping(out, mapping));
+            }
+            Some(node) if node.as_str() != Some("") => {
+                field("metadata", &|out| write_json(out, node, 1));
+            }
+            _ => {}
+        }
+        out.push_str("\n}");
+        out
+    }
+}
+
+/// The entries of `metadata`: every value becomes the text that Python's `str()` makes of it.
+fn write_flat_mapping(out: &mut String, mapping: &Mapping) {
+    let write_value = |out: &mut String, node: &Node| match node.as_str() {
+        Some(text) => write_json_text(out, text),
+        None => write_json_text(out, &python_repr(node)),
+    };
+    write_json_items(out, ['{', '}'], 1, mapping.entries.iter(), |out, entry| {
+        write_json_text(out, &entry.key);
+        out.push_str(": ");
+        write_value(out, &entry.value);
+    });
+}
+
+/// Python's `json.dumps(value, indent=2)`.
+fn write_json(out: &mut String, node: &Node, depth: usize) {
+    match &node.value {
+        Value::Scalar(scalar) => write_json_text(out, &scalar.text),
+        Value::Sequence(items, _) => {
+            write_json_items(out, ['[', ']'], depth, items.iter(), |out, item| {
+                write_json(out, item, depth + 1);
+            });
+        }
+        Value::Mapping(mapping) => {
+            write_json_items(out, ['{', '}'], depth, mapping.entries.iter(), |out, entry| {
+                write_json_text(out, &entry.key);
+                out.push_str(": ");
+                write_json(out, &entry.value, depth + 1);
+            });
+        }
+    }
+}
+
+fn write_json_items<T>(
+    out: &mut String,
+    [open, close]: [char; 2],
+    depth: usize,
+    items: impl Iterator<Item = T>,
+    mut write_item: impl FnMut(&mut String, T),
+) {
+    out.push(open);
+    for (index, item) in items.enumerate() {
+        out.push_str(if index == 0 { "\n" } else { ",\n" });
+        indent(out, depth + 1);
+        write_item(out, item);
+    }
+    out.push('\n');
+    indent(out, depth);
+    out.push(close);
+}
+
+fn indent(out: &mut String, depth: usize) {
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+/// Python's `json.dumps(text)`: ASCII only, with surrogate pairs beyond the basic plane.
+fn write_json_text(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    push_formatted(out, format_args!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+/// Python's `repr` of nested dictionaries, lists and texts.
+fn python_repr(node: &Node) -> String {
+    let mut out = String::new();
+    write_repr(&mut out, node);
+    out
+}
+
+fn write_repr(out: &mut String, node: &Node) {
+    match &node.value {
+        Value::Scalar(scalar) => write_repr_text(out, &scalar.text),
+        Value::Sequence(items, _) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write_repr(out, item);
+            }
+            out.push(']');
+        }
+        Value::Mapping(mapping) => {
+            out.push('{');
+            for (index, entry) in mapping.entries.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write_repr_text(out, &entry.key);
+                out.push_str(": ");
+                write_repr(out, &entry.value);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Python's `repr(text)`: single quotes unless only those occur inside, and escapes for what cannot
+/// be printed.
+fn write_repr_text(out: &mut String, text: &str) {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => {
+                let code = u32::from(c);
+                match code {
+                    0..=0xff => push_formatted(out, format_args!("\\x{code:02x}")),
+                    0x100..=0xffff => push_formatted(out, format_args!("\\u{code:04x}")),
+                    _ => push_formatted(out, format_args!("\\U{code:08x}")),
+                }
+            }
+        }
+    }
+    out.push(quote);
+}
+
+/// Python's `str.isprintable` for one character.
+fn is_printable(c: char) -> bool {
+    static OTHER_OR_SEPARATOR: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^[\p{C}\p{Z}]$").expect("the pattern is constant"));
+    if c.is_ascii() {
+        return (' '..='~').contains(&c);
+    }
+    !OTHER_OR_SEPARATOR.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+fn push_formatted(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    out.write_fmt(arguments).expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(frontmatter: &str) -> String {
+        Properties::parse(&format!("---\n{frontmatter}\n---\nBody\n")).unwrap().to_json()
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, expect: &str) {
+        assert_eq!(Properties::parse(text).unwrap_err().message, expect);
+    }
+
+    #[test]
+    fn fields_stand_in_a_fixed_order_and_only_if_present() {
+        insta::assert_snapshot!(json("description: ' d '\nname: x"), @r#"
+        {
+          "name": "x",
+          "description": "d"
+        }
+        "#);
+        let all = "metadata:\n  version: 1.0\nallowed-tools:\n- Read\n- Bash(git:*)\n\
+                   compatibility: any\nlicense:\nextra: 1\ndescription: d\nname: x";
+        insta::assert_snapshot!(json(all), @r#"
+        {
+          "name": "x",
+          "description": "d",
+          "license": "",
+          "compatibility": "any",
+          "allowed-tools": [
+            "Read",
+            "Bash(git:*)"
+          ],
+          "metadata": {
+            "version": "1.0"
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn texts_are_escaped_to_ascii() {
+        let text = r#"name: x
+description: "\"q\" \\ \t\b\f\r\n\e\x7f é 日 😀""#;
+        insta::assert_snapshot!(json(text), @r#"
+        {
+          "name": "x",
+          "description": "\"q\" \\ \t\b\f\r\n\u001b\u007f \u00e9 \u65e5 \ud83d\ude00"
+        }
+        "#);
+        insta::assert_snapshot!(json("name: x\ndescription: \"\\ud83d\\ude00\""), @r#"
+        {
+          "name": "x",
+          "description": "\ud83d\ude00"
+        }
+        "#);
+    }
+
+    #[test]
+    fn nested_metadata_becomes_a_python_repr() {
+        let text = r#"name: x
+description: d
+metadata:
+  flat: true
+  list:
+    - it's
+    - '"'
+    - 'both '' and "'
+    - "tab\t nbsp\xa0 bell\a sep\u2028 é \U000e0001 \\"
+  map:
+    inner:
+      - 1
+    empty:"#;
+        insta::assert_snapshot!(json(text), @r#"
+        {
+          "name": "x",
+          "description": "d",
+          "metadata": {
+            "flat": "true",
+            "list": "[\"it's\", '\"', 'both \\' and \"', 'tab\\t nbsp\\xa0 bell\\x07 sep\\u2028 \u00e9 \\U000e0001 \\\\']",
+            "map": "{'inner': ['1'], 'empty': ''}"
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn metadata_that_is_no_mapping_is_kept_and_empty_metadata_is_not() {
+        insta::assert_snapshot!(json("name: x\ndescription: d\nmetadata: text"), @r#"
+        {
+          "name": "x",
+          "description": "d",
+          "metadata": "text"
+        }
+        "#);
+        insta::assert_snapshot!(json("name: x\ndescription: d\nmetadata:"), @r#"
+        {
+          "name": "x",
+          "description": "d"
+        }
+        "#);
+        insta::assert_snapshot!(json("name: x\ndescription: d\nlicense:\n  a:\n  - b: c"), @r#"
+        {
+          "name": "x",
+          "description": "d",
+          "license": {
+            "a": [
+              {
+                "b": "c"
+              }
+            ]
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn only_the_first_problem_is_told() {
+        check_error("Body", "SKILL.md must start with YAML frontmatter (---)");
+        check_error("---\nname: x\n", "SKILL.md frontmatter not properly closed with ---");
+        check_error("---\n- a\n---", "SKILL.md frontmatter must be a YAML mapping");
+        check_error("---\nlicense: MIT\n---", "Missing required field in frontmatter: name");
+        check_error("---\nname:\n---", "Missing required field in frontmatter: description");
+        let both_empty = "---\nname: \ndescription: ' '\n---";
+        check_error(both_empty, "Field 'name' must be a non-empty string");
+        let list = "---\nname: x\ndescription:\n- a\n---";
+        check_error(list, "Field 'description' must be a non-empty string");
+    }
+
+    #[test]
+    fn a_folder_without_a_skill_has_no_properties() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let message = read_properties(&dir.join("./none/")).unwrap_err().message;
+        assert_eq!(message, format!("SKILL.md not found in {dir}/none"));
+    }
+}

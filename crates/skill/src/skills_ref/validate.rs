@@ -1,0 +1,403 @@
+//! The rules of the specification and the words of the reference validator.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use regex::Regex;
+use repertoire_text::yaml::{Entry, Mapping};
+use repertoire_text::{Code, Diagnostic, Limits, Source, Span, fs};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+use super::frontmatter::parse_frontmatter;
+use crate::codes;
+
+/// Most characters in a name.
+const NAME_CHARS_MAX: usize = 64;
+/// Most characters in a description.
+const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Most characters in `compatibility`.
+const COMPATIBILITY_CHARS_MAX: usize = 500;
+
+/// The fields of the specification, sorted.
+const ALLOWED_FIELDS: [&str; 6] =
+    ["allowed-tools", "compatibility", "description", "license", "metadata", "name"];
+
+/// One thing that skills-ref finds wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The words of skills-ref.
+    pub message: String,
+    /// Which rule was broken.
+    pub kind: FindingKind,
+    /// The field that the rule is about, if it is about one.
+    pub field: Option<Field>,
+    /// Where in the file, if it stands somewhere.
+    pub span: Option<Span>,
+}
+
+/// A field that has rules of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `name`
+    Name,
+    /// `description`
+    Description,
+    /// `compatibility`
+    Compatibility,
+}
+
+/// The rules of skills-ref, in the order in which they are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FindingKind {
+    /// The path does not exist.
+    PathMissing,
+    /// The path is not a folder.
+    NotAFolder,
+    /// The folder has no `SKILL.md`.
+    SkillMdMissing,
+    /// The file could not be read, or is not UTF-8; skills-ref crashes here.
+    Unreadable,
+    /// The file does not start with `---`.
+    FrontmatterMissing,
+    /// There is no second `---`.
+    FrontmatterNotClosed,
+    /// What stands between the two is not strict YAML.
+    Yaml,
+    /// It is YAML, but not a mapping.
+    NotAMapping,
+    /// There are fields that the specification does not know.
+    UnexpectedFields,
+    /// A required field is missing.
+    FieldMissing,
+    /// A required field is empty or no text.
+    FieldEmpty,
+    /// The name is too long.
+    NameTooLong,
+    /// The name is not lower case.
+    NameNotLowercase,
+    /// The name starts or ends with a hyphen.
+    NameEdgeHyphen,
+    /// The name holds `--`.
+    NameDoubleHyphen,
+    /// The name holds something besides letters, digits and hyphens.
+    NameCharacters,
+    /// The name is not the folder's.
+    NameNotFolder,
+    /// The description is too long.
+    DescriptionTooLong,
+    /// `compatibility` is not a text.
+    CompatibilityNotText,
+    /// `compatibility` is too long.
+    CompatibilityTooLong,
+}
+
+impl FindingKind {
+    /// The code of the diagnostic that a finding of this kind becomes.
+    pub fn code(self) -> &'static Code {
+        match self {
+            FindingKind::PathMissing => &codes::SPEC_PATH_MISSING,
+            FindingKind::NotAFolder => &codes::SPEC_NOT_A_FOLDER,
+            FindingKind::SkillMdMissing => &codes::SPEC_SKILL_MD_MISSING,
+            FindingKind::Unreadable => &codes::SPEC_UNREADABLE,
+            FindingKind::FrontmatterMissing => &codes::SPEC_FRONTMATTER_MISSING,
+            FindingKind::FrontmatterNotClosed => &codes::SPEC_FRONTMATTER_NOT_CLOSED,
+            FindingKind::Yaml => &codes::SPEC_YAML,
+            FindingKind::NotAMapping => &codes::SPEC_NOT_A_MAPPING,
+            FindingKind::UnexpectedFields => &codes::SPEC_UNEXPECTED_FIELDS,
+            FindingKind::FieldMissing => &codes::SPEC_FIELD_MISSING,
+            FindingKind::FieldEmpty => &codes::SPEC_FIELD_EMPTY,
+            FindingKind::NameTooLong => &codes::SPEC_NAME_TOO_LONG,
+            FindingKind::NameNotLowercase => &codes::SPEC_NAME_LOWERCASE,
+            FindingKind::NameEdgeHyphen => &codes::SPEC_NAME_EDGE_HYPHEN,
+            FindingKind::NameDoubleHyphen => &codes::SPEC_NAME_DOUBLE_HYPHEN,
+            FindingKind::NameCharacters => &codes::SPEC_NAME_CHARACTERS,
+            FindingKind::NameNotFolder => &codes::SPEC_NAME_FOLDER,
+            FindingKind::DescriptionTooLong => &codes::SPEC_DESCRIPTION_TOO_LONG,
+            FindingKind::CompatibilityNotText => &codes::SPEC_COMPATIBILITY_NOT_TEXT,
+            FindingKind::CompatibilityTooLong => &codes::SPEC_COMPATIBILITY_TOO_LONG,
+        }
+    }
+}
+
+impl Field {
+    /// The field's name in the frontmatter.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Field::Name => "name",
+            Field::Description => "description",
+            Field::Compatibility => "compatibility",
+        }
+    }
+}
+
+impl Finding {
+    /// A finding that stands nowhere in particular.
+    pub(super) fn new(kind: FindingKind, message: impl Into<String>) -> Self {
+        Finding { message: message.into(), kind, field: None, span: None }
+    }
+
+    /// A finding about a field and, if the field is there, its place.
+    pub(super) fn about(
+        kind: FindingKind,
+        field: Field,
+        entry: Option<&Entry>,
+        message: impl Into<String>,
+    ) -> Self {
+        let span =
+            entry.map(|entry| Span { start: entry.key_span.start, end: entry.value.span.end });
+        Finding { message: message.into(), kind, field: Some(field), span }
+    }
+
+    /// The finding with its place.
+    pub(super) fn at(mut self, span: Span) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The finding as a diagnostic about `source`, with the remedy of its code.
+    pub fn to_diagnostic(&self, source: &Source) -> Diagnostic {
+        let code = self.kind.code();
+        let diagnostic = Diagnostic::new(code, self.message.as_str()).help(code.remedy);
+        match self.span {
+            Some(span) => diagnostic.at(source, span),
+            None => diagnostic.in_file(source.path()),
+        }
+    }
+}
+
+/// What skills-ref finds in the text of a `SKILL.md` that stands in a folder called `dir_name`.
+pub fn validate(text: &str, dir_name: &str) -> Vec<Finding> {
+    match parse_frontmatter(text) {
+        Ok(metadata) => validate_fields(&metadata.fields, dir_name),
+        Err(finding) => vec![finding],
+    }
+}
+
+/// What `agentskills validate` finds at a path: a skill's folder or its `SKILL.md`.
+pub fn validate_path(path: &Utf8Path) -> Vec<Finding> {
+    let dir = skill_dir(path);
+    let text = match read_skill_md(dir) {
+        Ok((text, _)) => text,
+        Err(fs::ReadError::NotFound) => return vec![explain_missing(dir)],
+        Err(_) if !dir.is_dir() => return vec![explain_missing(dir)],
+        Err(error) => return vec![unreadable(&error)],
+    };
+    validate(&text, &dir_name(dir))
+}
+
+/// A path as Python's `pathlib` prints it: no `.` parts, no doubled or final slashes.
+pub fn shown_path(path: &Utf8Path) -> Utf8PathBuf {
+    let parts = path.components().filter(|part| *part != Utf8Component::CurDir);
+    let shown: Utf8PathBuf = parts.collect();
+    if shown.as_str().is_empty() { ".".into() } else { shown }
+}
+
+/// The folder that is meant: a path to `SKILL.md` itself means the folder around it.
+pub(super) fn skill_dir(path: &Utf8Path) -> &Utf8Path {
+    let is_skill_md = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("skill.md"))
+        && path.is_file();
+    match path.parent() {
+        Some(parent) if is_skill_md && parent == "" => Utf8Path::new("."),
+        Some(parent) if is_skill_md => parent,
+        _ => path,
+    }
+}
+
+/// The text of the folder's `SKILL.md`, or of its `skill.md`, with the name that was found.
+pub(super) fn read_skill_md(dir: &Utf8Path) -> Result<(String, &'static str), fs::ReadError> {
+    let bytes_max = Limits::default().file_bytes_max;
+    // Most files are no links; only a link needs the dearer way that keeps it beneath the folder.
+    let read = |name: &str| match fs::read_text(&dir.join(name), bytes_max) {
+        Err(fs::ReadError::LinkLeaves) => {
+            fs::read_text_beneath(dir, Utf8Path::new(name), bytes_max)
+        }
+        found => found,
+    };
+    match read("SKILL.md") {
+        Err(fs::ReadError::NotFound) => Ok((read("skill.md")?, "skill.md")),
+        found => Ok((found?, "SKILL.md")),
+    }
+}
+
+/// The one finding about a file that is there and cannot be read.
+pub(super) fn unreadable(error: &fs::ReadError) -> Finding {
+    Finding::new(FindingKind::Unreadable, format!("SKILL.md cannot be read: {error}"))
+}
+
+fn explain_missing(dir: &Utf8Path) -> Finding {
+    let shown = shown_path(dir);
+    if !dir.exists() {
+        return Finding::new(FindingKind::PathMissing, format!("Path does not exist: {shown}"));
+    }
+    if !dir.is_dir() {
+        return Finding::new(FindingKind::NotAFolder, format!("Not a directory: {shown}"));
+    }
+    Finding::new(FindingKind::SkillMdMissing, "Missing required file: SKILL.md")
+}
+
+/// The folder's name as given, or its real one where the path has no last part.
+fn dir_name(dir: &Utf8Path) -> Cow<'_, str> {
+    if let Some(name) = dir.file_name() {
+        return Cow::Borrowed(name);
+    }
+    let real = dir.canonicalize_utf8().ok();
+    Cow::Owned(real.as_deref().and_then(Utf8Path::file_name).unwrap_or("").to_owned())
+}
+
+fn validate_fields(fields: &Mapping, dir_name: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(unexpected_fields(fields));
+    match entry(fields, "name") {
+        Some(found) => validate_name(found, dir_name, &mut findings),
+        None => findings.push(missing(Field::Name)),
+    }
+    match entry(fields, "description") {
+        Some(found) => findings.extend(validate_description(found)),
+        None => findings.push(missing(Field::Description)),
+    }
+    if let Some(found) = entry(fields, "compatibility") {
+        findings.extend(validate_compatibility(found));
+    }
+    findings
+}
+
+/// The entry of a field.
+pub(super) fn entry<'a>(fields: &'a Mapping, name: &str) -> Option<&'a Entry> {
+    fields.entries.iter().find(|entry| entry.key == name)
+}
+
+/// The finding about a required field that is not there.
+pub(super) fn missing(field: Field) -> Finding {
+    let message = format!("Missing required field in frontmatter: {}", field.as_str());
+    Finding::about(FindingKind::FieldMissing, field, None, message)
+}
+
+/// The text of a required field without the whitespace around it, or the finding about its absence.
+pub(super) fn required_text(entry: &Entry, field: Field) -> Result<&str, Finding> {
+    match entry.value.as_str().map(strip) {
+        Some(text) if !text.is_empty() => Ok(text),
+        _ => {
+            let message = format!("Field '{}' must be a non-empty string", field.as_str());
+            Err(Finding::about(FindingKind::FieldEmpty, field, Some(entry), message))
+        }
+    }
+}
+
+fn unexpected_fields(fields: &Mapping) -> Option<Finding> {
+    let is_extra = |entry: &&Entry| !ALLOWED_FIELDS.contains(&entry.key.as_str());
+    let first = fields.entries.iter().find(is_extra)?;
+    let mut names: Vec<&str> =
+        fields.entries.iter().filter(is_extra).map(|entry| entry.key.as_str()).collect();
+    names.sort_unstable();
+    let message = format!(
+        "Unexpected fields in frontmatter: {}. Only ['{}'] are allowed.",
+        names.join(", "),
+        ALLOWED_FIELDS.join("', '")
+    );
+    Some(Finding::new(FindingKind::UnexpectedFields, message).at(first.key_span))
+}
+
+fn validate_name(entry: &Entry, dir_name: &str, findings: &mut Vec<Finding>) {
+    let mut find = |kind, message: String| {
+        findings.push(Finding::about(kind, Field::Name, Some(entry), message));
+    };
+    let name = match required_text(entry, Field::Name) {
+        Ok(text) => nfkc(text),
+        Err(finding) => return findings.push(finding),
+    };
+    let chars = name.chars().count();
+    if chars > NAME_CHARS_MAX {
+        let limit = NAME_CHARS_MAX;
+        let message =
+            format!("Skill name '{name}' exceeds {limit} character limit ({chars} chars)");
+        find(FindingKind::NameTooLong, message);
+    }
+    if !is_lowercase(&name) {
+        find(FindingKind::NameNotLowercase, format!("Skill name '{name}' must be lowercase"));
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        let message = "Skill name cannot start or end with a hyphen";
+        find(FindingKind::NameEdgeHyphen, message.to_owned());
+    }
+    if name.contains("--") {
+        let message = "Skill name cannot contain consecutive hyphens";
+        find(FindingKind::NameDoubleHyphen, message.to_owned());
+    }
+    if !name.chars().all(|c| c == '-' || is_alphanumeric(c)) {
+        let message = format!(
+            "Skill name '{name}' contains invalid characters. \
+             Only letters, digits, and hyphens are allowed."
+        );
+        find(FindingKind::NameCharacters, message);
+    }
+    if nfkc(dir_name) != name {
+        let message = format!("Directory name '{dir_name}' must match skill name '{name}'");
+        find(FindingKind::NameNotFolder, message);
+    }
+}
+
+fn validate_description(entry: &Entry) -> Option<Finding> {
+    if let Err(finding) = required_text(entry, Field::Description) {
+        return Some(finding);
+    }
+    let chars = chars_over(entry.value.as_str()?, DESCRIPTION_CHARS_MAX)?;
+    let limit = DESCRIPTION_CHARS_MAX;
+    let message = format!("Description exceeds {limit} character limit ({chars} chars)");
+    Some(Finding::about(FindingKind::DescriptionTooLong, Field::Description, Some(entry), message))
+}
+
+fn validate_compatibility(entry: &Entry) -> Option<Finding> {
+    let find = |kind, message: String| {
+        Some(Finding::about(kind, Field::Compatibility, Some(entry), message))
+    };
+    let Some(text) = entry.value.as_str() else {
+        let message = "Field 'compatibility' must be a string";
+        return find(FindingKind::CompatibilityNotText, message.to_owned());
+    };
+    let chars = chars_over(text, COMPATIBILITY_CHARS_MAX)?;
+    let limit = COMPATIBILITY_CHARS_MAX;
+    let message = format!("Compatibility exceeds {limit} character limit ({chars} chars)");
+    find(FindingKind::CompatibilityTooLong, message)
+}
+
+/// The number of characters, if it is above the limit.
+fn chars_over(text: &str, limit: usize) -> Option<usize> {
+    // No text has more characters than bytes, so most need no counting.
+    (text.len() > limit).then(|| text.chars().count()).filter(|chars| *chars > limit)
+}
+
+/// Python's `str.strip`, which also takes the four ASCII separators for whitespace.
+fn strip(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
+}
+
+/// Python's `unicodedata.normalize("NFKC", …)`.
+fn nfkc(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.nfkc().collect())
+}
+
+/// Python's `text == text.lower()`.
+fn is_lowercase(text: &str) -> bool {
+    if text.is_ascii() {
+        return !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    }
+    text.to_lowercase() == text
+}
+
+/// Python's `str.isalnum` for one character: a letter or a number, but no mark.
+fn is_alphanumeric(c: char) -> bool {
+    static LETTER_OR_NUMBER: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^[\p{L}\p{N}]$").expect("the pattern is constant"));
+    if c.is_ascii() {
+        return c.is_ascii_alphanumeric();
+    }
+    LETTER_OR_NUMBER.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;
