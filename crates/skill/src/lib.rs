@@ -1,6 +1,8 @@
 //! Everything about a skill before anyone selects it: the record and its dialects, lint, discovery, the
 //! catalog, activation within a budget, and rendering for the peers.
 
+pub mod activate;
+pub mod arguments;
 pub mod catalog;
 pub mod codes;
 pub mod depend;
@@ -16,5 +18,7 @@ pub mod profile;
 pub mod resources;
 pub mod skill;
 pub mod skills_ref;
+#[cfg(test)]
+mod testing;
 pub mod trust;
 pub mod walk;
