@@ -8,6 +8,7 @@ pub mod codes;
 pub mod depend;
 pub mod dialect;
 pub mod discover;
+pub mod ledger;
 pub mod limits;
 pub mod load;
 pub mod name;
