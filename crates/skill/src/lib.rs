@@ -16,6 +16,7 @@ pub mod openskills;
 pub mod pack;
 pub mod plugin;
 pub mod profile;
+pub mod render;
 pub mod resources;
 pub mod skill;
 pub mod skills_ref;
