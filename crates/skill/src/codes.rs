@@ -141,6 +141,15 @@ repertoire_text::diagnostic_codes! {
     ARGUMENT_MISSING = "RS403", "argument-missing", Info,
         "The skill names an argument that was not given.",
         "Give it.";
+    REFERENCE_LEFT_OUT = "RS404", "reference-left-out", Warning,
+        "A reference was not appended because the budget was used up.",
+        "Raise `skills_max_body_chars`, or let the agent read the file when it needs it.";
+    SHELL_FAILED = "RS405", "shell-failed", Error,
+        "A command that the skill runs when it is loaded failed; it is left as text.",
+        "Run the command by hand to see why.";
+    ARGUMENT_LIMIT = "RS406", "argument-limit", Warning,
+        "The arguments would make the body grow by more than 1 MiB; later placeholders are left as text.",
+        "Give shorter arguments.";
 
     SPEC_PATH_MISSING = "RS501", "spec-path-missing", Error,
         "The path that was to be validated does not exist.",

@@ -49,3 +49,24 @@ pub struct Limits {
 pub const PATTERN_BYTES_MAX: usize = 1024;
 /// Largest compiled trigger pattern, in bytes.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
+
+/// Most characters of one skill's body that are put into a conversation, unless configured otherwise.
+pub const BODY_CHARS_MAX: usize = 20_000;
+/// A body that the total budget would cut to fewer characters than this is left out instead.
+pub const KEPT_CHARS_MIN: usize = 200;
+/// Most bytes that arguments may add to a body.
+pub const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
+/// Most named arguments that a skill may have; later names are not placeholders.
+pub const ARGUMENT_NAMES_MAX: usize = 64;
+/// How long an activation counts as fresh.
+pub const LEDGER_TTL_MS: u64 = 60 * 60 * 1000;
+/// Most skills that one conversation keeps.
+pub const LEDGER_SKILLS_MAX: usize = 100;
+/// Most tokens of one body that are put back after compaction.
+pub const REATTACH_TOKENS_EACH: usize = 5_000;
+/// Most tokens of all bodies that are put back after compaction.
+pub const REATTACH_TOKENS_TOTAL: usize = 25_000;
+/// Most resources that a rendered skill lists.
+pub const RESOURCES_LISTED_MAX: usize = 100;
+/// Most skills that a message about a missing one lists.
+pub const SKILLS_LISTED_MAX: usize = 50;

@@ -36,7 +36,7 @@ impl Group {
     pub const ALL: &[Group] =
         &[Group::References, Group::Assets, Group::Scripts, Group::Examples, Group::Other];
 
-    fn of(path: &Utf8Path) -> Self {
+    pub(crate) fn of(path: &Utf8Path) -> Self {
         match path.components().next().map(|part| part.as_str()) {
             Some("references" | "reference") => Group::References,
             Some("assets") => Group::Assets,

@@ -1,0 +1,398 @@
+//! Activation: a skill's body, with arguments put in and cut to a budget, ready for a conversation.
+//!
+//! Nothing is run by being activated. A command in a body (`` !`cmd` ``) is left as text unless the
+//! caller passes a function that runs it *and* the skill is trusted. What did not fit is always named:
+//! in the text, in the activation, and as an event.
+
+use camino::Utf8PathBuf;
+use repertoire_text::{Code, Diagnostic, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::{Filler, Substituted, Values, takes_arguments};
+use crate::catalog::Entry;
+use crate::codes;
+use crate::limits::{BODY_CHARS_MAX, KEPT_CHARS_MIN, ResourceLimits};
+use crate::resources::{self, Resource};
+use crate::skill::{Digest, Origin, Skill};
+use crate::trust::Trust;
+
+mod cut;
+mod references;
+mod shell;
+
+pub use cut::{Cut, tokens};
+pub(crate) use cut::{Room, fit, fit_of, marker};
+pub use references::{Reference, ReferenceState};
+
+/// How much of skills may go into a conversation. Tokens are estimated, see [`tokens`].
+///
+/// It is about bodies: what a renderer writes around them comes on top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Most characters of one body.
+    pub body_chars_max: usize,
+    /// Most tokens of one body.
+    pub body_tokens_max: Option<usize>,
+    /// Most characters of all bodies together.
+    pub total_chars_max: Option<usize>,
+    /// Most tokens of all bodies together.
+    pub total_tokens_max: Option<usize>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget {
+            body_chars_max: BODY_CHARS_MAX,
+            body_tokens_max: None,
+            total_chars_max: None,
+            total_tokens_max: None,
+        }
+    }
+}
+
+impl Budget {
+    pub(crate) fn body(&self) -> Room {
+        Room::new(Some(self.body_chars_max), self.body_tokens_max)
+    }
+
+    pub(crate) fn total(&self) -> Room {
+        Room::new(self.total_chars_max, self.total_tokens_max)
+    }
+}
+
+/// Whether an activation lists the skill's resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// The files of the folder are listed.
+    #[default]
+    Listed,
+    /// The folder is not looked at.
+    Skipped,
+}
+
+/// Whether references are part of the body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum References {
+    /// They are read when the agent asks for them.
+    #[default]
+    OnDemand,
+    /// Each Markdown file of `references/` is appended, as long as it fits.
+    Appended,
+}
+
+/// What to do with commands in a body.
+#[derive(Clone, Copy, Default)]
+pub enum Shell<'a> {
+    /// Leave them as text.
+    #[default]
+    Leave,
+    /// Ask this function for their output, if the skill is trusted.
+    Run(&'a dyn Fn(&str) -> Result<String, String>),
+}
+
+impl std::fmt::Debug for Shell<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Shell::Leave => "Leave",
+            Shell::Run(_) => "Run",
+        })
+    }
+}
+
+/// How to activate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// What was given after the skill's name.
+    pub arguments: &'a str,
+    /// How much may be kept.
+    pub budget: Budget,
+    /// Whether resources are listed.
+    pub listing: Listing,
+    /// Whether references are appended.
+    pub references: References,
+    /// What to do with commands in the body.
+    pub shell: Shell<'a>,
+    /// The project, for `${CLAUDE_PROJECT_DIR}`.
+    pub project_dir: Option<&'a camino::Utf8Path>,
+    /// The session, for `${CLAUDE_SESSION_ID}`.
+    pub session_id: Option<&'a str>,
+    /// Caps on the skill's folder.
+    pub limits: ResourceLimits,
+}
+
+/// A skill put into a conversation.
+#[derive(Clone, Debug)]
+pub struct Activation {
+    /// The name that the catalog knows it by.
+    pub id: String,
+    /// Its own name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// The digest of its file.
+    pub digest: Digest,
+    /// What was given after its name.
+    pub arguments: String,
+    /// The instructions, with arguments and references put in, and cut if need be.
+    pub body: String,
+    /// The files beside it, by group and path; `None` if nobody asked for them.
+    pub resources: Option<Vec<Resource>>,
+    /// Where it was found.
+    pub origin: Origin,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+    /// How the body was cut; `None` if it is whole.
+    pub cut: Option<Cut>,
+    /// What became of each reference; `None` if nobody asked for them in the body.
+    pub references: Option<Vec<Reference>>,
+    /// What was found on the way.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The event of a skill that did not fit, `SKILLS_TRUNCATED`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Truncated {
+    /// The skill.
+    pub name: String,
+    /// The limit in characters.
+    pub max_chars: usize,
+}
+
+impl Activation {
+    /// The event to record, if the body or a reference was cut or left out.
+    pub fn truncated(&self) -> Option<Truncated> {
+        let limit = self.cut.map(|cut| cut.limit);
+        let limit = limit.or_else(|| self.references.iter().flatten().find_map(Reference::limit));
+        limit.map(|max_chars| Truncated { name: self.id.clone(), max_chars })
+    }
+}
+
+/// A skill that the total budget had no room for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The name that the catalog knows it by.
+    pub id: String,
+    /// Where it can be read.
+    #[schemars(with = "String")]
+    pub path: Utf8PathBuf,
+    /// Characters that were left for it.
+    pub room_chars: usize,
+}
+
+/// Several skills within one budget.
+#[derive(Clone, Debug, Default)]
+pub struct Activated {
+    /// Those that fit, whole or cut, in the order asked for.
+    pub activations: Vec<Activation>,
+    /// Those that did not.
+    pub left_out: Vec<LeftOut>,
+    /// One event for each skill that was cut or left out.
+    pub events: Vec<Truncated>,
+}
+
+/// Activates one skill.
+pub fn activate(entry: &Entry, request: &Request<'_>) -> Activation {
+    Prepared::new(entry, request).within(request.budget.body().and(request.budget.total()))
+}
+
+/// Activates several skills. They share the total budget in order: each takes what it needs of what
+/// the ones before it left, and one that would keep next to nothing is left out.
+pub fn activate_all<'e>(
+    entries: impl IntoIterator<Item = &'e Entry>,
+    request: &Request<'_>,
+) -> Activated {
+    let mut out = Activated::default();
+    let mut total = request.budget.total();
+    for entry in entries {
+        let prepared = Prepared::new(entry, request);
+        if !prepared.is_worth(total) {
+            let room = total.limit();
+            let path = entry.skill.origin.file.clone();
+            out.events.push(Truncated { name: entry.id.clone(), max_chars: room });
+            out.left_out.push(LeftOut { id: entry.id.clone(), path, room_chars: room });
+            continue;
+        }
+        let activation = prepared.within(request.budget.body().and(total));
+        total = total.minus(&activation.body);
+        out.events.extend(activation.truncated());
+        out.activations.push(activation);
+    }
+    out
+}
+
+/// A body with everything put in, before it is cut.
+struct Prepared<'a> {
+    entry: &'a Entry,
+    request: &'a Request<'a>,
+    body: String,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(entry: &'a Entry, request: &'a Request<'a>) -> Self {
+        let mut diagnostics = Vec::new();
+        let body = fill_body(entry, request, &mut diagnostics);
+        Prepared { entry, request, body, diagnostics }
+    }
+
+    /// Whether a room holds the body, or enough of it to be of use.
+    fn is_worth(&self, room: Room) -> bool {
+        let total = self.body.chars().count();
+        let marker = marker(total, total, &self.entry.skill.origin.file);
+        room.holds(&self.body) || room.limit() >= marker.len() + KEPT_CHARS_MIN
+    }
+
+    fn within(self, room: Room) -> Activation {
+        let Prepared { entry, request, body, mut diagnostics } = self;
+        let skill = &*entry.skill;
+        let (mut body, cut) = fit(body, room, &skill.origin.file);
+        diagnostics.extend(cut.map(|cut| cut_diagnostic(skill, &cut)));
+        let listed = list(skill, request, &mut diagnostics);
+        let references = match request.references {
+            References::OnDemand => None,
+            References::Appended => {
+                let left = room.minus(&body);
+                Some(references::append(skill, request, left, &mut body, &mut diagnostics))
+            }
+        };
+        Activation {
+            id: entry.id.clone(),
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            digest: skill.digest(),
+            arguments: request.arguments.to_owned(),
+            body,
+            resources: listed,
+            origin: skill.origin.clone(),
+            trust: entry.trust,
+            cut,
+            references,
+            diagnostics,
+        }
+    }
+}
+
+fn list(
+    skill: &Skill,
+    request: &Request<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Vec<Resource>> {
+    match request.listing {
+        Listing::Skipped => None,
+        Listing::Listed => {
+            let found = resources::list(skill, &request.limits);
+            diagnostics.extend(found.diagnostics);
+            Some(found.files)
+        }
+    }
+}
+
+fn fill_body(entry: &Entry, request: &Request<'_>, out: &mut Vec<Diagnostic>) -> String {
+    let skill = &*entry.skill;
+    let body = skill.body().trim_end();
+    let values = values(skill, request);
+    let mut filler = Filler::new(body, &values);
+    let mut text = String::with_capacity(body.len());
+    for part in shell::split(body) {
+        match part {
+            shell::Part::Text(range) => {
+                text.push_str(&filler.fill(&body[range.clone()], range.start))
+            }
+            shell::Part::Command { whole, command } => {
+                let asked = &body[command.clone()];
+                let filled = filler.fill(asked, command.start);
+                let plain = is_plain(request.arguments) || !takes_arguments(asked, values.names);
+                match run(entry, request, &filled, plain) {
+                    Ok(output) => text.push_str(output.trim_end()),
+                    Err((code, message)) => {
+                        out.push(at_body(skill, finding(code, message), &whole));
+                        text.push_str(&body[whole.start..command.start]);
+                        text.push_str(&filled);
+                        text.push_str(&body[command.end..whole.end]);
+                    }
+                }
+            }
+        }
+    }
+    let Substituted { text, missing, limited } = filler.finish(text);
+    for missing in missing {
+        let message = format!("the argument `{}` was not given, so it is empty", missing.name);
+        out.push(at_body(skill, finding(&codes::ARGUMENT_MISSING, message), &missing.at));
+    }
+    if limited {
+        let code = &codes::ARGUMENT_LIMIT;
+        out.push(finding(code, "the arguments are too long").in_file(&skill.origin.file));
+    }
+    text
+}
+
+fn values<'a>(skill: &'a Skill, request: &Request<'a>) -> Values<'a> {
+    let plugin_root = skill.origin.plugin.as_ref().and_then(|_| skill.origin.root.parent());
+    Values {
+        arguments: request.arguments,
+        names: &skill.claude.arguments,
+        skill_dir: Some(skill.origin.dir()),
+        project_dir: request.project_dir,
+        session_id: request.session_id,
+        plugin_root,
+    }
+}
+
+/// Arguments that a shell cannot take for anything but words, nor a program for options. A command that
+/// others would go into is not run: the skill's author is trusted, but not whoever wrote the arguments.
+fn is_plain(arguments: &str) -> bool {
+    let is_option = |word: &str| word.starts_with('-');
+    arguments.chars().all(|c| c.is_alphanumeric() || " _-./:@%+=,".contains(c))
+        && !arguments.split(' ').any(is_option)
+}
+
+fn run(
+    entry: &Entry,
+    request: &Request<'_>,
+    command: &str,
+    plain: bool,
+) -> Result<String, (&'static Code, String)> {
+    let not_run = |why: &str| {
+        (&codes::SHELL_NOT_RUN, format!("`{}` was not run: {why}", first_line(command)))
+    };
+    let Shell::Run(runner) = request.shell else {
+        return Err(not_run("commands are not allowed here"));
+    };
+    if entry.trust != Trust::Trusted {
+        return Err(not_run("the skill is not trusted"));
+    }
+    if !plain {
+        return Err(not_run(
+            "the arguments hold options or characters that mean something to a shell",
+        ));
+    }
+    runner(command.trim_end()).map_err(|error| {
+        let message = format!("`{}` failed: {}", first_line(command), first_line(&error));
+        (&codes::SHELL_FAILED, message)
+    })
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or("")
+}
+
+fn finding(code: &'static Code, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(code, message).help(code.remedy)
+}
+
+/// Points a finding at a part of the body.
+fn at_body(skill: &Skill, finding: Diagnostic, at: &std::ops::Range<usize>) -> Diagnostic {
+    let whole = skill.body.slice(skill.source.text());
+    let start = skill.body.start as usize + whole.len() - skill.body().len();
+    finding.at(&skill.source, Span::new(start + at.start, start + at.end))
+}
+
+fn cut_diagnostic(skill: &Skill, cut: &Cut) -> Diagnostic {
+    let message = format!("{} of {} characters fit the budget", cut.kept_chars, cut.total_chars);
+    finding(&codes::BODY_CUT, message).in_file(&skill.origin.file)
+}
+
+#[cfg(test)]
+#[path = "activate/activate_tests.rs"]
+mod tests;

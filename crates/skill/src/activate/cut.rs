@@ -1,0 +1,261 @@
+//! Fits a text into a number of characters and bytes, and says so in the text where it had to cut.
+//!
+//! The marker counts: the result is never larger than the room, except where the room is too small
+//! even for the marker; then the marker alone is the result.
+
+use camino::Utf8Path;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much of a text was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cut {
+    /// Characters of the text that were kept.
+    pub kept_chars: usize,
+    /// Characters that it had.
+    pub total_chars: usize,
+    /// The limit that cut it, in characters; a token counts as four.
+    pub limit: usize,
+}
+
+/// Estimates tokens as a quarter of the bytes, rounded up; no tokenizer is asked.
+pub fn tokens(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+/// What is left of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) chars: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Room {
+    /// The room of two limits, of which either may be missing.
+    pub(crate) fn new(chars_max: Option<usize>, tokens_max: Option<usize>) -> Self {
+        let bytes = tokens_max.map_or(usize::MAX, |tokens| tokens.saturating_mul(4));
+        Room { chars: chars_max.unwrap_or(usize::MAX), bytes }
+    }
+
+    /// The tighter of two rooms.
+    pub(crate) fn and(self, other: Room) -> Self {
+        Room { chars: self.chars.min(other.chars), bytes: self.bytes.min(other.bytes) }
+    }
+
+    /// What is left after a text; tokens are whole, so part of one is used up.
+    pub(crate) fn minus(self, text: &str) -> Self {
+        let bytes = tokens(text).saturating_mul(4);
+        Room {
+            chars: self.chars.saturating_sub(text.chars().count()),
+            bytes: self.bytes.saturating_sub(bytes),
+        }
+    }
+
+    /// Whether a text fits as it is.
+    pub(crate) fn holds(self, text: &str) -> bool {
+        text.len() <= self.bytes && (text.len() <= self.chars || text.chars().count() <= self.chars)
+    }
+
+    /// The limit in characters.
+    pub(crate) fn limit(self) -> usize {
+        self.chars.min(self.bytes)
+    }
+
+    /// The longest start of a text that fits, in bytes.
+    fn prefix(self, text: &str) -> usize {
+        let by_chars = text.char_indices().nth(self.chars).map_or(text.len(), |(at, _)| at);
+        let mut end = by_chars.min(self.bytes);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        end
+    }
+}
+
+/// The line that stands where a text was cut.
+pub(crate) fn marker(kept_chars: usize, total_chars: usize, path: &Utf8Path) -> String {
+    format!("[… cut: {kept_chars} of {total_chars} characters shown; read the rest in {path}]")
+}
+
+/// Fits a text into a room. `path` is where the whole of it can be read.
+pub(crate) fn fit(text: String, room: Room, path: &Utf8Path) -> (String, Option<Cut>) {
+    let total_chars = text.chars().count();
+    fit_of(text, total_chars, room, path)
+}
+
+/// As [`fit`], for the start of a text that had `total_chars` characters before an earlier cut.
+pub(crate) fn fit_of(
+    text: String,
+    total_chars: usize,
+    room: Room,
+    path: &Utf8Path,
+) -> (String, Option<Cut>) {
+    if room.holds(&text) {
+        return (text, None);
+    }
+    let (kept, closing) = keep(&text, room.minus_exactly(&marker(total_chars, total_chars, path)));
+    let kept_chars = kept.chars().count();
+    let mut out = kept.to_owned();
+    line_break(&mut out);
+    out.push_str(&closing);
+    line_break(&mut out);
+    out.push_str(&marker(kept_chars, total_chars, path));
+    (out, Some(Cut { kept_chars, total_chars, limit: room.limit() }))
+}
+
+impl Room {
+    /// As [`Room::minus`], by the byte, with a line break on each side of what is taken.
+    fn minus_exactly(self, text: &str) -> Self {
+        Room {
+            chars: self.chars.saturating_sub(text.chars().count() + 2),
+            bytes: self.bytes.saturating_sub(text.len() + 2),
+        }
+    }
+}
+
+fn line_break(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+/// The start of a text that fits together with the fence that has to be closed after it.
+fn keep(text: &str, room: Room) -> (&str, String) {
+    let kept = at_line_end(text, room.prefix(text));
+    let Some(open) = open_fence(kept) else { return (kept, String::new()) };
+    let kept = at_line_end(text, room.minus_exactly(&open.closing()).prefix(text));
+    match open_fence(kept) {
+        None => (kept, String::new()),
+        Some(same) if same.start == open.start => (kept, same.closing()),
+        // Cutting earlier ended in another fence, which may need more room: stop before it.
+        Some(other) => (&text[..other.start], String::new()),
+    }
+}
+
+/// The cut moved back to a line end, if one is in the last fifth of what is kept.
+fn at_line_end(text: &str, end: usize) -> &str {
+    let kept = &text[..end];
+    match kept.rfind('\n') {
+        Some(at) if at >= end - end / 5 => &kept[..=at],
+        _ => kept,
+    }
+}
+
+struct OpenFence {
+    start: usize,
+    mark: char,
+    count: usize,
+}
+
+impl OpenFence {
+    fn closing(&self) -> String {
+        std::iter::repeat_n(self.mark, self.count).collect()
+    }
+}
+
+/// The code fence that a text ends inside of.
+fn open_fence(text: &str) -> Option<OpenFence> {
+    let mut open: Option<OpenFence> = None;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let found = fence_mark(line);
+        match (&open, found) {
+            (None, Some((mark, count, rest))) if mark == '~' || !rest.contains('`') => {
+                open = Some(OpenFence { start, mark, count });
+            }
+            (Some(fence), Some((mark, count, rest)))
+                if mark == fence.mark && count >= fence.count && rest.is_empty() =>
+            {
+                open = None;
+            }
+            _ => {}
+        }
+        start += line.len();
+    }
+    open
+}
+
+/// The character, its number and what follows, if a line starts with a code fence. Fences in lists
+/// are indented, so any indent will do.
+fn fence_mark(line: &str) -> Option<(char, usize, &str)> {
+    let line = line.trim();
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let count = line.chars().take_while(|c| *c == mark).count();
+    (count >= 3).then(|| (mark, count, line[count..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, chars: usize, expect: &str) {
+        let (out, _) = fit(text.to_owned(), Room { chars, bytes: usize::MAX }, "p".into());
+        assert_eq!(out, expect);
+        assert!(out.chars().count() <= chars);
+    }
+
+    #[test]
+    fn a_text_that_fits_is_kept_as_it_is() {
+        check("ab", 2, "ab");
+        assert_eq!(fit("øø".into(), Room { chars: 2, bytes: 4 }, "p".into()).1, None);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_line_end_that_is_near() {
+        let text = "aaaaaaaaaaaaaaaaaa\nbb\nccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc";
+        check(
+            text,
+            80,
+            "aaaaaaaaaaaaaaaaaa\nbb\n[… cut: 22 of 85 characters shown; read the rest in p]",
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters() {
+        let text = "ø".repeat(100);
+        let (out, cut) = fit(text, Room { chars: 1000, bytes: 81 }, "p".into());
+        assert_eq!(out, "øøøøøøøøøø\n[… cut: 10 of 100 characters shown; read the rest in p]");
+        assert_eq!(cut, Some(Cut { kept_chars: 10, total_chars: 100, limit: 81 }));
+    }
+
+    #[test]
+    fn a_fence_that_the_cut_would_leave_open_is_closed() {
+        let text = format!("intro\n````rust\n{}", "let x = 1;\n".repeat(20));
+        check(
+            &text,
+            100,
+            "intro\n````rust\nlet x = 1;\nlet x = 1;\n````\n[… cut: 36 of 235 characters shown; read the rest in p]",
+        );
+    }
+
+    #[test]
+    fn a_room_smaller_than_the_marker_gives_the_marker_alone() {
+        let (out, cut) = fit("a".repeat(200), Room { chars: 10, bytes: 10 }, "p".into());
+        assert_eq!(out, "[… cut: 0 of 200 characters shown; read the rest in p]");
+        assert_eq!(cut.unwrap().kept_chars, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_is_a_prefix_and_a_marker_within_the_room(
+            text in "(```|~~~~|\n|`|x|ø| ){0,200}", chars in 60..200usize, bytes in 60..400usize,
+        ) {
+            let room = Room { chars, bytes };
+            let (out, cut) = fit(text.clone(), room, "p".into());
+            let Some(cut) = cut else {
+                prop_assert_eq!(out, text);
+                return Ok(());
+            };
+            prop_assert!(room.holds(&out), "{} of {room:?}: {out:?}", out.len());
+            let kept: String = text.chars().take(cut.kept_chars).collect();
+            prop_assert!(out.starts_with(&kept));
+            let marker = marker(cut.kept_chars, cut.total_chars, "p".into());
+            prop_assert!(out.ends_with(&marker));
+            let between = &out[kept.len()..out.len() - marker.len()];
+            prop_assert!(between.trim().chars().all(|c| c == '`' || c == '~'));
+            prop_assert!(open_fence(&out).is_none(), "{out:?}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Appends the Markdown files of `references/` to a body, within what its budget has left. They are
+//! text for reading: no argument is put in, and no command in them is run.
+
+use camino::Utf8PathBuf;
+use repertoire_text::Diagnostic;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Cut, Request, Room, finding, fit, marker};
+use crate::codes;
+use crate::limits::KEPT_CHARS_MIN;
+use crate::resources::{self, Group};
+use crate::skill::Skill;
+
+/// A reference that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reference {
+    /// Its path below the skill's folder.
+    #[schemars(with = "String")]
+    pub path: Utf8PathBuf,
+    /// What became of it.
+    pub state: ReferenceState,
+}
+
+/// What became of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceState {
+    /// All of it is in the body.
+    Whole,
+    /// The start of it is in the body.
+    Cut(Cut),
+    /// There was no room for it; this many characters were left.
+    LeftOut(usize),
+    /// It could not be read.
+    Unreadable,
+}
+
+impl Reference {
+    /// The limit that kept some of it out.
+    pub(super) fn limit(&self) -> Option<usize> {
+        match self.state {
+            ReferenceState::Whole | ReferenceState::Unreadable => None,
+            ReferenceState::Cut(cut) => Some(cut.limit),
+            ReferenceState::LeftOut(room) => Some(room),
+        }
+    }
+}
+
+pub(super) fn append(
+    skill: &Skill,
+    request: &Request<'_>,
+    mut room: Room,
+    body: &mut String,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Reference> {
+    let found = resources::list(skill, &request.limits);
+    let is_markdown = |path: &&camino::Utf8Path| path.extension() == Some("md");
+    let mut out = Vec::new();
+    for path in found.of_group(Group::References).filter(is_markdown) {
+        let file = skill.origin.dir().join(path);
+        let heading = format!("\n\n## Reference: {path}\n\n");
+        let least = heading.len() + marker(usize::MAX, usize::MAX, &file).len() + KEPT_CHARS_MIN;
+        let state = match resources::read(skill, path, &request.limits) {
+            Err(error) => {
+                diagnostics.push(error.to_diagnostic(&file));
+                ReferenceState::Unreadable
+            }
+            Ok(text) => {
+                let text = text.trim().to_owned();
+                let left = room.minus(&heading);
+                if !left.holds(&text) && room.limit() < least {
+                    let message = format!("`{path}` does not fit the budget");
+                    diagnostics.push(finding(&codes::REFERENCE_LEFT_OUT, message).in_file(&file));
+                    ReferenceState::LeftOut(room.limit())
+                } else {
+                    let (text, cut) = fit(text, left, &file);
+                    room = left.minus(&text);
+                    body.push_str(&heading);
+                    body.push_str(&text);
+                    cut.map_or(ReferenceState::Whole, ReferenceState::Cut)
+                }
+            }
+        };
+        out.push(Reference { path: path.to_owned(), state });
+    }
+    out
+}

@@ -1,0 +1,311 @@
+//! Puts arguments and known places into a body, by the rules of Claude Code.
+//!
+//! `$ARGUMENTS` is the whole text as given; `$ARGUMENTS[N]` counts from 0; `$name` is an argument that
+//! the skill's `arguments` field names; `${CLAUDE_…}` is a known place. `$N` is short for
+//! `$ARGUMENTS[N]` in a body that uses `$0` or `$ARGUMENTS[0]`. In any other body the author counts as
+//! a shell does, and `$1` is the first argument. `\$1` stays `$1`.
+//!
+//! It is a single pass: what was put in is never looked at again. It runs nothing and reads no
+//! environment: a variable that is not known here stays as written.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use camino::Utf8Path;
+
+use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_NAMES_MAX};
+
+/// What placeholders stand for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values<'a> {
+    /// Everything that was given after the skill's name.
+    pub arguments: &'a str,
+    /// The names that the skill gives its arguments, in order.
+    pub names: &'a [String],
+    /// `${CLAUDE_SKILL_DIR}`.
+    pub skill_dir: Option<&'a Utf8Path>,
+    /// `${CLAUDE_PROJECT_DIR}`.
+    pub project_dir: Option<&'a Utf8Path>,
+    /// `${CLAUDE_SESSION_ID}`.
+    pub session_id: Option<&'a str>,
+    /// `${CLAUDE_PLUGIN_ROOT}`.
+    pub plugin_root: Option<&'a Utf8Path>,
+}
+
+/// A named argument that was not given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub name: String,
+    /// Where its first placeholder stands in the body, in bytes.
+    pub at: Range<usize>,
+}
+
+/// A body with everything put in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Substituted {
+    /// The text.
+    pub text: String,
+    /// Named arguments that were not given and became nothing.
+    pub missing: Vec<Missing>,
+    /// Whether placeholders were left alone because the text would have grown too much.
+    pub limited: bool,
+}
+
+/// Puts values into a body.
+///
+/// Arguments that no placeholder took are appended as `ARGUMENTS: …`, so that none is lost.
+///
+/// ```
+/// use repertoire_skill::arguments::{Values, substitute};
+/// let values = Values { arguments: "42 'two words'", ..Values::default() };
+/// assert_eq!(substitute("Fix $1: $2.", &values).text, "Fix 42: two words.");
+/// assert_eq!(substitute("Fix it.", &values).text, "Fix it.\n\nARGUMENTS: 42 'two words'");
+/// ```
+pub fn substitute(body: &str, values: &Values<'_>) -> Substituted {
+    let mut filler = Filler::new(body, values);
+    let text = filler.fill(body, 0);
+    filler.finish(text)
+}
+
+/// Splits an argument text as a shell splits words: on white space, with quotes and backslashes.
+/// A text with an open quote is split on white space alone.
+pub fn words(text: &str) -> Vec<String> {
+    quoted_words(text)
+        .unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+}
+
+fn quoted_words(text: &str) -> Option<Vec<String>> {
+    let mut out = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c.is_whitespace() {
+            out.extend(word.take());
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        match c {
+            '\'' => loop {
+                match chars.next()? {
+                    '\'' => break,
+                    c => word.push(c),
+                }
+            },
+            '"' => double_quoted(&mut chars, word)?,
+            '\\' => word.push(chars.next().unwrap_or('\\')),
+            c => word.push(c),
+        }
+    }
+    out.extend(word);
+    Some(out)
+}
+
+fn double_quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
+    loop {
+        match chars.next()? {
+            '"' => return Some(()),
+            '\\' => match chars.next()? {
+                c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                c => word.extend(['\\', c]),
+            },
+            c => word.push(c),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placeholder<'a> {
+    /// `$ARGUMENTS`
+    All,
+    /// `$ARGUMENTS[N]`
+    Index(usize),
+    /// `$N`
+    Number(usize),
+    /// `$name`, by its place among the names.
+    Name(usize),
+    /// `${CLAUDE_…}`
+    Variable(&'a str),
+}
+
+/// Fills the parts of one body, so that those which are commands can be told from the rest.
+pub(crate) struct Filler<'a> {
+    values: Values<'a>,
+    words: Vec<String>,
+    first_number: usize,
+    taken: Vec<bool>,
+    missing: Vec<Missing>,
+    added_bytes: usize,
+    limited: bool,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(body: &str, values: &Values<'a>) -> Self {
+        let names = &values.names[..values.names.len().min(ARGUMENT_NAMES_MAX)];
+        let values = Values { names, ..*values };
+        let words = words(values.arguments);
+        let from_zero = placeholders(body, names)
+            .any(|(_, found)| matches!(found, Placeholder::Number(0) | Placeholder::Index(0)));
+        Filler {
+            values,
+            taken: vec![false; words.len()],
+            words,
+            first_number: usize::from(!from_zero),
+            missing: Vec::new(),
+            added_bytes: 0,
+            limited: false,
+        }
+    }
+
+    /// Fills a part of the body that starts at byte `base` of it.
+    pub(crate) fn fill(&mut self, text: &str, base: usize) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for (at, found) in placeholders_and_escapes(text, self.values.names) {
+            out.push_str(&text[done..at.start]);
+            done = at.end;
+            let place = base + at.start..base + at.end;
+            match found.and_then(|found| self.value(found, place)) {
+                Some(value) => out.push_str(&value),
+                // An escape loses its backslash; a placeholder without a value stays.
+                None => out.push_str(text[at.clone()].trim_start_matches('\\')),
+            }
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+
+    /// Appends what no placeholder took.
+    pub(crate) fn finish(self, mut text: String) -> Substituted {
+        let given = self.values.arguments.trim();
+        if !self.taken.iter().all(|taken| *taken) {
+            let end = text.trim_end().len();
+            text.truncate(end);
+            let gap = if text.is_empty() { "" } else { "\n\n" };
+            text.push_str(&format!("{gap}ARGUMENTS: {given}"));
+        }
+        Substituted { text, missing: self.missing, limited: self.limited }
+    }
+
+    fn value(&mut self, found: Placeholder<'_>, at: Range<usize>) -> Option<Cow<'static, str>> {
+        let value = match found {
+            Placeholder::All => {
+                self.taken.fill(true);
+                self.values.arguments.to_owned()
+            }
+            Placeholder::Index(index) => self.word(index)?,
+            Placeholder::Number(number) => self.word(number.checked_sub(self.first_number)?)?,
+            Placeholder::Name(index) => match self.word(index) {
+                Some(word) => word,
+                None => {
+                    self.miss(index, at);
+                    return Some(Cow::Borrowed(""));
+                }
+            },
+            Placeholder::Variable(name) => self.variable(name)?,
+        };
+        if self.added_bytes + value.len() > ARGUMENT_BYTES_MAX {
+            self.limited = true;
+            return None;
+        }
+        self.added_bytes += value.len();
+        Some(Cow::Owned(value))
+    }
+
+    fn word(&mut self, index: usize) -> Option<String> {
+        let word = self.words.get(index)?.clone();
+        self.taken[index] = true;
+        Some(word)
+    }
+
+    fn miss(&mut self, index: usize, at: Range<usize>) {
+        let name = &self.values.names[index];
+        if !self.missing.iter().any(|missing| missing.name == *name) {
+            self.missing.push(Missing { name: name.clone(), at });
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let values = &self.values;
+        match name {
+            "CLAUDE_SKILL_DIR" => values.skill_dir.map(Utf8Path::to_string),
+            "CLAUDE_PROJECT_DIR" => values.project_dir.map(Utf8Path::to_string),
+            "CLAUDE_SESSION_ID" => values.session_id.map(str::to_owned),
+            "CLAUDE_PLUGIN_ROOT" => values.plugin_root.map(Utf8Path::to_string),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a text holds a placeholder for an argument.
+pub(crate) fn takes_arguments(text: &str, names: &[String]) -> bool {
+    placeholders(text, names).any(|(_, found)| !matches!(found, Placeholder::Variable(_)))
+}
+
+fn placeholders<'t>(
+    text: &'t str,
+    names: &'t [String],
+) -> impl Iterator<Item = (Range<usize>, Placeholder<'t>)> {
+    placeholders_and_escapes(text, names).filter_map(|(at, found)| Some((at, found?)))
+}
+
+/// Placeholders with their places; an escaped one is `None`, and its place includes the backslash.
+fn placeholders_and_escapes<'t>(
+    text: &'t str,
+    names: &'t [String],
+) -> impl Iterator<Item = (Range<usize>, Option<Placeholder<'t>>)> {
+    let mut done = 0;
+    memchr::memchr_iter(b'$', text.as_bytes()).filter_map(move |at| {
+        if at < done {
+            return None;
+        }
+        let (found, len) = placeholder(&text[at..], names)?;
+        let before = &text.as_bytes()[done..at];
+        let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        done = at + len;
+        if backslashes % 2 == 1 {
+            return Some((at - 1..done, None));
+        }
+        Some((at..done, Some(found)))
+    })
+}
+
+/// The placeholder that a text starting with `$` starts with, and its length.
+fn placeholder<'t>(text: &'t str, names: &[String]) -> Option<(Placeholder<'t>, usize)> {
+    let rest = text.strip_prefix('$')?;
+    if let Some(after) = rest.strip_prefix("ARGUMENTS") {
+        return Some(index(after).unwrap_or((Placeholder::All, "$ARGUMENTS".len())));
+    }
+    if let Some(after) = rest.strip_prefix('{') {
+        let end = after.bytes().take_while(|b| b.is_ascii_uppercase() || *b == b'_').count();
+        let known = after[end..].starts_with('}') && after.starts_with("CLAUDE_");
+        return known.then(|| (Placeholder::Variable(&after[..end]), end + 3));
+    }
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    if digits > 0 {
+        let number = rest[..digits].parse().ok().filter(|_| ends_word(&rest[digits..]))?;
+        return Some((Placeholder::Number(number), digits + 1));
+    }
+    let fits = |name: &&String| {
+        rest.strip_prefix(name.as_str())
+            .is_some_and(|after| !name.is_empty() && ends_word(after) && !after.starts_with('['))
+    };
+    let name = names.iter().filter(fits).max_by_key(|name| name.len())?;
+    let place = names.iter().position(|other| other == name)?;
+    Some((Placeholder::Name(place), name.len() + 1))
+}
+
+fn index<'t>(after: &str) -> Option<(Placeholder<'t>, usize)> {
+    let rest = after.strip_prefix('[')?;
+    let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let number = rest[..end].parse().ok().filter(|_| rest[end..].starts_with(']'))?;
+    Some((Placeholder::Index(number), "$ARGUMENTS[]".len() + end))
+}
+
+fn ends_word(after: &str) -> bool {
+    !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+#[path = "arguments/arguments_tests.rs"]
+mod tests;

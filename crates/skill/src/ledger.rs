@@ -1,0 +1,264 @@
+//! The activations of one conversation: what is in it already, so that nothing goes in twice and
+//! compaction, resume and a crash lose nothing.
+//!
+//! A conversation is a value of its own, so two of them cannot mix. The ledger reads no clock: every
+//! call that depends on time is told the time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::activate::{Activation, Listing, References, Request, Room, activate, fit_of};
+use crate::catalog::Entry;
+use crate::limits::{
+    LEDGER_SKILLS_MAX, LEDGER_TTL_MS, REATTACH_TOKENS_EACH, REATTACH_TOKENS_TOTAL,
+};
+use crate::skill::Digest;
+
+mod disk;
+
+pub use disk::LedgerError;
+
+/// The activations of one conversation, least recently used first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "disk::LedgerDisk", try_from = "disk::LedgerDisk")]
+pub struct Ledger {
+    ttl_ms: u64,
+    skills_max: usize,
+    hits: u64,
+    misses: u64,
+    held: Vec<Held>,
+}
+
+/// One activation and its times.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The activation; its diagnostics have been reported and are not kept.
+    pub activation: Activation,
+    /// When it went into the conversation.
+    pub activated_ms: u64,
+    /// When it was last asked for.
+    pub used_ms: u64,
+}
+
+/// What recording an activation did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is new, or the last time was too long ago: put it into the conversation.
+    Activated,
+    /// It is in the conversation already: say so, and add nothing.
+    AlreadyActive,
+    /// It is the same skill with more of it: resources or references that nobody asked for before, or
+    /// a longer body.
+    Extended,
+    /// The file or the arguments are other than before: put it in, in place of the old one.
+    Changed {
+        /// The digest of the file that was active.
+        previous: Digest,
+    },
+}
+
+/// What recording an activation did, and what had to go for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// What became of the activation.
+    pub outcome: Outcome,
+    /// Skills that were forgotten because the ledger was full.
+    pub evicted: Vec<String>,
+}
+
+/// How much is put back after compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReattachBudget {
+    /// Most tokens of one body.
+    pub tokens_each: usize,
+    /// Most tokens of all bodies.
+    pub tokens_total: usize,
+}
+
+impl Default for ReattachBudget {
+    fn default() -> Self {
+        ReattachBudget { tokens_each: REATTACH_TOKENS_EACH, tokens_total: REATTACH_TOKENS_TOTAL }
+    }
+}
+
+/// What to put back after compaction.
+#[derive(Clone, Debug, Default)]
+pub struct Reattached {
+    /// Activations, newest first, cut where need be.
+    pub activations: Vec<Activation>,
+    /// Skills that there was no room for.
+    pub left_out: Vec<String>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Ledger::new(LEDGER_TTL_MS, LEDGER_SKILLS_MAX)
+    }
+}
+
+impl Ledger {
+    /// A ledger whose activations are fresh for `ttl_ms`, and that keeps `skills_max` of them.
+    pub fn new(ttl_ms: u64, skills_max: usize) -> Self {
+        Ledger { ttl_ms, skills_max: skills_max.max(1), hits: 0, misses: 0, held: Vec::new() }
+    }
+
+    /// Activates a skill unless what the request asks for is in the conversation already. This counts
+    /// a hit or a miss, and does no work for a hit.
+    pub fn activate(
+        &mut self,
+        entry: &Entry,
+        request: &Request<'_>,
+        now_ms: u64,
+    ) -> (Activation, Recorded) {
+        if let Some(at) = self.fresh(entry, request, now_ms) {
+            self.hits += 1;
+            let held = self.touch(at, now_ms);
+            let recorded = Recorded { outcome: Outcome::AlreadyActive, evicted: Vec::new() };
+            return (held.activation.clone(), recorded);
+        }
+        self.misses += 1;
+        let activation = activate(entry, request);
+        let recorded = self.record(activation.clone(), now_ms);
+        (activation, recorded)
+    }
+
+    /// Records an activation that was made elsewhere, without counting it.
+    pub fn record(&mut self, activation: Activation, now_ms: u64) -> Recorded {
+        let mut new = Held {
+            activation: Activation { diagnostics: Vec::new(), ..activation },
+            activated_ms: now_ms,
+            used_ms: now_ms,
+        };
+        let at = self.held.iter().position(|held| held.activation.id == new.activation.id);
+        let Some(at) = at else {
+            self.held.push(new);
+            return Recorded { outcome: Outcome::Activated, evicted: self.evict() };
+        };
+        let old = self.held.remove(at);
+        let outcome = outcome(&old, &new, self.is_expired(&old, now_ms));
+        if matches!(outcome, Outcome::AlreadyActive | Outcome::Extended) {
+            new = merge(old, new);
+        }
+        self.held.push(new);
+        Recorded { outcome, evicted: Vec::new() }
+    }
+
+    /// The activation of a skill, if it is fresh. This counts nothing.
+    pub fn get(&self, id: &str, now_ms: u64) -> Option<&Held> {
+        let held = self.held.iter().find(|held| held.activation.id == id)?;
+        (!self.is_expired(held, now_ms)).then_some(held)
+    }
+
+    /// Every activation that is kept, least recently used first; those past their time as well,
+    /// because the conversation may still rest on them.
+    pub fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// Forgets one skill; tells whether it was there.
+    pub fn clear(&mut self, id: &str) -> bool {
+        let before = self.held.len();
+        self.held.retain(|held| held.activation.id != id);
+        self.held.len() < before
+    }
+
+    /// Forgets every skill. The counts stay.
+    pub fn clear_all(&mut self) {
+        self.held.clear();
+    }
+
+    /// How often a skill was asked for and was there.
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// How often a skill was asked for and had to be activated.
+    pub fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    /// What to put back after the conversation was compacted: the newest first, the start of each.
+    pub fn reattach(&self, budget: &ReattachBudget) -> Reattached {
+        let each = Room::new(None, Some(budget.tokens_each));
+        let mut total = Room::new(None, Some(budget.tokens_total));
+        let mut out = Reattached::default();
+        for held in self.held.iter().rev() {
+            let activation = &held.activation;
+            let file = &activation.origin.file;
+            let body = activation.body.clone();
+            let chars = activation.cut.map_or_else(|| body.chars().count(), |cut| cut.total_chars);
+            let (body, cut) = fit_of(body, chars, each.and(total), file);
+            if !total.holds(&body) || cut.is_some_and(|cut| cut.kept_chars == 0) {
+                out.left_out.push(activation.id.clone());
+                continue;
+            }
+            total = total.minus(&body);
+            let cut = cut.or(activation.cut);
+            out.activations.push(Activation { body, cut, ..activation.clone() });
+        }
+        out
+    }
+
+    fn fresh(&self, entry: &Entry, request: &Request<'_>, now_ms: u64) -> Option<usize> {
+        let satisfies = |held: &Held| {
+            let found = &held.activation;
+            found.id == entry.id
+                && !self.is_expired(held, now_ms)
+                && found.trust == entry.trust
+                && found.arguments == request.arguments
+                && found.digest == entry.skill.digest()
+                && (found.resources.is_some() || request.listing == Listing::Skipped)
+                && (found.references.is_some() || request.references == References::OnDemand)
+                && found.cut.is_none_or(|cut| cut.limit >= request.budget.body().limit())
+        };
+        self.held.iter().position(satisfies)
+    }
+
+    fn touch(&mut self, at: usize, now_ms: u64) -> &Held {
+        let mut held = self.held.remove(at);
+        held.used_ms = now_ms;
+        self.held.push(held);
+        &self.held[self.held.len() - 1]
+    }
+
+    /// A clock that went back makes nothing old.
+    fn is_expired(&self, held: &Held, now_ms: u64) -> bool {
+        now_ms.saturating_sub(held.activated_ms) > self.ttl_ms
+    }
+
+    fn evict(&mut self) -> Vec<String> {
+        let over = self.held.len().saturating_sub(self.skills_max);
+        self.held.drain(..over).map(|held| held.activation.id).collect()
+    }
+}
+
+fn outcome(old: &Held, new: &Held, expired: bool) -> Outcome {
+    let (old, new) = (&old.activation, &new.activation);
+    if old.digest != new.digest || old.arguments != new.arguments || old.trust != new.trust {
+        return Outcome::Changed { previous: old.digest };
+    }
+    if expired {
+        return Outcome::Activated;
+    }
+    let lists_more = old.resources.is_none() && new.resources.is_some();
+    if lists_more || kept(new) > kept(old) {
+        return Outcome::Extended;
+    }
+    Outcome::AlreadyActive
+}
+
+/// How much of the body is there: whether it has references, and where it was cut.
+fn kept(activation: &Activation) -> (bool, usize) {
+    (activation.references.is_some(), activation.cut.map_or(usize::MAX, |cut| cut.kept_chars))
+}
+
+/// The fuller of two activations of the same file, so that asking for less never loses anything.
+fn merge(old: Held, new: Held) -> Held {
+    let (activated_ms, used_ms) = (old.activated_ms, new.used_ms);
+    let resources = new.activation.resources.clone().or_else(|| old.activation.resources.clone());
+    let fuller = if kept(&new.activation) > kept(&old.activation) { new } else { old };
+    Held { activation: Activation { resources, ..fuller.activation }, activated_ms, used_ms }
+}
+
+#[cfg(test)]
+#[path = "ledger/ledger_tests.rs"]
+mod tests;

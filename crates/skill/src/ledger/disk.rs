@@ -1,0 +1,155 @@
+//! The ledger as it is stored. Unknown fields are passed over, missing ones have defaults, and a
+//! ledger of a later version is refused rather than misread.
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use super::{Held, Ledger};
+use crate::activate::{Activation, Cut, Reference};
+use crate::limits::{LEDGER_SKILLS_MAX, LEDGER_TTL_MS};
+use crate::resources::Resource;
+use crate::skill::{Digest, Origin, Plugin, Scope};
+use crate::trust::Trust;
+
+const VERSION: u32 = 1;
+
+/// Why a stored ledger cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// It is of a later version.
+    #[error("the ledger has version {found}; this program knows version {VERSION}")]
+    Version {
+        /// The version that it has.
+        found: u32,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct LedgerDisk {
+    version: u32,
+    #[serde(default = "default_ttl_ms")]
+    ttl_ms: u64,
+    #[serde(default = "default_skills_max")]
+    skills_max: usize,
+    #[serde(default)]
+    hits: u64,
+    #[serde(default)]
+    misses: u64,
+    #[serde(default)]
+    held: Vec<HeldDisk>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeldDisk {
+    id: String,
+    name: String,
+    #[serde(default)]
+    description: String,
+    digest: Digest,
+    #[serde(default)]
+    arguments: String,
+    body: String,
+    #[serde(default)]
+    resources: Option<Vec<Resource>>,
+    file: Utf8PathBuf,
+    root: Utf8PathBuf,
+    scope: Scope,
+    #[serde(default)]
+    plugin: Option<Plugin>,
+    /// A record that does not say is not trusted.
+    #[serde(default = "untrusted")]
+    trust: Trust,
+    #[serde(default)]
+    cut: Option<Cut>,
+    #[serde(default)]
+    references: Option<Vec<Reference>>,
+    #[serde(default)]
+    activated_ms: u64,
+    #[serde(default)]
+    used_ms: u64,
+}
+
+fn default_ttl_ms() -> u64 {
+    LEDGER_TTL_MS
+}
+
+fn default_skills_max() -> usize {
+    LEDGER_SKILLS_MAX
+}
+
+fn untrusted() -> Trust {
+    Trust::Untrusted
+}
+
+impl From<Ledger> for LedgerDisk {
+    fn from(ledger: Ledger) -> Self {
+        LedgerDisk {
+            version: VERSION,
+            ttl_ms: ledger.ttl_ms,
+            skills_max: ledger.skills_max,
+            hits: ledger.hits,
+            misses: ledger.misses,
+            held: ledger.held.into_iter().map(HeldDisk::from).collect(),
+        }
+    }
+}
+
+impl TryFrom<LedgerDisk> for Ledger {
+    type Error = LedgerError;
+
+    fn try_from(disk: LedgerDisk) -> Result<Self, LedgerError> {
+        if disk.version > VERSION {
+            return Err(LedgerError::Version { found: disk.version });
+        }
+        let mut ledger = Ledger::new(disk.ttl_ms, disk.skills_max);
+        (ledger.hits, ledger.misses) = (disk.hits, disk.misses);
+        ledger.held = disk.held.into_iter().map(Held::from).collect();
+        Ok(ledger)
+    }
+}
+
+impl From<Held> for HeldDisk {
+    fn from(Held { activation, activated_ms, used_ms }: Held) -> Self {
+        let origin = activation.origin;
+        HeldDisk {
+            id: activation.id,
+            name: activation.name,
+            description: activation.description,
+            digest: activation.digest,
+            arguments: activation.arguments,
+            body: activation.body,
+            resources: activation.resources,
+            file: origin.file,
+            root: origin.root,
+            scope: origin.scope,
+            plugin: origin.plugin,
+            trust: activation.trust,
+            cut: activation.cut,
+            references: activation.references,
+            activated_ms,
+            used_ms,
+        }
+    }
+}
+
+impl From<HeldDisk> for Held {
+    fn from(disk: HeldDisk) -> Self {
+        let origin =
+            Origin { file: disk.file, root: disk.root, scope: disk.scope, plugin: disk.plugin };
+        let activation = Activation {
+            id: disk.id,
+            name: disk.name,
+            description: disk.description,
+            digest: disk.digest,
+            arguments: disk.arguments,
+            body: disk.body,
+            resources: disk.resources,
+            origin,
+            trust: disk.trust,
+            cut: disk.cut,
+            references: disk.references,
+            diagnostics: Vec::new(),
+        };
+        Held { activation, activated_ms: disk.activated_ms, used_ms: disk.used_ms }
+    }
+}

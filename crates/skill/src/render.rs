@@ -1,0 +1,81 @@
+//! Skills as text and JSON for agents, prompts and programs: one renderer a file, each a pure function
+//! over records. None reads a file, and none lets what a skill says escape from what is said about it.
+
+use std::borrow::Cow;
+
+pub mod catalog;
+pub mod json;
+pub mod message;
+pub mod skill_content;
+pub mod tool_result;
+
+/// Escapes text for XML, in elements and in attributes.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>', '"']) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Text on one line, so that it cannot start a line of its own.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Escapes every opening and closing tag of the given names, whatever its case and spaces, and leaves
+/// all else alone: a body cannot close the element that it stands in, nor open one that looks like it.
+pub(crate) fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
+    let mut out = String::new();
+    let mut done = 0;
+    for at in memchr::memchr_iter(b'<', text.as_bytes()) {
+        if tags.iter().any(|tag| starts_tag(&text[at + 1..], tag)) {
+            out.push_str(&text[done..at]);
+            out.push_str("&lt;");
+            done = at + 1;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
+}
+
+fn starts_tag(after: &str, tag: &str) -> bool {
+    // No reader of tags looks past more white space than this.
+    const SPACES_MAX: usize = 64;
+    let skippable = |c: char| c.is_whitespace() || c.is_control() || c == '/';
+    let skipped: usize =
+        after.chars().take(SPACES_MAX).take_while(|c| skippable(*c)).map(char::len_utf8).sum();
+    let rest = &after.as_bytes()[skipped..];
+    rest.len() >= tag.len() && rest[..tag.len()].eq_ignore_ascii_case(tag.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_a_wrapper_are_neutralised_in_every_spelling() {
+        let check = |text: &str, expect: &str| assert_eq!(neutralise(text, &["wrap"]), expect);
+        check("a </wrap> b", "a &lt;/wrap> b");
+        check("< / WRAP\n>", "&lt; / WRAP\n>");
+        check("<wrap name=\"x\">", "&lt;wrap name=\"x\">");
+        check("</other> a < b </wra", "</other> a < b </wra");
+    }
+
+    #[test]
+    fn markup_is_escaped() {
+        assert_eq!(escape("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
+    }
+}

@@ -1,0 +1,353 @@
+//! The catalog for a prompt, within a number of characters: the skills that fit the task in full, the
+//! others shortened to the same length each, then names only, then counted.
+//!
+//! The same input always gives the same text, and it is never longer than allowed. Skills that the
+//! model must not choose by itself are left out, and so are agents, which have names of their own.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::{escape, one_line};
+use crate::catalog::Entry;
+
+const OPEN: &str = "<available_skills>\n";
+const CLOSE: &str = "</available_skills>\n";
+const NAME_TAGS_CHARS: usize = "<skill><name></name></skill>\n".len();
+const DESCRIPTION_TAGS_CHARS: usize = "<description></description>".len();
+/// A description shorter than this says nothing; the name alone is shown instead.
+const DESCRIPTION_CHARS_MIN: usize = 24;
+
+/// A catalog as text, and how much of it is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CatalogText {
+    /// The text; empty if there are no skills, or no room to say even how many.
+    pub text: String,
+    /// Skills with all of their description.
+    pub full: usize,
+    /// Skills with the start of it.
+    pub shortened: usize,
+    /// Skills with their name alone.
+    pub names_only: usize,
+    /// Skills that are only counted.
+    pub counted: usize,
+}
+
+/// Whether the model may choose a skill, and so is told of it.
+pub fn is_offered(entry: &Entry) -> bool {
+    !entry.skill.claude.disable_model_invocation && !entry.skill.is_agent()
+}
+
+/// Writes a catalog in at most `chars_max` characters. `winners` are ids of skills that fit the task,
+/// the best first.
+pub fn catalog(entries: &[Entry], winners: &[&str], chars_max: usize) -> CatalogText {
+    let mut lines = in_order(entries, winners);
+    let Some(room) = chars_max.checked_sub(OPEN.len() + CLOSE.len()).filter(|_| !lines.is_empty())
+    else {
+        return CatalogText { counted: lines.len(), ..CatalogText::default() };
+    };
+    if lines.iter().map(Line::chars_full).sum::<usize>() <= room {
+        lines.iter_mut().for_each(|line| line.shown = Shown::Full);
+        return write(&lines);
+    }
+    let Some(after_count) = room.checked_sub(count_line(lines.len()).chars().count()) else {
+        return CatalogText { counted: lines.len(), ..CatalogText::default() };
+    };
+    let left = show_winners(&mut lines, after_count);
+    let mut rest: Vec<&mut Line<'_>> =
+        lines.iter_mut().filter(|line| line.shown == Shown::Counted).collect();
+    let names: usize = rest.iter().map(|line| line.chars_name()).sum();
+    // Once every name fits nothing is counted, and the room of that line is free.
+    match (left + room - after_count).checked_sub(names) {
+        Some(left) => show_shortened(&mut rest, left),
+        None => show_names(&mut rest, left),
+    }
+    write(&lines)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Counted,
+    Name,
+    Shortened(usize),
+    Full,
+}
+
+struct Line<'a> {
+    name: Cow<'a, str>,
+    description: String,
+    name_chars: usize,
+    description_chars: usize,
+    is_winner: bool,
+    shown: Shown,
+}
+
+impl<'a> Line<'a> {
+    fn new(entry: &'a Entry, is_winner: bool) -> Self {
+        let mut description = one_line(&entry.skill.description);
+        if let Some(when) = &entry.skill.claude.when_to_use {
+            description = format!("{description} {}", one_line(when));
+        }
+        let name = escape(&entry.id);
+        Line {
+            name_chars: name.chars().count(),
+            description_chars: escape(&description).chars().count(),
+            name,
+            description,
+            is_winner,
+            shown: Shown::Counted,
+        }
+    }
+
+    fn chars_name(&self) -> usize {
+        NAME_TAGS_CHARS + self.name_chars
+    }
+
+    fn chars_description(&self) -> usize {
+        DESCRIPTION_TAGS_CHARS + self.description_chars
+    }
+
+    fn chars_full(&self) -> usize {
+        self.chars_name() + self.chars_description()
+    }
+}
+
+/// Winners in their order, then the rest in theirs.
+fn in_order<'a>(entries: &'a [Entry], winners: &[&str]) -> Vec<Line<'a>> {
+    let offered = || entries.iter().filter(|entry| is_offered(entry));
+    let mut lines = Vec::new();
+    for (at, id) in winners.iter().enumerate() {
+        if !winners[..at].contains(id) {
+            let named = offered().filter(|entry| entry.id == *id);
+            lines.extend(named.map(|entry| Line::new(entry, true)));
+        }
+    }
+    let others = offered().filter(|entry| !winners.contains(&entry.id.as_str()));
+    lines.extend(others.map(|entry| Line::new(entry, false)));
+    lines
+}
+
+/// Shows winners in full as long as they fit; gives what is left.
+fn show_winners(lines: &mut [Line<'_>], mut room: usize) -> usize {
+    for line in lines.iter_mut().filter(|line| line.is_winner) {
+        if let Some(left) = room.checked_sub(line.chars_full()) {
+            line.shown = Shown::Full;
+            room = left;
+        }
+    }
+    room
+}
+
+fn show_names(lines: &mut [&mut Line<'_>], mut room: usize) {
+    for line in lines {
+        if let Some(left) = room.checked_sub(line.chars_name()) {
+            line.shown = Shown::Name;
+            room = left;
+        }
+    }
+}
+
+/// Shows every name, and descriptions up to the same length, the greatest that fits.
+fn show_shortened(lines: &mut [&mut Line<'_>], room: usize) {
+    let level = level(lines.iter().map(|line| line.chars_description()).collect(), room);
+    for line in lines {
+        let shortened = level.saturating_sub(DESCRIPTION_TAGS_CHARS);
+        line.shown = match line.chars_description() {
+            needed if needed <= level => Shown::Full,
+            _ if shortened >= DESCRIPTION_CHARS_MIN => Shown::Shortened(shortened),
+            _ => Shown::Name,
+        };
+    }
+}
+
+/// The greatest level so that all needs, each cut at the level, fit the room: what the small ones do
+/// not need goes to the large ones.
+fn level(mut needs: Vec<usize>, mut room: usize) -> usize {
+    needs.sort_unstable();
+    let count = needs.len();
+    for (at, need) in needs.into_iter().enumerate() {
+        let share = room / (count - at);
+        if need > share {
+            return share;
+        }
+        room -= need;
+    }
+    usize::MAX
+}
+
+fn count_line(count: usize) -> String {
+    format!("… and {count} more; search for them\n")
+}
+
+fn write(lines: &[Line<'_>]) -> CatalogText {
+    let mut out = CatalogText { text: OPEN.to_owned(), ..CatalogText::default() };
+    for line in lines {
+        let (count, description) = match line.shown {
+            Shown::Counted => {
+                out.counted += 1;
+                continue;
+            }
+            Shown::Name => (&mut out.names_only, None),
+            Shown::Shortened(chars_max) => {
+                (&mut out.shortened, Some(Cow::Owned(shorten(&line.description, chars_max))))
+            }
+            Shown::Full => (&mut out.full, Some(escape(&line.description))),
+        };
+        *count += 1;
+        let _ = write!(out.text, "<skill><name>{}</name>", line.name);
+        if let Some(description) = description {
+            let _ = write!(out.text, "<description>{description}</description>");
+        }
+        out.text.push_str("</skill>\n");
+    }
+    if out.counted > 0 {
+        out.text.push_str(&count_line(out.counted));
+    }
+    out.text.push_str(CLOSE);
+    out
+}
+
+/// The start of a text, escaped, in at most so many characters with the ellipsis; it ends at a word if
+/// one ends near.
+fn shorten(text: &str, chars_max: usize) -> String {
+    let mut used = 1;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        used += escape(c.encode_utf8(&mut [0; 4])).chars().count();
+        if used > chars_max {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    let kept = &text[..end];
+    let ends_word = text[end..].starts_with(' ');
+    let at_word = kept.rfind(' ').filter(|at| !ends_word && *at >= end - end / 3);
+    let kept = at_word.map_or(kept, |at| &kept[..at]);
+    format!("{}…", escape(kept.trim_end_matches([' ', ',', '.', ';', ':'])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{described, entry};
+    use proptest::prelude::*;
+
+    fn some() -> Vec<Entry> {
+        vec![
+            described(
+                "forms",
+                "Fills forms & <fields> in documents. Use when a form comes in.",
+                "",
+                "x",
+            ),
+            entry("hidden", "disable-model-invocation: true\n", "x"),
+            described("notes", "Short.", "when_to_use: For notes.\n", "x"),
+            described(
+                "pdf",
+                "Reads and writes PDF files of every kind. Use when a task names a PDF.",
+                "",
+                "x",
+            ),
+            described(
+                "tender",
+                "Checks Danish public tenders for compliance. Use for udbud.",
+                "",
+                "x",
+            ),
+        ]
+    }
+
+    #[track_caller]
+    fn check(winners: &[&str], chars_max: usize) -> String {
+        let found = catalog(&some(), winners, chars_max);
+        assert!(found.text.chars().count() <= chars_max);
+        let CatalogText { text, full, shortened, names_only, counted } = found;
+        assert_eq!(full + shortened + names_only + counted, 4);
+        format!("{text}full {full}, shortened {shortened}, names {names_only}, counted {counted}")
+    }
+
+    #[test]
+    fn everything_is_shown_where_it_fits() {
+        insta::assert_snapshot!(check(&[], 1_000), @r#"
+        <available_skills>
+        <skill><name>forms</name><description>Fills forms &amp; &lt;fields&gt; in documents. Use when a form comes in.</description></skill>
+        <skill><name>notes</name><description>Short. For notes.</description></skill>
+        <skill><name>pdf</name><description>Reads and writes PDF files of every kind. Use when a task names a PDF.</description></skill>
+        <skill><name>tender</name><description>Checks Danish public tenders for compliance. Use for udbud.</description></skill>
+        </available_skills>
+        full 4, shortened 0, names 0, counted 0
+        "#);
+    }
+
+    #[test]
+    fn winners_come_first_and_in_full_and_the_rest_is_shortened_alike() {
+        insta::assert_snapshot!(check(&["pdf"], 440), @r#"
+        <available_skills>
+        <skill><name>pdf</name><description>Reads and writes PDF files of every kind. Use when a task names a PDF.</description></skill>
+        <skill><name>forms</name><description>Fills forms &amp; &lt;fields&gt;…</description></skill>
+        <skill><name>notes</name><description>Short. For notes.</description></skill>
+        <skill><name>tender</name><description>Checks Danish public tenders for…</description></skill>
+        </available_skills>
+        full 2, shortened 2, names 0, counted 0
+        "#);
+    }
+
+    #[test]
+    fn names_alone_are_shown_where_descriptions_do_not_fit() {
+        insta::assert_snapshot!(check(&["pdf"], 290), @r#"
+        <available_skills>
+        <skill><name>pdf</name><description>Reads and writes PDF files of every kind. Use when a task names a PDF.</description></skill>
+        <skill><name>forms</name></skill>
+        <skill><name>notes</name></skill>
+        <skill><name>tender</name></skill>
+        </available_skills>
+        full 1, shortened 0, names 3, counted 0
+        "#);
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        insta::assert_snapshot!(check(&["pdf"], 245), @r#"
+        <available_skills>
+        <skill><name>pdf</name><description>Reads and writes PDF files of every kind. Use when a task names a PDF.</description></skill>
+        <skill><name>forms</name></skill>
+        … and 2 more; search for them
+        </available_skills>
+        full 1, shortened 0, names 1, counted 2
+        "#);
+        insta::assert_snapshot!(check(&["pdf"], 80), @r#"
+        <available_skills>
+        … and 4 more; search for them
+        </available_skills>
+        full 0, shortened 0, names 0, counted 4
+        "#);
+    }
+
+    #[test]
+    fn no_skills_or_no_room_give_no_text() {
+        assert_eq!(catalog(&[], &[], 100), CatalogText::default());
+        let none = catalog(&some(), &[], 10);
+        assert_eq!((none.text.as_str(), none.counted), ("", 4));
+    }
+
+    proptest! {
+        #[test]
+        fn a_catalog_never_exceeds_its_budget_and_counts_every_skill(
+            descriptions in prop::collection::vec("[a-z<&ø \"]{1,80}x", 0..12),
+            winner in 0..12usize,
+            chars_max in 0..900usize,
+        ) {
+            let entries: Vec<Entry> = descriptions
+                .iter()
+                .enumerate()
+                .map(|(at, text)| described(&format!("skill-{at}"), text, "", "x"))
+                .collect();
+            let winner = format!("skill-{winner}");
+            let found = catalog(&entries, &[&winner], chars_max);
+            prop_assert!(found.text.chars().count() <= chars_max);
+            let shown = found.full + found.shortened + found.names_only;
+            prop_assert_eq!(shown + found.counted, entries.len());
+            prop_assert_eq!(found.text.matches("<skill>").count(), shown);
+            prop_assert_eq!(&found, &catalog(&entries, &[&winner], chars_max));
+        }
+    }
+}

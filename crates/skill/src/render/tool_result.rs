@@ -1,0 +1,177 @@
+//! What the `skill` tool answers: the skill as Markdown, or which skills there are.
+
+use std::fmt::Write as _;
+
+use super::one_line;
+use crate::activate::Activation;
+use crate::catalog::{Entry, NotFound};
+use crate::limits::{RESOURCES_LISTED_MAX, SKILLS_LISTED_MAX};
+use crate::resources::{Group, Resource};
+
+/// An activation as the result of a tool.
+pub fn tool_result(activation: &Activation) -> String {
+    let mut out = format!("# {}\n\n", activation.name);
+    let description = one_line(&activation.description);
+    if !description.is_empty() {
+        let _ = write!(out, "*{description}*\n\n");
+    }
+    out.push_str(activation.body.trim_end());
+    push_resources(&mut out, activation.resources.as_deref().unwrap_or_default());
+    out
+}
+
+/// The answer to a call for a skill that is in the conversation already.
+pub fn already_active(activation: &Activation) -> String {
+    format!(
+        "Skill '{}' is already loaded in this conversation and has not changed. Follow it.",
+        activation.name
+    )
+}
+
+/// The answer to a call for a skill that is not there, with the skills that the model may choose.
+pub fn not_found(error: &NotFound, available: &[Entry]) -> String {
+    let mut out = format!("Skill '{}' not found.\n\n", one_line(&error.reference));
+    if !error.ambiguous.is_empty() {
+        let _ = write!(out, "Several skills have that name: {}.\n\n", error.ambiguous.join(", "));
+    }
+    if let Some(nearest) = &error.nearest {
+        let _ = write!(out, "Did you mean '{nearest}'?\n\n");
+    }
+    let listed: Vec<&Entry> =
+        available.iter().filter(|entry| super::catalog::is_offered(entry)).collect();
+    if listed.is_empty() {
+        out.push_str("No skills are available.");
+        return out;
+    }
+    out.push_str("Available skills:\n");
+    for entry in listed.iter().take(SKILLS_LISTED_MAX) {
+        let _ = writeln!(out, "  - {}: {}", entry.id, one_line(&entry.skill.description));
+    }
+    if listed.len() > SKILLS_LISTED_MAX {
+        let _ = writeln!(out, "  … and {} more; search for them", listed.len() - SKILLS_LISTED_MAX);
+    }
+    out.push_str("\nUse one of the above skill names.");
+    out
+}
+
+fn heading(group: Group) -> &'static str {
+    match group {
+        Group::References => "Reference Documentation",
+        Group::Assets => "Assets & Templates",
+        Group::Scripts => "Executable Scripts",
+        Group::Examples => "Examples",
+        Group::Other => "Other Files",
+    }
+}
+
+fn push_resources(out: &mut String, files: &[Resource]) {
+    if files.is_empty() {
+        return;
+    }
+    out.push_str("\n\n## Available Resources\n\n");
+    let listed = &files[..files.len().min(RESOURCES_LISTED_MAX)];
+    for group in Group::ALL {
+        let mut files = listed.iter().filter(|file| file.group == *group).peekable();
+        if files.peek().is_none() {
+            continue;
+        }
+        let _ = writeln!(out, "**{}:**", heading(*group));
+        for file in files {
+            let _ = writeln!(out, "  - {}", file.path);
+        }
+        out.push('\n');
+    }
+    if files.len() > listed.len() {
+        let _ = write!(out, "… and {} more files.\n\n", files.len() - listed.len());
+    }
+    out.push_str("Use the Read tool to access these resources.\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{activation, described, entry, resource};
+
+    #[test]
+    fn a_skill_is_given_with_its_resources_by_group() {
+        let mut one = activation("danish-tender-guidelines", "Use [FAKTA] and [ESTIMAT].\n");
+        let paths = ["reference/marker-system.md", "assets/t.md", "scripts/validate.py", "LICENSE"];
+        one.resources = Some(paths.into_iter().map(resource).collect());
+        insta::assert_snapshot!(tool_result(&one), @r#"
+        # danish-tender-guidelines
+
+        *Does danish-tender-guidelines. Use when asked for danish-tender-guidelines.*
+
+        Use [FAKTA] and [ESTIMAT].
+
+        ## Available Resources
+
+        **Reference Documentation:**
+          - reference/marker-system.md
+
+        **Assets & Templates:**
+          - assets/t.md
+
+        **Executable Scripts:**
+          - scripts/validate.py
+
+        **Other Files:**
+          - LICENSE
+
+        Use the Read tool to access these resources.
+        "#);
+    }
+
+    #[test]
+    fn a_skill_without_resources_has_no_section_for_them() {
+        let mut one = activation("plain", "Do it.");
+        one.resources = Some(Vec::new());
+        assert!(!tool_result(&one).contains("Resources"));
+    }
+
+    #[test]
+    fn a_skill_that_is_there_is_not_given_twice() {
+        insta::assert_snapshot!(already_active(&activation("pdf", "x")), @"Skill 'pdf' is already loaded in this conversation and has not changed. Follow it.");
+    }
+
+    fn missing(reference: &str, nearest: Option<&str>) -> NotFound {
+        NotFound {
+            reference: reference.into(),
+            searched: Vec::new(),
+            nearest: nearest.map(str::to_owned),
+            ambiguous: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_missing_skill_is_answered_with_those_that_are_there() {
+        let available = [
+            entry("hidden", "disable-model-invocation: true\n", "x"),
+            described("pdf", "Fills\nforms", "", "x"),
+            described("tender", "Rules for tenders", "", "x"),
+        ];
+        insta::assert_snapshot!(not_found(&missing("pfd", Some("pdf")), &available), @r#"
+        Skill 'pfd' not found.
+
+        Did you mean 'pdf'?
+
+        Available skills:
+          - pdf: Fills forms
+          - tender: Rules for tenders
+
+        Use one of the above skill names.
+        "#);
+        insta::assert_snapshot!(not_found(&missing("pdf", None), &available[..1]), @r#"
+        Skill 'pdf' not found.
+
+        No skills are available.
+        "#);
+    }
+
+    #[test]
+    fn many_skills_are_counted() {
+        let available: Vec<Entry> = (0..60).map(|n| entry(&format!("s{n:02}"), "", "x")).collect();
+        let text = not_found(&missing("x", None), &available);
+        assert!(text.contains("\n  … and 10 more; search for them\n"));
+    }
+}

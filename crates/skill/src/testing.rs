@@ -1,0 +1,39 @@
+//! Skills for tests, made without touching a disk.
+
+use std::sync::Arc;
+
+use repertoire_text::{Limits, Source};
+
+use crate::activate::{Activation, Listing, Request, activate};
+use crate::catalog::Entry;
+use crate::load::load;
+use crate::resources::{Group, Resource};
+use crate::skill::Origin;
+use crate::trust::Trust;
+
+/// A trusted skill of a name, with more frontmatter lines and a body.
+pub(crate) fn entry(name: &str, fields: &str, body: &str) -> Entry {
+    let description = format!("Does {name}. Use when asked for {name}.");
+    described(name, &description, fields, body)
+}
+
+/// As [`entry`], with a description.
+pub(crate) fn described(name: &str, description: &str, fields: &str, body: &str) -> Entry {
+    let description =
+        repertoire_text::yaml::emit_scalar(description, repertoire_text::yaml::Style::Double);
+    let text = format!("---\nname: {name}\ndescription: {description}\n{fields}---\n{body}");
+    let file = format!("/skills/{name}/SKILL.md");
+    let loaded = load(Source::new(file.as_str(), text), Origin::file(file), &Limits::default());
+    let skill = Arc::new(loaded.skill.expect("the frontmatter is good"));
+    Entry { id: name.to_owned(), skill, trust: Trust::Trusted }
+}
+
+/// An activation of a trusted skill, without resources.
+pub(crate) fn activation(name: &str, body: &str) -> Activation {
+    activate(&entry(name, "", body), &Request { listing: Listing::Skipped, ..Request::default() })
+}
+
+/// A resource at a path.
+pub(crate) fn resource(path: &str) -> Resource {
+    Resource { group: Group::of(path.into()), path: path.into(), bytes: 1 }
+}
