@@ -6,6 +6,7 @@ use repertoire_skill::catalog::{Broken, Entry, RootReport};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::lint::{FileReport, Summary};
 use repertoire_skill::profile::Holds;
+use repertoire_skill::render::json::SkillJson;
 use repertoire_skill::skill::{Dialect, Plugin, Scope};
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
@@ -280,6 +281,7 @@ pub struct BudgetJson {
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("list.json", schema_for!(ListJson)),
+        ("show.json", schema_for!(SkillJson)),
         ("lint.json", schema_for!(LintJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),
         ("deps.json", schema_for!(DepsJson)),

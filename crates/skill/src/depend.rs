@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use repertoire_text::Diagnostic;
+use repertoire_text::{Diagnostic, Severity};
 
 use crate::catalog::{Catalog, Entry};
 use crate::codes;
@@ -21,9 +21,18 @@ pub enum Met<'a> {
     OtherVersion(&'a Entry),
 }
 
+/// Whether `dependencies` surely means skills: in the wild it also lists packages, often the one that the
+/// skill is named after.
+fn means_skills(skill: &Skill) -> bool {
+    let versioned = skill.execution.dependencies.iter().any(|need| need.requirement.is_some());
+    versioned || skill.frontmatter.get("type").is_some()
+}
+
 /// How each dependency of a skill is met, in the order of the file.
 pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, Met<'a>)> {
-    skill.execution.dependencies.iter().map(|need| (need, meet(need, entries))).collect()
+    let own_package = |need: &&Dependency| need.name == skill.name && !means_skills(skill);
+    let needs = skill.execution.dependencies.iter().filter(|need| !own_package(need));
+    needs.map(|need| (need, meet(need, entries))).collect()
 }
 
 fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
@@ -70,11 +79,15 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
 /// Findings about the dependencies of all skills.
 pub fn check(entries: &[Entry]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
-    for entry in entries {
+    let mut suggestions = Suggestions::default();
+    for entry in entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty()) {
         for (need, how) in met(&entry.skill, entries) {
             match how {
                 Met::By(_) => {}
-                Met::Missing => out.push(missing(&entry.skill, need, entries)),
+                Met::Missing => {
+                    let near = suggestions.nearest(&need.name, entries);
+                    out.push(missing(&entry.skill, need, near));
+                }
                 Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),
             }
         }
@@ -137,14 +150,30 @@ fn place(skill: &Skill, diagnostic: Diagnostic) -> Diagnostic {
     }
 }
 
-fn missing(skill: &Skill, need: &Dependency, entries: &[Entry]) -> Diagnostic {
-    let near = name::nearest(&need.name, entries.iter().map(|entry| entry.id.as_str()));
+/// The same few names are missing again and again in a large catalog; each is looked up once.
+#[derive(Default)]
+struct Suggestions<'a>(BTreeMap<String, Option<&'a str>>);
+
+impl<'a> Suggestions<'a> {
+    fn nearest(&mut self, wrong: &str, entries: &'a [Entry]) -> Option<&'a str> {
+        if let Some(known) = self.0.get(wrong) {
+            return *known;
+        }
+        let near = name::nearest(wrong, entries.iter().map(|entry| entry.id.as_str()));
+        self.0.insert(wrong.to_owned(), near);
+        near
+    }
+}
+
+fn missing(skill: &Skill, need: &Dependency, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => codes::DEPENDENCY_MISSING.remedy.to_owned(),
     };
     let message = format!("`{}` depends on `{need}`, which is not there", skill.name);
-    place(skill, Diagnostic::new(&codes::DEPENDENCY_MISSING, message).help(help))
+    let severity = if means_skills(skill) { Severity::Error } else { Severity::Warning };
+    let found = Diagnostic::new(&codes::DEPENDENCY_MISSING, message).help(help);
+    place(skill, found.severity(severity))
 }
 
 fn other_version(skill: &Skill, need: &Dependency, found: &Entry) -> Diagnostic {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
 use repertoire_text::fs::{self, Stamp};
-use repertoire_text::{Diagnostic, Source, codes as text_codes};
+use repertoire_text::{Diagnostic, Source, Text, codes as text_codes};
 
 use crate::catalog::{Builder, Catalog, RootReport};
 use crate::codes;
@@ -74,7 +74,7 @@ pub struct FileCache {
 struct CachedFile {
     stamp: Stamp,
     root: usize,
-    text: Option<Arc<str>>,
+    text: Option<Text>,
     skill: Option<Arc<Skill>>,
     diagnostics: Arc<[Diagnostic]>,
 }

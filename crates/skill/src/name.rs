@@ -47,45 +47,57 @@ fn is_normal(name: &str) -> bool {
 /// ```
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = normalise(wrong);
-    let allowed = (wrong.chars().count() / 3).clamp(1, 4);
+    let wrong: Vec<char> = wrong.chars().collect();
+    let allowed = (wrong.len() / 3).clamp(1, 4);
+    let rank = |name: &str| {
+        // Thousands of names are asked; most are told apart by their length alone.
+        let far = name.is_ascii() && name.len().abs_diff(wrong.len()) > allowed + 2;
+        let near = if far { None } else { distance(&wrong, &normal_chars(name), allowed) };
+        near.or_else(|| is_part(&wrong, name).then_some(allowed + 1))
+    };
     known
         .into_iter()
-        .map(|name| (distance(&wrong, &normalise(name)), name))
-        .filter(|(distance, name)| *distance <= allowed || is_part(&wrong, name))
+        .filter_map(|name| rank(name).map(|near| (near, name)))
         .min()
         .map(|(_, name)| name)
 }
 
-/// `security` for `reviewing-security`: one whole word of the name was given.
-fn is_part(wrong: &str, name: &str) -> bool {
-    wrong.len() >= 4 && name.split(['-', ':', '/']).any(|part| part == wrong)
+fn normal_chars(name: &str) -> Vec<char> {
+    if is_normal(name) { name.chars().collect() } else { normalise(name).chars().collect() }
 }
 
-/// Levenshtein distance with transpositions of neighbours counted as one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 8 {
-        return usize::MAX;
+/// `security` for `reviewing-security`: one whole word of the name was given.
+fn is_part(wrong: &[char], name: &str) -> bool {
+    wrong.len() >= 4
+        && name.split(['-', ':', '/']).any(|part| part.chars().eq(wrong.iter().copied()))
+}
+
+/// Edits between two names, transpositions of neighbours counted as one; `None` if there are more than
+/// `most`. Names of very different length are told apart without looking further.
+fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
+    // Two names within `most` edits share all but `most` of their letters, whatever their order.
+    let shared = a.iter().filter(|c| b.contains(c)).count();
+    if a.len().abs_diff(b.len()) > most || shared + most < a.len() {
+        return None;
     }
-    let mut rows = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
-    for (at, row) in rows.iter_mut().enumerate() {
-        row[0] = at;
-    }
-    for at in 0..=b.len() {
-        rows[0][at] = at;
-    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
         for j in 1..=b.len() {
             let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best =
-                (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + cost);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
+                best = best.min(before[j - 2] + 1);
             }
-            rows[i][j] = best;
+            row[j] = best;
         }
+        if row.iter().min().is_some_and(|best| *best > most) {
+            return None;
+        }
+        before = std::mem::replace(&mut last, row);
     }
-    rows[a.len()][b.len()]
+    last.last().copied().filter(|edits| *edits <= most)
 }
 
 #[cfg(test)]

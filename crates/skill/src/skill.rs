@@ -4,11 +4,11 @@
 //! no dialect knows is still there, in order, and can be served back.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::yaml::{Entry, Mapping, Node};
-use repertoire_text::{Source, Span};
+use repertoire_text::{Source, Span, Text};
 use schemars::JsonSchema;
 use semver::{Version, VersionReq};
 use serde::{Deserialize, Serialize};
@@ -389,8 +389,15 @@ impl Skill {
     }
 
     /// The whole file, shared.
-    pub fn shared_text(&self) -> Arc<str> {
+    pub fn shared_text(&self) -> Text {
         self.source.shared_text()
+    }
+
+    /// The record without its text: for catalogs that only need to know what is there.
+    #[must_use]
+    pub(crate) fn without_text(mut self) -> Self {
+        self.source = Source::new(self.source.path(), "");
+        self
     }
 
     /// Fields that no dialect knows, in the order of the file.

@@ -28,4 +28,4 @@ pub mod yaml;
 
 pub use diagnostic::{Code, Diagnostic, Edit, Fix, Severity};
 pub use limits::Limits;
-pub use source::{Position, Source, Span};
+pub use source::{Position, Source, Span, Text};

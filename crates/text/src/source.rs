@@ -1,7 +1,7 @@
 //! Where text came from and where in it something stands. Spans are byte offsets into the whole
 //! file; lines and columns are computed only when somebody wants to read them.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -73,16 +73,40 @@ impl Position {
     }
 }
 
+/// A shared text. Made from a `String` without copying it, and cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text(Arc<String>);
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text(Arc::new(text))
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Text::from(text.to_owned())
+    }
+}
+
 /// A file's text together with the path that people know it by. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     path: Utf8PathBuf,
-    text: Arc<str>,
+    text: Text,
 }
 
 impl Source {
     /// Names a text.
-    pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<Arc<str>>) -> Self {
+    pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<Text>) -> Self {
         Source { path: path.into(), text: text.into() }
     }
 
@@ -97,13 +121,13 @@ impl Source {
     }
 
     /// The whole text, shared.
-    pub fn shared_text(&self) -> Arc<str> {
-        Arc::clone(&self.text)
+    pub fn shared_text(&self) -> Text {
+        self.text.clone()
     }
 
     /// The same text under another path: for showing a path relative to where the user stands.
     pub fn renamed(&self, path: impl Into<Utf8PathBuf>) -> Self {
-        Source { path: path.into(), text: Arc::clone(&self.text) }
+        Source { path: path.into(), text: self.text.clone() }
     }
 }
 

@@ -4,6 +4,8 @@
 //! The grammar is `granit-parser`'s, and this is the only file that names it. Every scalar stays text;
 //! what a plain scalar means is asked for with [`Scalar::kind`], so `version: 1.10` never becomes `1.1`.
 
+use std::collections::HashSet;
+
 use granit_parser::{ErrorKind as Grammar, Event, Parser, ScalarStyle, StructureStyle};
 
 use crate::codes;
@@ -383,7 +385,7 @@ impl<'a> Reader<'a> {
 
     fn mapping(&mut self, flow: Flow, span: Span, depth: usize) -> Result<Node, Error> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = Keys::default();
         while let Some((event, key_span)) = self.next()? {
             if event == Event::MappingEnd {
                 let span = Span { start: span.start, end: key_span.end };
@@ -397,7 +399,7 @@ impl<'a> Reader<'a> {
                     key_span,
                 ));
             };
-            if !seen.insert(key.clone()) {
+            if !seen.insert(&key, &entries) {
                 let message = format!("`{}` is given twice", shorten(&key));
                 return Err(Error {
                     repairable: false,
@@ -435,6 +437,24 @@ impl<'a> Reader<'a> {
                 Error { code: &codes::YAML_SYNTAX, message: explain(kind), span, repairable: true }
             }
         }
+    }
+}
+
+/// Which keys a mapping has had. Nearly all mappings are small, and then looking beats hashing.
+#[derive(Default)]
+struct Keys(HashSet<String>);
+
+impl Keys {
+    const SMALL: usize = 24;
+
+    fn insert(&mut self, key: &str, entries: &[Entry]) -> bool {
+        if entries.len() < Self::SMALL {
+            return !entries.iter().any(|entry| entry.key == key);
+        }
+        if self.0.is_empty() {
+            self.0.extend(entries.iter().map(|entry| entry.key.clone()));
+        }
+        self.0.insert(key.to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
+use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Severity, terminal};
@@ -46,10 +47,6 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(if sick { Exit::No } else { Exit::Done })
 }
 
-fn offered(entry: &&Entry) -> bool {
-    !entry.skill.is_agent() && !entry.skill.claude.disable_model_invocation
-}
-
 fn examine(catalog: &Catalog) -> DoctorJson {
     let entries = catalog.entries();
     let ids = |wanted: &dyn Fn(&&Entry) -> bool| -> Vec<String> {
@@ -76,7 +73,7 @@ fn budget(client: &Client, entries: &[Entry]) -> BudgetJson {
     let mut needed = 0;
     let mut fit = 0;
     let mut cut = 0;
-    for entry in entries.iter().filter(offered) {
+    for entry in entries.iter().filter(|entry| is_offered(entry)) {
         let description = entry.skill.description.chars().count();
         needed += entry.id.chars().count() + client.overhead + description;
         let whole = needed <= client.chars_max && description <= client.entry_chars_max;
@@ -124,6 +121,7 @@ fn print(
         ui,
     )?;
     print_names("never offered to a model", "disable-model-invocation", &report.hidden, ui)?;
+    writeln!(ui.out)?;
     heading("Room in a prompt", "a window of 200,000 tokens", ui)?;
     for budget in &report.budgets {
         print_budget(budget, ui)?;

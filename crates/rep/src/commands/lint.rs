@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use repertoire_skill::discover::discover;
+use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
@@ -126,15 +127,16 @@ fn print(
 ) -> std::io::Result<()> {
     let least = if args.verbose { Severity::Info } else { Severity::Warning };
     let mut hidden = 0;
-    for file in &report.files {
+    for file in report.files.iter().filter(|file| !file.diagnostics.is_empty()) {
+        let text = file.shown_text(&Limits::default());
         for found in &file.diagnostics {
             if found.severity > least {
                 hidden += 1;
                 continue;
             }
             if format == Format::Full {
-                let text = terminal::render(found, file.text.as_deref(), ui.diagnostics_colour());
-                writeln!(ui.out, "{text}")?;
+                let shown = terminal::render(found, text.as_deref(), ui.diagnostics_colour());
+                writeln!(ui.out, "{shown}")?;
                 continue;
             }
             let at =

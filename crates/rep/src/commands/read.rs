@@ -1,10 +1,14 @@
 //! `rep read`: skills as an agent reads them, in OpenSkills' format.
 
+use repertoire_skill::activate::{self, Budget, References};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::openskills;
 use repertoire_skill::profile::ProfileId;
+use repertoire_skill::render::message::auto_loaded;
+use repertoire_skill::render::skill_content::skill_content;
+use repertoire_skill::render::tool_result::tool_result;
 use repertoire_skill::resources;
-use repertoire_text::fs;
+use repertoire_text::{fs, terminal};
 
 use crate::cli::Ctx;
 use crate::commands::resolve;
@@ -18,12 +22,33 @@ pub(crate) struct Args {
     /// Names, also `plugin:skill`, separated by blanks or commas
     #[arg(required_unless_present = "compat")]
     names: Vec<String>,
+    /// In which form: whole files as OpenSkills prints them, or activated within the budget
+    #[arg(long = "as", value_enum, default_value = "openskills", value_name = "FORM")]
+    form: Form,
+    /// Arguments for `$ARGUMENTS`, `$1` and named ones (not with `--as openskills`)
+    #[arg(long = "args", value_name = "TEXT", default_value = "", hide_default_value = true)]
+    arguments: String,
+    /// Most characters of a body (not with `--as openskills`)
+    #[arg(long, value_name = "N")]
+    max_chars: Option<usize>,
     /// Print this file of the skill's folder instead
     #[arg(long, value_name = "PATH")]
     resource: Option<camino::Utf8PathBuf>,
     /// With `--profile openskills`: print exactly what OpenSkills prints
     #[arg(long)]
     compat: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// The whole file, as OpenSkills prints it
+    Openskills,
+    /// The body in `<skill_content>`, as the client guide has it
+    SkillContent,
+    /// The result of a `skill` tool
+    ToolResult,
+    /// The message that an auto-loaded skill becomes
+    Message,
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -45,6 +70,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if let Some(path) = &args.resource {
         return read_resource(ctx, &entries, path, ui);
     }
+    if args.form != Form::Openskills {
+        return activated(ctx, args, &entries, ui);
+    }
     if ui.json {
         let skills: Vec<ReadJson> = entries.iter().map(|entry| ReadJson::of(entry)).collect();
         ui.print_json(&skills)?;
@@ -54,6 +82,38 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let skill = &entry.skill;
         let block = openskills::read_block(&entry.id, skill.origin.dir().as_str(), skill.text());
         write!(ui.out, "{block}")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Skills as they enter a conversation: arguments filled in, cut to the budget, wrapped.
+fn activated(ctx: &Ctx<'_>, args: &Args, entries: &[&Entry], ui: &mut Ui<'_>) -> Outcome {
+    let body_chars_max = args.max_chars.unwrap_or_else(|| ctx.config.body_chars_max());
+    let references = match ctx.config.load_references() {
+        true => References::Appended,
+        false => References::OnDemand,
+    };
+    let request = activate::Request {
+        arguments: &args.arguments,
+        budget: Budget { body_chars_max, ..Budget::default() },
+        references,
+        project_dir: Some(ctx.config.places().project()),
+        ..activate::Request::default()
+    };
+    for entry in entries {
+        let activation = activate::activate(entry, &request);
+        let text = match args.form {
+            Form::SkillContent => skill_content(&activation),
+            Form::ToolResult => tool_result(&activation),
+            Form::Message | Form::Openskills => {
+                let message = auto_loaded(&activation, "asked for by name");
+                format!("[{}]\n{}", message.role.as_str(), message.text)
+            }
+        };
+        writeln!(ui.out, "{}", text.trim_end())?;
+        for found in &activation.diagnostics {
+            write!(ui.err, "{}", terminal::render(found, None, terminal::Colour::Never))?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -3,6 +3,7 @@
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
 use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::render::json::SkillJson;
 use repertoire_skill::resources;
 use repertoire_text::{Position, terminal};
 
@@ -22,6 +23,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let request = ctx.config.request()?;
     let catalog = repertoire_skill::discover::discover(&request);
     let entry = resolve(&catalog, &args.name)?;
+    if ui.json {
+        let found = resources::list(&entry.skill, &request.limits.resources);
+        ui.print_json(&SkillJson::new(entry, Some(&found.files)))?;
+        return Ok(Exit::Done);
+    }
     print(&catalog, entry, &request.limits.resources, ui)?;
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
 use repertoire_skill::profile::ProfileId;
+use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Scope;
 use repertoire_text::fs;
 
@@ -90,7 +91,7 @@ fn entries(catalog: &Catalog) -> Vec<Entry<'_>> {
     catalog
         .entries()
         .iter()
-        .filter(|entry| !entry.skill.is_agent() && !entry.skill.claude.disable_model_invocation)
+        .filter(|entry| is_offered(entry))
         .map(|entry| Entry {
             name: &entry.id,
             description: &entry.skill.description,

@@ -1,9 +1,12 @@
 //! `rep to-prompt`: the catalog for a system prompt, as skills-ref prints it.
 
 use camino::Utf8PathBuf;
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::render::catalog::{catalog as render_catalog, is_offered};
 use repertoire_skill::skills_ref::{self, PromptSkill};
 
 use crate::cli::Ctx;
+use crate::commands::resolve;
 use crate::failure::{Exit, Outcome};
 use crate::ui::Ui;
 
@@ -12,6 +15,12 @@ use crate::ui::Ui;
 pub(crate) struct Args {
     /// Skill folders; every skill that is discovered, if none are given
     paths: Vec<Utf8PathBuf>,
+    /// Fit the discovered skills into this many characters: shorten, then name, then count
+    #[arg(long, value_name = "CHARS", conflicts_with = "paths")]
+    budget: Option<usize>,
+    /// With `--budget`: give this skill its whole description first (may be repeated)
+    #[arg(long, value_name = "NAME", requires = "budget")]
+    first: Vec<String>,
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -30,15 +39,30 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         };
     }
     let catalog = ctx.catalog()?;
-    let offered = catalog
-        .entries()
-        .iter()
-        .filter(|entry| !entry.skill.is_agent() && !entry.skill.claude.disable_model_invocation);
+    if let Some(budget) = args.budget {
+        return budgeted(&catalog, budget, &args.first, ui);
+    }
+    let offered = catalog.entries().iter().filter(|entry| is_offered(entry));
     let skills = offered.map(|entry| PromptSkill {
         name: &entry.id,
         description: &entry.skill.description,
         location: entry.skill.origin.file.as_str(),
     });
     writeln!(ui.out, "{}", skills_ref::to_prompt(skills))?;
+    Ok(Exit::Done)
+}
+
+fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>) -> Outcome {
+    let mut winners = Vec::with_capacity(first.len());
+    for name in first {
+        winners.push(resolve(catalog, name)?.id.as_str());
+    }
+    let fitted = render_catalog(catalog.entries(), &winners, budget);
+    write!(ui.out, "{}", fitted.text)?;
+    let note = format!(
+        "{} whole, {} shortened, {} by name only, {} counted",
+        fitted.full, fitted.shortened, fitted.names_only, fitted.counted
+    );
+    writeln!(ui.err, "{note}")?;
     Ok(Exit::Done)
 }

@@ -14,6 +14,8 @@ pub(crate) struct Body<'a> {
     pub(crate) span: Span,
     /// The opening line of a fence that is never closed.
     pub(crate) open_fence: Option<Span>,
+    /// Number of lines with a fence mark.
+    pub(crate) fence_lines: usize,
     /// Fenced regions, in order.
     fences: Vec<Span>,
 }
@@ -21,7 +23,8 @@ pub(crate) struct Body<'a> {
 impl<'a> Body<'a> {
     pub(crate) fn scan(skill: &'a Skill) -> Self {
         let text = skill.text();
-        let mut body = Body { text, span: skill.body, open_fence: None, fences: Vec::new() };
+        let mut body =
+            Body { text, span: skill.body, open_fence: None, fence_lines: 0, fences: Vec::new() };
         body.find_fences();
         body
     }
@@ -69,6 +72,7 @@ impl<'a> Body<'a> {
         let mut marks = FenceLines::new(body);
         while let Some(line) = marks.next_line() {
             let span = Span::new(base + line.start, base + line.end);
+            self.fence_lines += 1;
             match open {
                 None => open = Some((line.mark, line.count, span)),
                 Some((mark, count, opening))

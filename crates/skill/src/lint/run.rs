@@ -6,7 +6,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
 use repertoire_text::diagnostic::apply_edits;
-use repertoire_text::{Diagnostic, Edit, Severity, Source, fs};
+use repertoire_text::{Diagnostic, Edit, Severity, Source, Text, fs};
 
 use super::{RuleSet, check_reference, check_skill, check_together};
 use crate::catalog::{Catalog, Entry};
@@ -41,8 +41,9 @@ pub struct FileReport {
     pub path: Utf8PathBuf,
     /// The skill's name, if it could be loaded.
     pub name: Option<String>,
-    /// The text, where there is something to show in it.
-    pub text: Option<Arc<str>>,
+    /// The text that fixes refer to, where there are any. Otherwise it is not kept: thousands of files
+    /// are checked at once, and few are shown.
+    pub text: Option<Text>,
     /// Findings in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -79,6 +80,14 @@ pub struct Summary {
     pub infos: usize,
     /// Findings that `--fix` corrects.
     pub fixable: usize,
+}
+
+impl FileReport {
+    /// The text to show findings in: the one that was checked, or the file as it is now.
+    pub fn shown_text(&self, limits: &Limits) -> Option<Text> {
+        let read = || fs::read_text(&self.path, limits.text.file_bytes_max).ok().map(Text::from);
+        self.text.clone().or_else(read)
+    }
 }
 
 impl Report {
@@ -136,8 +145,11 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
             reports[at].diagnostics.push(found);
         }
     }
-    for report in &mut reports {
-        report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+    // The reference validator has an order of its own, which is part of its verdict.
+    if request.rules != RuleSet::AgentSkills {
+        for report in &mut reports {
+            report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        }
     }
     Report { files: reports }
 }
@@ -215,16 +227,28 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
             if let Some(skill) = &skill {
                 diagnostics.extend(check_skill(skill, &candidate.siblings, rules));
             }
-            (skill.map(Arc::new), diagnostics)
+            (skill.map(|skill| Arc::new(keep(skill))), diagnostics)
         }
     };
     let report = FileReport {
         path: path.clone(),
         name: skill.as_ref().map(|skill| skill.name.clone()),
-        text: (!diagnostics.is_empty()).then(|| source.shared_text()),
+        text: diagnostics.iter().any(|found| found.fix.is_some()).then(|| source.shared_text()),
         diagnostics,
     };
     Some(Checked { report, skill })
+}
+
+/// Only skills that may be reported together with others keep their text.
+fn keep(skill: Skill) -> Skill {
+    if concerns_others(&skill) { skill } else { skill.without_text() }
+}
+
+fn concerns_others(skill: &Skill) -> bool {
+    let triggers = &skill.triggers;
+    !skill.execution.dependencies.is_empty()
+        || !triggers.keywords.is_empty()
+        || !triggers.patterns.is_empty()
 }
 
 /// The name of the folder that a file stands in, also where the path does not spell it out.
@@ -241,13 +265,7 @@ fn folder_name(path: &Utf8Path) -> String {
 
 fn check_all(checked: &[Checked], request: &LintRequest<'_>) -> Vec<Diagnostic> {
     let skills = || checked.iter().filter_map(|checked| checked.skill.as_ref());
-    let relevant = |skill: &Skill| {
-        let triggers = &skill.triggers;
-        !skill.execution.dependencies.is_empty()
-            || !triggers.keywords.is_empty()
-            || !triggers.patterns.is_empty()
-    };
-    if !skills().any(|skill| relevant(skill)) {
+    if !skills().any(|skill| concerns_others(skill)) {
         return Vec::new();
     }
     let mut entries: Vec<Entry> = skills().map(entry_of).collect();

@@ -1,7 +1,7 @@
 //! Typed access to frontmatter: each reader takes one shape, says what was wrong, and goes on.
 
 use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value};
-use repertoire_text::{Code, Diagnostic, Source, Span};
+use repertoire_text::{Code, Diagnostic, Severity, Source, Span};
 use semver::{Version, VersionReq};
 
 use crate::codes;
@@ -166,16 +166,28 @@ impl<'a> Fields<'a> {
         let words = self.words(key);
         words
             .into_iter()
-            .filter_map(|word| match parse_dependency(&word) {
-                Some(dependency) => Some(dependency),
-                None => {
-                    let message = format!("`{word}` is not a dependency");
-                    let code = &codes::DEPENDENCY_FORMAT;
-                    self.report(code, entry.value.span, message, code.remedy.to_owned());
-                    None
+            .filter_map(|word| {
+                let dependency = parse_dependency(&word);
+                if dependency.is_none() {
+                    self.wrong_dependency(&word, entry.value.span);
                 }
+                dependency
             })
             .collect()
+    }
+
+    /// In the wild the field also lists packages; those are nobody's mistake, but no skills either.
+    fn wrong_dependency(&mut self, word: &str, span: Span) {
+        let code = &codes::DEPENDENCY_FORMAT;
+        if is_package(word) {
+            let message = format!("`{word}` is a package, not a skill, and was passed over");
+            let found = Diagnostic::new(code, message).at(self.source, span);
+            let help = "name packages under `compatibility`";
+            self.out.push(found.help(help).severity(Severity::Info));
+            return;
+        }
+        let message = format!("`{word}` is not a dependency");
+        self.report(code, span, message, code.remedy.to_owned());
     }
 
     /// A list of event names, or a mapping of the kinds of triggers.
@@ -257,7 +269,16 @@ fn split_tools(text: &str) -> Vec<String> {
     out
 }
 
+/// `numpy>=1.2`, `pkg[extra]`, `name @ git+https://…`.
+fn is_package(word: &str) -> bool {
+    let name = word.split('@').next().unwrap_or(word);
+    name.contains(['<', '>', '=', '~', '!', '[']) || word.contains("://")
+}
+
 fn parse_dependency(word: &str) -> Option<Dependency> {
+    if is_package(word) {
+        return None;
+    }
     let (given, requirement) = match word.split_once('@') {
         Some((given, requirement)) => (given, Some(VersionReq::parse(requirement.trim()).ok()?)),
         None => (word, None),

@@ -20,6 +20,16 @@ pub enum Role {
     User,
 }
 
+impl Role {
+    /// The word that providers use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+        }
+    }
+}
+
 /// A message for a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

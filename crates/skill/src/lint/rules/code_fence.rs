@@ -1,6 +1,6 @@
-//! Code fences that are never closed. (Seed 001 has this test the wrong way round: balanced is good.)
+//! Code fences that are never closed, and fences inside fences that close each other.
 
-use repertoire_text::Diagnostic;
+use repertoire_text::{Diagnostic, Severity};
 
 use crate::codes;
 use crate::lint::{Rule, Subject};
@@ -8,14 +8,20 @@ use crate::lint::{Rule, Subject};
 pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
-    if let Some(span) = subject.body.open_fence {
-        let code = &codes::FENCE_OPEN;
-        out.push(
-            Diagnostic::new(code, "this code fence is never closed")
-                .at(&subject.skill.source, span)
-                .help(code.remedy),
-        );
-    }
+    let Some(span) = subject.body.open_fence else { return };
+    let code = &codes::FENCE_OPEN;
+    let found = Diagnostic::new(code, "this code fence is never closed")
+        .at(&subject.skill.source, span)
+        .help(code.remedy);
+    // An even number of marks means fences inside a fence: people see what is meant, parsers do not.
+    let nested = subject.body.fence_lines.is_multiple_of(2);
+    out.push(if nested {
+        found
+            .help("a fence inside a fence closes it; give the outer one more backticks")
+            .severity(Severity::Warning)
+    } else {
+        found
+    });
 }
 
 #[cfg(test)]
@@ -43,5 +49,6 @@ mod tests {
         check("inline ``` code ``` here\n", &[]);
         check("```js``` is inline\n", &[]);
         check("> ```\n> x\n> ```\n", &[]);
+        check("```markdown\n```bash\n```\n```\n", &[8]);
     }
 }
