@@ -17,6 +17,7 @@ pub(crate) mod sync;
 pub(crate) mod to_prompt;
 pub(crate) mod trust;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::{Catalog, Entry, NotFound};
 use repertoire_skill::discover::discover;
 
@@ -24,6 +25,13 @@ use crate::cli::Ctx;
 use crate::failure::Failure;
 
 impl Ctx<'_> {
+    /// A path that was typed, as it was typed where that leads to the right place, so that output can be
+    /// pasted back.
+    pub(crate) fn typed_path(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let same_place = std::env::current_dir().is_ok_and(|dir| dir == self.env.here);
+        if same_place { path.to_owned() } else { self.env.here.join(path) }
+    }
+
     /// Discovers under the configuration.
     pub(crate) fn catalog(&self) -> Result<Catalog, Failure> {
         Ok(discover(&self.config.request()?))

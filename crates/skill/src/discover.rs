@@ -104,7 +104,7 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
         && roots.iter().any(|root| root.scope == Scope::Builtin)
         && let Err(diagnostic) = pack::sync(&request.places.pack)
     {
-        builder.report(diagnostic);
+        builder.report(*diagnostic);
         in_place = Some(());
     }
     let mut seen = Vec::new();

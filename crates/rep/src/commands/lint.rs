@@ -100,15 +100,13 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     }))
 }
 
-/// Paths stay as they were typed, so that output can be pasted back.
 fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {
-    let from_here = ctx.env.here.join(path);
-    if from_here.symlink_metadata().is_err() {
+    let typed = ctx.typed_path(path);
+    if typed.symlink_metadata().is_err() {
         return Err(Failure::usage(format!("there is no `{path}`"))
             .hint("Give a skill's folder, its SKILL.md, or a folder of skills."));
     }
-    let same_place = std::env::current_dir().is_ok_and(|dir| dir == ctx.env.here.as_std_path());
-    Ok(if same_place { path.clone() } else { from_here })
+    Ok(typed)
 }
 
 fn discovered_files(catalog: &repertoire_skill::catalog::Catalog) -> Vec<Utf8PathBuf> {
@@ -187,7 +185,7 @@ fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         false => args.paths.clone(),
     };
     for path in &paths {
-        let findings = skills_ref::validate_path(&ctx.env.here.join(path));
+        let findings = skills_ref::validate_path(&ctx.typed_path(path));
         let shown = if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("skill.md")) {
             path.parent().unwrap_or(path)
         } else {

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let mut path = ctx.env.here.join(&args.skill);
+    let mut path = ctx.typed_path(&args.skill);
     let is_name = !args.skill.as_str().contains('/') && path.symlink_metadata().is_err();
     if is_name {
         let catalog = ctx.catalog()?;

@@ -25,8 +25,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if !args.paths.is_empty() {
-        let paths: Vec<Utf8PathBuf> =
-            args.paths.iter().map(|path| ctx.env.here.join(path)).collect();
+        let paths: Vec<Utf8PathBuf> = args.paths.iter().map(|path| ctx.typed_path(path)).collect();
         return match skills_ref::prompt_of_paths(&paths) {
             Ok(text) => {
                 writeln!(ui.out, "{text}")?;
