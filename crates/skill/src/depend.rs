@@ -67,14 +67,45 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
     out
 }
 
+/// The skills nearest to missing ones. Finding them takes time, and they stay the same for as long as the
+/// names of all skills do, so they are kept from one catalog to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    ids: Vec<String>,
+    nearest: BTreeMap<String, Option<String>>,
+}
+
+impl Neighbours {
+    fn renew(&mut self, entries: &[Entry]) {
+        let ids = entries.iter().map(|entry| &entry.id);
+        if !ids.clone().eq(&self.ids) {
+            *self = Neighbours { ids: ids.cloned().collect(), nearest: BTreeMap::new() };
+        }
+    }
+
+    fn nearest(&mut self, name: &str) -> Option<&str> {
+        let find = || name::nearest(name, self.ids.iter().map(String::as_str)).map(str::to_owned);
+        self.nearest.entry(name.to_owned()).or_insert_with(find).as_deref()
+    }
+}
+
 /// Findings about the dependencies of all skills.
 pub fn check(entries: &[Entry]) -> Vec<Diagnostic> {
+    check_again(entries, &mut Neighbours::default())
+}
+
+/// As [`check`], with what is known from the time before.
+pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec<Diagnostic> {
+    neighbours.renew(entries);
     let mut out = Vec::new();
     for entry in entries {
         for (need, how) in met(&entry.skill, entries) {
             match how {
                 Met::By(_) => {}
-                Met::Missing => out.push(missing(&entry.skill, need, entries)),
+                Met::Missing => {
+                    let near = neighbours.nearest(&need.name);
+                    out.push(missing(&entry.skill, need, near));
+                }
                 Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),
             }
         }
@@ -137,8 +168,7 @@ fn place(skill: &Skill, diagnostic: Diagnostic) -> Diagnostic {
     }
 }
 
-fn missing(skill: &Skill, need: &Dependency, entries: &[Entry]) -> Diagnostic {
-    let near = name::nearest(&need.name, entries.iter().map(|entry| entry.id.as_str()));
+fn missing(skill: &Skill, need: &Dependency, near: Option<&str>) -> Diagnostic {
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => codes::DEPENDENCY_MISSING.remedy.to_owned(),

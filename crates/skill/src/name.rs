@@ -50,8 +50,15 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let allowed = (wrong.chars().count() / 3).clamp(1, 4);
     known
         .into_iter()
-        .map(|name| (distance(&wrong, &normalise(name)), name))
-        .filter(|(distance, name)| *distance <= allowed || is_part(&wrong, name))
+        .filter_map(|name| {
+            let is_part = is_part(&wrong, name);
+            let name_normal = normalise(name);
+            if !is_part && !may_be_near(&wrong, &name_normal, allowed) {
+                return None;
+            }
+            let distance = distance(&wrong, &name_normal);
+            (is_part || distance <= allowed).then_some((distance, name))
+        })
         .min()
         .map(|(_, name)| name)
 }
@@ -61,31 +68,35 @@ fn is_part(wrong: &str, name: &str) -> bool {
     wrong.len() >= 4 && name.split(['-', ':', '/']).any(|part| part == wrong)
 }
 
+/// Whether two texts may be no more than `edits` apart, without working out how far they are: an edit
+/// puts in at most one letter that was not there. There may be thousands of names to pass over.
+fn may_be_near(a: &str, b: &str, edits: usize) -> bool {
+    let letters = |text: &str| text.chars().fold(0_u64, |set, c| set | 1 << (u32::from(c) % 64));
+    let (in_a, in_b) = (letters(a), letters(b));
+    let most = (in_a & !in_b).count_ones().max((in_b & !in_a).count_ones());
+    most as usize <= edits && a.chars().count().abs_diff(b.chars().count()) <= edits
+}
+
 /// Levenshtein distance with transpositions of neighbours counted as one.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 8 {
-        return usize::MAX;
-    }
-    let mut rows = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
-    for (at, row) in rows.iter_mut().enumerate() {
-        row[0] = at;
-    }
-    for at in 0..=b.len() {
-        rows[0][at] = at;
-    }
+    // The row above the last, the last, and the one that is being filled.
+    let mut above = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let mut row = vec![0; b.len() + 1];
     for i in 1..=a.len() {
+        row[0] = i;
         for j in 1..=b.len() {
             let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best =
-                (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            row[j] = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + cost);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
+                row[j] = row[j].min(above[j - 2] + 1);
             }
-            rows[i][j] = best;
         }
+        std::mem::swap(&mut above, &mut last);
+        std::mem::swap(&mut last, &mut row);
     }
-    rows[a.len()][b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]

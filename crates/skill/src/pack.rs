@@ -41,7 +41,7 @@ pub fn digest() -> Digest {
 
 /// Brings a folder up to date with the pack. Nothing is written if it is already; files that an older
 /// pack had and this one has not are removed, everything else in the folder is left alone.
-pub fn sync(dir: &Utf8Path) -> Result<(), Diagnostic> {
+pub fn sync(dir: &Utf8Path) -> Result<(), Box<Diagnostic>> {
     let stamp = dir.join(STAMP);
     let old = fs::read_text(&stamp, 1024 * 1024).unwrap_or_default();
     let new = manifest();
@@ -51,7 +51,7 @@ pub fn sync(dir: &Utf8Path) -> Result<(), Diagnostic> {
     write_all(dir, &old, &new).map_err(|error| {
         let code = &codes::PACK_NOT_SYNCED;
         let message = format!("the built-in skills cannot be written to this folder: {error}");
-        Diagnostic::new(code, message).in_file(dir).help(code.remedy)
+        Box::new(Diagnostic::new(code, message).in_file(dir).help(code.remedy))
     })
 }
 
