@@ -9,7 +9,7 @@ use globset::GlobBuilder;
 use repertoire_text::Diagnostic;
 
 use crate::codes;
-use crate::depend;
+use crate::depend::{self, Neighbours};
 use crate::discover::{Request, RootState};
 use crate::name;
 use crate::profile::{Collision, Naming, Places, Profile, Root};
@@ -25,6 +25,17 @@ pub struct Entry {
     pub skill: Arc<Skill>,
     /// Whether it may be given capabilities.
     pub trust: Trust,
+}
+
+impl Entry {
+    /// Whether this is the same file with the same text, name and trust.
+    pub(crate) fn is_same(&self, other: &Entry) -> bool {
+        let same_skill =
+            || self.skill.origin == other.skill.origin && self.skill.text() == other.skill.text();
+        self.id == other.id
+            && self.trust == other.trust
+            && (Arc::ptr_eq(&self.skill, &other.skill) || same_skill())
+    }
 }
 
 /// A skill that another one of the same name stands before.
@@ -132,15 +143,24 @@ impl Catalog {
 
     /// Whether another snapshot holds the same skills in the same state.
     pub fn same_content(&self, other: &Catalog) -> bool {
-        let files = |catalog: &Catalog| -> Vec<(Utf8PathBuf, crate::skill::Digest, Trust)> {
-            let losers = catalog.shadowed.iter().map(|shadowed| &shadowed.entry);
-            let all = catalog.entries.iter().chain(losers);
-            all.map(|e| (e.skill.origin.file.clone(), e.skill.digest(), e.trust)).collect()
-        };
-        let findings = |catalog: &Catalog| -> Vec<String> {
-            catalog.diagnostics.iter().map(|found| format!("{:?}", found.sort_key())).collect()
-        };
-        files(self) == files(other) && findings(self) == findings(other)
+        let same_entries = self.entries.len() == other.entries.len()
+            && self.shadowed.len() == other.shadowed.len()
+            && self.all().zip(other.all()).all(|(mine, theirs)| mine.is_same(theirs));
+        let mine = self.roots.iter().map(|report| (&report.root, report.state));
+        let theirs = other.roots.iter().map(|report| (&report.root, report.state));
+        same_entries && mine.eq(theirs) && same_findings(&self.diagnostics, &other.diagnostics)
+    }
+
+    /// Skills in use, then those that lost their name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(self.shadowed.iter().map(|shadowed| &shadowed.entry))
+    }
+
+    /// Findings about one file.
+    pub(crate) fn findings_in(&self, file: &Utf8Path) -> &[Diagnostic] {
+        let start = self.diagnostics.partition_point(|found| found.path.as_deref() < Some(file));
+        let end = self.diagnostics.partition_point(|found| found.path.as_deref() <= Some(file));
+        &self.diagnostics[start..end]
     }
 
     /// The skill of a name, if exactly one has it.
@@ -259,6 +279,11 @@ impl Catalog {
     }
 }
 
+/// Whether two lists tell the same.
+pub(crate) fn same_findings(mine: &[Diagnostic], theirs: &[Diagnostic]) -> bool {
+    mine.iter().map(Diagnostic::sort_key).eq(theirs.iter().map(Diagnostic::sort_key))
+}
+
 fn same_name(id: &str, reference: &str) -> bool {
     match (id.split_once(':'), reference.split_once(':')) {
         (Some((plugin, skill)), Some((wanted_plugin, wanted_skill))) => {
@@ -355,14 +380,14 @@ impl<'a> Builder<'a> {
         self.shadowed.push(Shadowed { entry: loser, by: winner });
     }
 
-    pub(crate) fn finish(self) -> Catalog {
+    pub(crate) fn finish(self, neighbours: &mut Neighbours) -> Catalog {
         let Builder {
             request, mut entries, mut shadowed, mut broken, mut diagnostics, roots, ..
         } = self;
         entries.sort_by(|a, b| entry_order(a).cmp(&entry_order(b)));
         shadowed.sort_by(|a, b| entry_order(&a.entry).cmp(&entry_order(&b.entry)));
         broken.sort_by(|a, b| a.path.cmp(&b.path));
-        diagnostics.extend(depend::check(&entries));
+        diagnostics.extend(depend::check_again(&entries, neighbours));
         diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         Catalog {
             profile: request.profile,

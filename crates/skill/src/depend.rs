@@ -76,16 +76,43 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
     out
 }
 
+/// The skills nearest to missing ones. Finding them takes time, and they stay the same for as long as the
+/// names of all skills do, so they are kept from one catalog to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    ids: Vec<String>,
+    nearest: BTreeMap<String, Option<String>>,
+}
+
+impl Neighbours {
+    fn renew(&mut self, entries: &[Entry]) {
+        let ids = entries.iter().map(|entry| &entry.id);
+        if !ids.clone().eq(&self.ids) {
+            *self = Neighbours { ids: ids.cloned().collect(), nearest: BTreeMap::new() };
+        }
+    }
+
+    fn nearest(&mut self, name: &str) -> Option<&str> {
+        let find = || name::nearest(name, self.ids.iter().map(String::as_str)).map(str::to_owned);
+        self.nearest.entry(name.to_owned()).or_insert_with(find).as_deref()
+    }
+}
+
 /// Findings about the dependencies of all skills.
 pub fn check(entries: &[Entry]) -> Vec<Diagnostic> {
+    check_again(entries, &mut Neighbours::default())
+}
+
+/// As [`check`], with what is known from the time before.
+pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec<Diagnostic> {
+    neighbours.renew(entries);
     let mut out = Vec::new();
-    let mut suggestions = Suggestions::default();
     for entry in entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty()) {
         for (need, how) in met(&entry.skill, entries) {
             match how {
                 Met::By(_) => {}
                 Met::Missing => {
-                    let near = suggestions.nearest(&need.name, entries);
+                    let near = neighbours.nearest(&need.name);
                     out.push(missing(&entry.skill, need, near));
                 }
                 Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),
@@ -147,21 +174,6 @@ fn place(skill: &Skill, diagnostic: Diagnostic) -> Diagnostic {
     match entry {
         Some(entry) => diagnostic.at(&skill.source, entry.key_span),
         None => diagnostic.in_file(skill.source.path()),
-    }
-}
-
-/// The same few names are missing again and again in a large catalog; each is looked up once.
-#[derive(Default)]
-struct Suggestions<'a>(BTreeMap<String, Option<&'a str>>);
-
-impl<'a> Suggestions<'a> {
-    fn nearest(&mut self, wrong: &str, entries: &'a [Entry]) -> Option<&'a str> {
-        if let Some(known) = self.0.get(wrong) {
-            return *known;
-        }
-        let near = name::nearest(wrong, entries.iter().map(|entry| entry.id.as_str()));
-        self.0.insert(wrong.to_owned(), near);
-        near
     }
 }
 

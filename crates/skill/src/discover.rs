@@ -3,16 +3,17 @@
 //! Reading goes through a [`FileCache`], so that doing it again reads only what has changed. A file that
 //! was good and is broken now keeps its last good version and says so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
-use repertoire_text::fs::{self, Stamp};
-use repertoire_text::{Diagnostic, Source, Text, codes as text_codes};
+use repertoire_text::fs::{self, ReadError, Stamp};
+use repertoire_text::{Diagnostic, Source, Text, codes as text_codes, frontmatter};
 
 use crate::catalog::{Builder, Catalog, RootReport};
 use crate::codes;
+use crate::depend::Neighbours;
 use crate::dialect::is_skill_file;
 use crate::limits::{Limits, WalkLimits};
 use crate::load::{Loaded, load_with};
@@ -21,6 +22,9 @@ use crate::profile::{Holds, Places, Profile, ProfileId, Root};
 use crate::skill::{Origin, Scope, Skill};
 use crate::trust::Lock;
 use crate::walk::{Candidate, WalkOptions, Walked, walk};
+
+/// Longest frontmatter that makes a single file a skill.
+const FLAT_FRONTMATTER_BYTES_MAX: usize = 64 * 1024;
 
 /// What to discover.
 #[derive(Clone, Debug)]
@@ -67,26 +71,49 @@ impl Request {
 /// The files that were read, so that the next time only changes are.
 #[derive(Debug, Default)]
 pub struct FileCache {
-    files: HashMap<Utf8PathBuf, CachedFile>,
+    shelves: Vec<Shelf>,
+    neighbours: Neighbours,
 }
 
+/// The files of one root. Roots may overlap, so the same path may stand on two shelves.
+#[derive(Debug)]
+struct Shelf {
+    root: Root,
+    files: BTreeMap<Utf8PathBuf, CachedFile>,
+}
+
+/// What is known of one file. Without text it could not be read, or is no skill at all.
 #[derive(Clone, Debug)]
 struct CachedFile {
     stamp: Stamp,
-    root: usize,
     text: Option<Text>,
     skill: Option<Arc<Skill>>,
     diagnostics: Arc<[Diagnostic]>,
 }
 
 impl FileCache {
-    /// Forgets the stamps of some files, so that they are read again even if they look the same.
-    pub fn distrust(&mut self, paths: &[Utf8PathBuf]) {
-        for path in paths {
-            if let Some(file) = self.files.get_mut(path) {
+    /// Forgets the stamps of these files, and of all files in these folders, so that they are read
+    /// again even if they look the same.
+    pub fn distrust(&mut self, paths: &BTreeSet<Utf8PathBuf>) {
+        if paths.is_empty() {
+            return;
+        }
+        for (path, file) in self.shelves.iter_mut().flat_map(|shelf| &mut shelf.files) {
+            if path.ancestors().any(|above| paths.contains(above)) {
                 file.stamp = Stamp::default();
             }
         }
+    }
+
+    /// Forgets all stamps, for when it is not known what has changed.
+    pub fn distrust_all(&mut self) {
+        for file in self.shelves.iter_mut().flat_map(|shelf| shelf.files.values_mut()) {
+            file.stamp = Stamp::default();
+        }
+    }
+
+    fn shelf(&self, root: &Root) -> Option<&Shelf> {
+        self.shelves.iter().find(|shelf| shelf.root == *root)
     }
 }
 
@@ -129,22 +156,24 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
         walked.diagnostics.into_iter().for_each(|found| builder.report(found));
         work.extend(walked.candidates.into_iter().map(|candidate| (number, candidate)));
     }
-    let files: Vec<Option<(Utf8PathBuf, CachedFile)>> = work
+    let known: Vec<Option<&Shelf>> = roots.iter().map(|root| cache.shelf(root)).collect();
+    let files: Vec<Option<CachedFile>> = work
         .par_iter()
         .map(|(number, candidate)| {
-            let cached = cache.files.get(&candidate.path);
-            let file = read_file(*number, &roots[*number], candidate, request, cached)?;
-            Some((candidate.path.clone(), file))
+            let cached = known[*number].and_then(|shelf| shelf.files.get(&candidate.path));
+            read_file(&roots[*number], candidate, request, cached)
         })
         .collect();
-    let mut next = HashMap::with_capacity(files.len());
-    for (path, file) in files.into_iter().flatten() {
-        let scope = roots[file.root].scope;
-        builder.file(&path, scope, file.skill.clone(), &file.diagnostics);
-        next.insert(path, file);
+    let mut shelves: Vec<Shelf> =
+        roots.into_iter().map(|root| Shelf { root, files: BTreeMap::new() }).collect();
+    for ((number, candidate), file) in work.into_iter().zip(files) {
+        let Some(file) = file else { continue };
+        let shelf = &mut shelves[number];
+        builder.file(&candidate.path, shelf.root.scope, file.skill.clone(), &file.diagnostics);
+        shelf.files.insert(candidate.path, file);
     }
-    cache.files = next;
-    builder.finish()
+    cache.shelves = shelves;
+    builder.finish(&mut cache.neighbours)
 }
 
 /// What became of a root.
@@ -220,43 +249,33 @@ fn walk_root(root: &Root, request: &Request) -> Walked {
     walked
 }
 
-/// `None` for a Markdown file that is no skill at all.
+/// `None` for a file that has gone since it was listed.
 fn read_file(
-    number: usize,
     root: &Root,
     candidate: &Candidate,
     request: &Request,
     cached: Option<&CachedFile>,
 ) -> Option<CachedFile> {
     let real = candidate.target.as_deref().unwrap_or(&candidate.path);
-    let same_root = cached.filter(|file| file.root == number);
-    if let Some(file) = same_root
+    if let Some(file) = cached
         && Stamp::of(real) == Some(file.stamp)
     {
         return Some(file.clone());
     }
-    let failed = |diagnostic: Diagnostic| CachedFile {
-        stamp: Stamp::default(),
-        root: number,
-        text: None,
-        skill: None,
-        diagnostics: Arc::from(vec![diagnostic]),
-    };
     let (text, stamp) = match fs::read_stamped(real, request.limits.text.file_bytes_max) {
         Ok(read) => read,
-        Err(error) => {
-            let broken = failed(error.to_diagnostic(&candidate.path));
-            return Some(keep_last_good(broken, same_root, &candidate.path));
-        }
+        Err(error) => return unreadable(&error, candidate, cached),
     };
-    if let Some(file) = same_root
+    if let Some(file) = cached
         && file.text.as_deref() == Some(text.as_str())
     {
         return Some(CachedFile { stamp, ..file.clone() });
     }
     let is_flat = !candidate.path.file_name().is_some_and(is_skill_file);
-    if is_flat && !looks_like_a_skill(&text) {
-        return None;
+    let was_skill = cached.is_some_and(|file| file.skill.is_some());
+    if is_flat && !looks_like_a_skill(&text) && !(was_skill && frontmatter_is_broken(&text)) {
+        let none: Arc<[Diagnostic]> = Arc::default();
+        return Some(CachedFile { stamp, text: None, skill: None, diagnostics: none });
     }
     let origin = Origin {
         file: candidate.path.clone(),
@@ -270,19 +289,48 @@ fn read_file(
     let Loaded { skill, diagnostics } = load_with(source, origin, &request.limits.text, missing);
     let file = CachedFile {
         stamp,
-        root: number,
         text: Some(text),
         skill: skill.map(Arc::new),
         diagnostics: diagnostics.into(),
     };
-    Some(keep_last_good(file, same_root, &candidate.path))
+    Some(keep_last_good(file, cached, &candidate.path))
+}
+
+/// What is left of a file that was listed and cannot be read. It has no stamp, so that it is tried
+/// again the next time; what is no file any more has no last good version either.
+fn unreadable(
+    error: &ReadError,
+    candidate: &Candidate,
+    cached: Option<&CachedFile>,
+) -> Option<CachedFile> {
+    let broken = CachedFile {
+        stamp: Stamp::default(),
+        text: None,
+        skill: None,
+        diagnostics: Arc::from([error.to_diagnostic(&candidate.path)]),
+    };
+    match error {
+        ReadError::NotFound => None,
+        ReadError::NotRegular { .. } | ReadError::PathRefused | ReadError::LinkLeaves => {
+            Some(broken)
+        }
+        ReadError::TooLarge { .. } | ReadError::NotUtf8 { .. } | ReadError::Io(_) => {
+            Some(keep_last_good(broken, cached, &candidate.path))
+        }
+    }
 }
 
 /// A Markdown file outside a skill's folder counts if its frontmatter says what it is.
 pub fn looks_like_a_skill(text: &str) -> bool {
-    let Ok(parts) = repertoire_text::frontmatter::split(text, 64 * 1024) else { return false };
+    let Ok(parts) = frontmatter::split(text, FLAT_FRONTMATTER_BYTES_MAX) else { return false };
     let yaml = parts.yaml.slice(text);
     yaml.lines().any(|line| line.starts_with("name:") || line.starts_with("type:"))
+}
+
+/// Half a frontmatter, or none where there was one, is a broken edit; a whole one that names nothing is
+/// a page that is no skill.
+fn frontmatter_is_broken(text: &str) -> bool {
+    frontmatter::split(text, FLAT_FRONTMATTER_BYTES_MAX).is_err()
 }
 
 fn keep_last_good(new: CachedFile, old: Option<&CachedFile>, path: &Utf8Path) -> CachedFile {

@@ -9,6 +9,7 @@ pub mod depend;
 pub mod dialect;
 pub mod discover;
 pub mod ledger;
+pub mod library;
 pub mod limits;
 pub mod lint;
 pub mod load;

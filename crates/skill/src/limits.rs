@@ -70,3 +70,10 @@ pub const REATTACH_TOKENS_TOTAL: usize = 25_000;
 pub const RESOURCES_LISTED_MAX: usize = 100;
 /// Most skills that a message about a missing one lists.
 pub const SKILLS_LISTED_MAX: usize = 50;
+
+/// Most notices about changed files that wait to be dealt with; more, and every file is read again.
+pub const NOTICES_MAX: usize = 1024;
+/// Most changed paths that are remembered one by one; more, and every file is read again.
+pub const SUSPECTS_MAX: usize = 4096;
+/// How often in a row the watched folders are set up anew while roots come and go.
+pub const SETTLE_ROUNDS_MAX: usize = 8;

@@ -12,7 +12,7 @@ use crate::dialect::is_skill_file;
 use crate::limits::WalkLimits;
 
 /// Folders that never hold skills.
-const IGNORED: &[&str] = &[".git", "node_modules", "target"];
+pub(crate) const IGNORED: &[&str] = &[".git", "node_modules", "target"];
 
 /// Folders of a skill that hold its resources; a `SKILL.md` in there is a template, not a skill.
 const RESOURCE_FOLDERS: &[&str] = &[
@@ -132,6 +132,8 @@ fn list(
     let mut out = Listing::default();
     let mut entries = match read_entries(&folder.dir, budget, &mut out) {
         Ok(entries) => entries,
+        // It went away after its parent was listed, as if a moment earlier.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return out,
         Err(error) => {
             let message = format!("the folder cannot be read: {error}");
             let code = &text_codes::UNREADABLE;

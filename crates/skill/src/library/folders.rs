@@ -1,0 +1,241 @@
+//! Which folders to watch for a catalog, and what an event in one of them means.
+//!
+//! Only what discovery has searched is watched in depth: a link in a stranger's project that discovery
+//! refuses to follow must not lead the watch astray either. Of every root the nearest folder above it is
+//! watched as well, without depth, so that a root that comes, goes or is replaced is noticed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use notify::event::{EventKind, ModifyKind};
+use notify::{Event, RecursiveMode};
+
+use crate::catalog::Catalog;
+use crate::discover::{Request, RootState};
+use crate::profile::Base;
+use crate::walk::IGNORED;
+
+/// The folders to watch, with the paths under which events may speak of the roots.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Folders {
+    spots: BTreeSet<Spot>,
+    watches: BTreeMap<Utf8PathBuf, Depth>,
+}
+
+/// How much below a folder is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    Entries,
+    Everything,
+}
+
+/// A root or a link below one: the real path, as in events, and the path that discovery calls it by.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot {
+    real: Utf8PathBuf,
+    shown: Utf8PathBuf,
+}
+
+/// What an event means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Something may have changed at these paths.
+    Touched(Vec<Utf8PathBuf>),
+    /// A root, or a folder above one, has come or gone.
+    Moved,
+    /// Events were lost, so anything may have changed.
+    Lost,
+}
+
+impl Folders {
+    /// The folders that matter for a catalog.
+    pub(super) fn of(request: &Request, catalog: &Catalog) -> Self {
+        let mut folders = Folders::default();
+        for report in catalog.roots() {
+            folders.add_root(&report.root.dir, report.state == RootState::Searched);
+        }
+        if request.roots.is_none() {
+            let caches = request.profile.roots.iter().filter(|spec| spec.base == Base::PluginCache);
+            for cache in caches {
+                folders.add_root(&request.places.home.join(cache.path), true);
+            }
+        }
+        for link in links(catalog) {
+            folders.add_link(&link);
+        }
+        folders.drop_covered();
+        folders
+    }
+
+    /// What to watch, in order.
+    pub(super) fn watches(&self) -> impl Iterator<Item = (&Utf8Path, RecursiveMode)> {
+        self.watches.iter().map(|(dir, depth)| match depth {
+            Depth::Entries => (dir.as_path(), RecursiveMode::NonRecursive),
+            Depth::Everything => (dir.as_path(), RecursiveMode::Recursive),
+        })
+    }
+
+    /// What an event means; `None` if it is of no interest.
+    pub(super) fn meaning(&self, event: &Event) -> Option<Meaning> {
+        if event.need_rescan() {
+            return Some(Meaning::Lost);
+        }
+        if event.kind.is_access() {
+            return None;
+        }
+        let mut touched = Vec::new();
+        for path in event.paths.iter().filter_map(|path| Utf8Path::from_path(path)) {
+            for spot in &self.spots {
+                if spot.real.starts_with(path) {
+                    if comes_or_goes(event.kind) {
+                        return Some(Meaning::Moved);
+                    }
+                    touched.push(spot.shown.clone());
+                } else if let Ok(rest) = path.strip_prefix(&spot.real)
+                    && !rest.iter().any(|name| IGNORED.contains(&name))
+                {
+                    touched.push(spot.shown.join(rest));
+                }
+            }
+        }
+        (!touched.is_empty()).then_some(Meaning::Touched(touched))
+    }
+
+    fn add_root(&mut self, shown: &Utf8Path, in_depth: bool) {
+        let Ok(absolute) = camino::absolute_utf8(shown) else { return };
+        if in_depth
+            && let Ok(real) = absolute.canonicalize_utf8()
+            && real.is_dir()
+        {
+            self.watches.insert(real.clone(), Depth::Everything);
+            self.spots.insert(Spot { real, shown: shown.to_owned() });
+        }
+        let mut above = absolute.ancestors().skip(1);
+        if let Some(above) = above.find(|dir| dir.is_dir())
+            && let Ok(real) = above.canonicalize_utf8()
+            && let Ok(rest) = absolute.strip_prefix(above)
+        {
+            self.spots.insert(Spot { real: real.join(rest), shown: shown.to_owned() });
+            self.watches.entry(real).or_insert(Depth::Entries);
+        }
+    }
+
+    /// Discovery has followed this link, so the watch does too.
+    fn add_link(&mut self, link: &Utf8Path) {
+        let Ok(real) = link.canonicalize_utf8() else { return };
+        if real.is_dir() {
+            self.watches.insert(real.clone(), Depth::Everything);
+        } else if let Some(dir) = real.parent() {
+            self.watches.entry(dir.to_owned()).or_insert(Depth::Entries);
+        }
+        self.spots.insert(Spot { real, shown: link.to_owned() });
+    }
+
+    fn drop_covered(&mut self) {
+        let deep = |dir: &Utf8Path| self.watches.get(dir) == Some(&Depth::Everything);
+        let is_covered = |dir: &&Utf8PathBuf| dir.ancestors().skip(1).any(deep);
+        let covered: Vec<Utf8PathBuf> = self.watches.keys().filter(is_covered).cloned().collect();
+        for dir in covered {
+            self.watches.remove(&dir);
+        }
+    }
+}
+
+fn comes_or_goes(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) => true,
+        EventKind::Modify(kind) => matches!(kind, ModifyKind::Name(_)),
+        EventKind::Access(_) | EventKind::Other => false,
+    }
+}
+
+/// Links that lead from a root to a skill: the file itself, or a folder on the way to it.
+fn links(catalog: &Catalog) -> BTreeSet<Utf8PathBuf> {
+    let mut looked_at = BTreeSet::new();
+    let mut links = BTreeSet::new();
+    for origin in catalog.all().map(|entry| &entry.skill.origin) {
+        let below_root = origin.file.ancestors().take_while(|path| *path != origin.root);
+        for path in below_root.take_while(|path| looked_at.insert(path.to_path_buf())) {
+            if path.is_symlink() {
+                links.insert(path.to_owned());
+            }
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{AccessKind, CreateKind, DataChange, Flag, RenameMode};
+
+    use super::*;
+    use crate::discover::discover;
+    use crate::profile::{Places, ProfileId};
+
+    fn folders() -> Folders {
+        let spot = |real: &str, shown: &str| Spot { real: real.into(), shown: shown.into() };
+        let spots =
+            [spot("/real/skills", "skills"), spot("/p/.claude/skills", "/p/.claude/skills")];
+        Folders { spots: spots.into(), watches: BTreeMap::new() }
+    }
+
+    #[track_caller]
+    fn check(kind: EventKind, path: &str, expect: Option<Meaning>) {
+        assert_eq!(folders().meaning(&Event::new(kind).add_path(path.into())), expect);
+    }
+
+    const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+
+    fn touched(path: &str) -> Option<Meaning> {
+        Some(Meaning::Touched(vec![path.into()]))
+    }
+
+    #[test]
+    fn a_change_below_a_root_is_told_under_the_name_that_discovery_uses() {
+        check(WRITTEN, "/real/skills/a/SKILL.md", touched("skills/a/SKILL.md"));
+        check(WRITTEN, "/p/.claude/skills/a.md", touched("/p/.claude/skills/a.md"));
+    }
+
+    #[test]
+    fn looking_changes_nothing_and_neighbours_and_ignored_folders_do_not_matter() {
+        check(EventKind::Access(AccessKind::Any), "/real/skills/a/SKILL.md", None);
+        check(WRITTEN, "/real/skills2/a/SKILL.md", None);
+        check(WRITTEN, "/p/README.md", None);
+        for folder in [".git", "node_modules", "target"] {
+            check(WRITTEN, &format!("/real/skills/a/{folder}/x.md"), None);
+        }
+    }
+
+    #[test]
+    fn a_root_or_a_folder_above_it_that_comes_or_goes_moves_the_watch() {
+        let created = EventKind::Create(CreateKind::Folder);
+        let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+        check(created, "/p/.claude", Some(Meaning::Moved));
+        check(renamed, "/p/.claude/skills", Some(Meaning::Moved));
+        check(WRITTEN, "/real/skills", touched("skills"));
+    }
+
+    #[test]
+    fn lost_events_are_told() {
+        let event = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert_eq!(folders().meaning(&event), Some(Meaning::Lost));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_root_that_discovery_refuses_is_not_watched_in_depth() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir_all(dir.join("project/.claude")).unwrap();
+        std::fs::create_dir(dir.join("outside")).unwrap();
+        std::os::unix::fs::symlink(dir.join("outside"), dir.join("project/.claude/skills"))
+            .unwrap();
+        let places =
+            Places { here: dir.join("project"), home: dir.join("home"), pack: dir.join("pack") };
+        let request = Request::new(ProfileId::Claude, places);
+        let folders = Folders::of(&request, &discover(&request));
+        let watched: Vec<_> = folders.watches.into_iter().collect();
+        let entries = |path: &Utf8Path| (path.to_owned(), Depth::Entries);
+        assert_eq!(watched, [entries(&dir), entries(&dir.join("project/.claude"))]);
+    }
+}

@@ -1,0 +1,327 @@
+//! Reloads a library when its files change. A thread of its own waits for the storm of events around an
+//! edit to pass, and now and then looks at everything whether events came or not: events are a hint,
+//! the disk is the truth. What cannot be watched is said once and then found by looking.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use notify::{Config, ErrorKind, RecommendedWatcher, Watcher as _};
+use repertoire_text::Diagnostic;
+
+use super::folders::{Folders, Meaning};
+use super::{Library, Reload, Suspects};
+use crate::codes;
+use crate::limits::{NOTICES_MAX, SETTLE_ROUNDS_MAX, SUSPECTS_MAX};
+
+/// When to reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// How long nothing must have happened.
+    pub quiet: Duration,
+    /// How long to wait for that at most.
+    pub storm_max: Duration,
+    /// How long without any event until everything is looked at again.
+    pub rescan: Duration,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        WatchOptions {
+            quiet: Duration::from_millis(150),
+            storm_max: Duration::from_secs(2),
+            rescan: Duration::from_secs(45),
+        }
+    }
+}
+
+/// A library that is being watched, until this is dropped.
+#[derive(Debug)]
+pub struct Watching {
+    line: Line,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Library {
+    /// Watches the roots, those that do not exist yet as well, and reloads after changes. `on_reload` is
+    /// called on the watching thread whenever the snapshot was replaced or watching has failed.
+    ///
+    /// # Panics
+    /// If the system cannot start a thread.
+    pub fn watch(
+        self: &Arc<Self>,
+        options: WatchOptions,
+        on_reload: impl Fn(&Reload) + Send + 'static,
+    ) -> Watching {
+        let (sender, notices) = sync_channel(NOTICES_MAX);
+        let line = Line { sender, stop: Arc::default(), lost: Arc::default() };
+        let mut watch = Watch {
+            library: Arc::clone(self),
+            options,
+            on_reload,
+            notices,
+            line: line.clone(),
+            folders: Arc::default(),
+            watcher: None,
+            is_failing: false,
+            told: BTreeSet::new(),
+        };
+        // Before this returns, so that no later change is missed.
+        let failures = watch.set_up(Folders::of(&self.request, &self.snapshot()));
+        let thread = thread::Builder::new()
+            .name("skill-watch".to_owned())
+            .spawn(move || watch.run(failures))
+            .expect("a thread can be started");
+        Watching { line, thread: Some(thread) }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.line.stop.store(true, Ordering::Release);
+        self.line.send(Notice::Stop);
+        let Some(thread) = self.thread.take() else { return };
+        // Whoever drops this in `on_reload` stands on that very thread.
+        if thread.thread().id() != thread::current().id() {
+            // A panic of `on_reload` has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What wakes the thread.
+#[derive(Debug)]
+enum Notice {
+    Event(Meaning),
+    Failed(Diagnostic),
+    Stop,
+}
+
+/// The way to the thread. It never waits: where it is full, the thread has enough to do.
+#[derive(Clone, Debug)]
+struct Line {
+    sender: SyncSender<Notice>,
+    stop: Arc<AtomicBool>,
+    lost: Arc<AtomicBool>,
+}
+
+impl Line {
+    fn send(&self, notice: Notice) {
+        if self.sender.try_send(notice).is_err() {
+            self.lost.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// What has come together while waiting.
+#[derive(Debug)]
+struct Pending {
+    suspects: Suspects,
+    failures: Vec<Diagnostic>,
+    has_moved: bool,
+    is_rescan: bool,
+}
+
+impl Pending {
+    fn nothing() -> Self {
+        Pending {
+            suspects: Suspects::Paths(BTreeSet::new()),
+            failures: Vec::new(),
+            has_moved: false,
+            is_rescan: false,
+        }
+    }
+
+    fn add(&mut self, notice: Notice) {
+        match notice {
+            Notice::Event(Meaning::Touched(paths)) => self.suspect(paths),
+            Notice::Event(Meaning::Moved) => self.has_moved = true,
+            Notice::Event(Meaning::Lost) => self.suspects = Suspects::All,
+            Notice::Failed(found) => self.failures.push(found),
+            Notice::Stop => {}
+        }
+    }
+
+    fn suspect(&mut self, paths: Vec<Utf8PathBuf>) {
+        let Suspects::Paths(known) = &mut self.suspects else { return };
+        known.extend(paths);
+        if known.len() > SUSPECTS_MAX {
+            self.suspects = Suspects::All;
+        }
+    }
+}
+
+/// The thread's own state.
+struct Watch<F> {
+    library: Arc<Library>,
+    options: WatchOptions,
+    on_reload: F,
+    notices: Receiver<Notice>,
+    line: Line,
+    folders: Arc<Folders>,
+    watcher: Option<RecommendedWatcher>,
+    is_failing: bool,
+    told: BTreeSet<String>,
+}
+
+impl<F: Fn(&Reload)> Watch<F> {
+    fn run(mut self, failures: Vec<Diagnostic>) {
+        // The first round finds what has changed since the library was opened.
+        let mut pending = Pending { failures, ..Pending::nothing() };
+        loop {
+            self.catch_up(pending);
+            match self.wait() {
+                Some(next) => pending = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for events to come and to pass. `None` when it is time to end.
+    fn wait(&self) -> Option<Pending> {
+        let mut pending = Pending::nothing();
+        match self.notices.recv_timeout(self.options.rescan) {
+            Ok(first) => self.sit_out_storm(first, &mut pending),
+            Err(_) => pending.is_rescan = true,
+        }
+        if self.line.lost.swap(false, Ordering::AcqRel) {
+            pending.suspects = Suspects::All;
+        }
+        (!self.is_stopped()).then_some(pending)
+    }
+
+    fn sit_out_storm(&self, first: Notice, pending: &mut Pending) {
+        let end = Instant::now() + self.options.storm_max;
+        pending.add(first);
+        while !self.is_stopped() {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.notices.recv_timeout(left.min(self.options.quiet)) {
+                Ok(notice) if !left.is_zero() => pending.add(notice),
+                Ok(notice) => return pending.add(notice),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.line.stop.load(Ordering::Acquire)
+    }
+
+    /// Reloads, and again for as long as roots come and go that have to be watched.
+    fn catch_up(&mut self, mut pending: Pending) {
+        let mut is_outdated = pending.has_moved || (pending.is_rescan && self.is_failing);
+        for _ in 0..SETTLE_ROUNDS_MAX {
+            let reload = self.library.reload_suspecting(&pending.suspects);
+            let catalog = Arc::clone(&reload.catalog);
+            self.tell(reload, pending.failures);
+            let wanted = Folders::of(&self.library.request, &catalog);
+            is_outdated |= wanted != *self.folders;
+            if !is_outdated || self.is_stopped() {
+                return;
+            }
+            // What happened before the new folders were watched is found by the next round.
+            pending = Pending { failures: self.set_up(wanted), ..Pending::nothing() };
+            is_outdated = false;
+        }
+    }
+
+    fn tell(&mut self, mut reload: Reload, failures: Vec<Diagnostic>) {
+        let told = &mut self.told;
+        let is_news = |found: &Diagnostic| told.insert(format!("{:?}", found.sort_key()));
+        reload.findings.extend(failures.into_iter().filter(is_news));
+        if reload.replaced || !reload.findings.is_empty() {
+            (self.on_reload)(&reload);
+        }
+    }
+
+    /// Watches these folders and no others. Starting from scratch is the one way that is right whatever
+    /// has become of the folders that were watched before.
+    fn set_up(&mut self, folders: Folders) -> Vec<Diagnostic> {
+        self.watcher = None;
+        self.folders = Arc::new(folders);
+        let mut failures = Vec::new();
+        match watcher(Arc::clone(&self.folders), self.line.clone()) {
+            Ok(mut watcher) => {
+                for (dir, mode) in self.folders.watches() {
+                    let watched = watcher.watch(dir.as_std_path(), mode);
+                    failures.extend(watched.err().and_then(|error| failure(error, Some(dir))));
+                }
+                self.watcher = Some(watcher);
+            }
+            Err(error) => failures.extend(failure(error, None)),
+        }
+        self.is_failing = !failures.is_empty();
+        if !self.is_failing {
+            self.told.clear();
+        }
+        failures
+    }
+}
+
+fn watcher(folders: Arc<Folders>, line: Line) -> notify::Result<RecommendedWatcher> {
+    let handle = move |event: notify::Result<notify::Event>| match event {
+        Ok(event) => {
+            if let Some(meaning) = folders.meaning(&event) {
+                line.send(Notice::Event(meaning));
+            }
+        }
+        Err(error) => {
+            if let Some(found) = failure(error, None) {
+                line.send(Notice::Failed(found));
+            }
+        }
+    };
+    RecommendedWatcher::new(handle, Config::default().with_follow_symlinks(false))
+}
+
+/// `None` for a folder that has gone in the meantime: the next round sees that by itself.
+fn failure(mut error: notify::Error, dir: Option<&Utf8Path>) -> Option<Diagnostic> {
+    if matches!(error.kind, ErrorKind::PathNotFound | ErrorKind::WatchNotFound) {
+        return None;
+    }
+    let named = std::mem::take(&mut error.paths);
+    let path = dir.or(named.first().and_then(|path| Utf8Path::from_path(path)));
+    let code = &codes::WATCH_FAILED;
+    let message = format!("changes cannot be watched: {error}");
+    let found = Diagnostic::new(code, message).help(code.remedy);
+    Some(path.into_iter().fold(found, Diagnostic::in_file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_folder_and_one_that_has_gone_is_none() {
+        let dir = Utf8Path::new("/p");
+        let limit = notify::Error::new(ErrorKind::MaxFilesWatch).add_path("/p/deep".into());
+        let found = failure(limit, Some(dir)).unwrap();
+        assert_eq!((found.code.id, found.path.as_deref()), ("RS317", Some(dir)));
+        assert_eq!(found.message, "changes cannot be watched: OS file watch limit reached.");
+        assert!(failure(notify::Error::path_not_found(), Some(dir)).is_none());
+    }
+
+    #[test]
+    fn more_suspects_than_can_be_remembered_are_all_files() {
+        let mut pending = Pending::nothing();
+        let path = |number: usize| vec![Utf8PathBuf::from(number.to_string())];
+        (0..SUSPECTS_MAX).for_each(|n| pending.add(Notice::Event(Meaning::Touched(path(n)))));
+        assert_ne!(pending.suspects, Suspects::All);
+        pending.add(Notice::Event(Meaning::Touched(path(SUSPECTS_MAX))));
+        assert_eq!(pending.suspects, Suspects::All);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_remembered_as_lost() {
+        let (sender, _notices) = sync_channel(1);
+        let line = Line { sender, stop: Arc::default(), lost: Arc::default() };
+        line.send(Notice::Event(Meaning::Moved));
+        assert!(!line.lost.load(Ordering::Acquire));
+        line.send(Notice::Event(Meaning::Moved));
+        assert!(line.lost.load(Ordering::Acquire));
+    }
+}
