@@ -50,7 +50,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let allowed = (wrong.chars().count() / 3).clamp(1, 4);
     known
         .into_iter()
-        .map(|name| (distance(&wrong, &normalise(name)), name))
+        .map(|name| (distance(&wrong, &normalise(name), allowed), name))
         .filter(|(distance, name)| *distance <= allowed || is_part(&wrong, name))
         .min()
         .map(|(_, name)| name)
@@ -61,18 +61,18 @@ fn is_part(wrong: &str, name: &str) -> bool {
     wrong.len() >= 4 && name.split(['-', ':', '/']).any(|part| part == wrong)
 }
 
-/// Levenshtein distance with transpositions of neighbours counted as one.
-fn distance(a: &str, b: &str) -> usize {
+/// Levenshtein distance with transpositions of neighbours counted as one, if it can be small enough.
+fn distance(a: &str, b: &str, allowed: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 8 {
+    if a.len().abs_diff(b.len()) > allowed {
         return usize::MAX;
     }
     let mut rows = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
     for (at, row) in rows.iter_mut().enumerate() {
         row[0] = at;
     }
-    for at in 0..=b.len() {
-        rows[0][at] = at;
+    for (at, cell) in rows[0].iter_mut().enumerate() {
+        *cell = at;
     }
     for i in 1..=a.len() {
         for j in 1..=b.len() {

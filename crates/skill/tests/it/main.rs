@@ -1,0 +1,5 @@
+//! Integration tests of the skill crate, in one binary.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
+
+mod hostile;
+mod meter;
