@@ -18,3 +18,4 @@ pub mod skill;
 pub mod skills_ref;
 pub mod trust;
 pub mod walk;
+pub mod write;

@@ -3,3 +3,4 @@
 
 mod hostile;
 mod meter;
+mod round_trip;
