@@ -128,6 +128,9 @@ repertoire_text::diagnostic_codes! {
     WATCH_FAILED = "RS317", "watch-failed", Warning,
         "A root cannot be watched for changes; it is looked at again at intervals instead.",
         "Raise the system's limit on watches.";
+    LINK_AGAIN = "RS319", "link-again", Info,
+        "Several symbolic links lead to the same folder; it was searched once.",
+        "Remove the links that are not needed.";
 
     RESOURCE_LIMIT = "RS400", "resource-limit", Warning,
         "The skill's folder has more files or bytes than the limit; the rest is left out.",

@@ -7,6 +7,7 @@ use repertoire_text::{Diagnostic, Severity};
 
 use crate::catalog::{Catalog, Entry};
 use crate::codes;
+use crate::limits::CYCLES_MAX;
 use crate::name;
 use crate::skill::{Dependency, Skill};
 
@@ -119,11 +120,19 @@ pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec
             }
         }
     }
-    out.extend(cycles(entries).iter().map(|path| cycle(entries, path)));
+    let circles = cycles(entries);
+    out.extend(circles.iter().map(|path| cycle(entries, path)));
+    if circles.len() == CYCLES_MAX {
+        let code = &codes::DEPENDENCY_CYCLE;
+        let message =
+            format!("there may be more circles than {CYCLES_MAX}, the most that are shown");
+        out.push(Diagnostic::new(code, message).help(code.remedy));
+    }
     out
 }
 
-/// Circles, each once, as the names along it; the first name is the smallest.
+/// Circles, each once, as the names along it; the first name is the smallest. The search ends after
+/// [`CYCLES_MAX`], since skills that all need each other form more circles than anyone can read.
 pub fn cycles(entries: &[Entry]) -> Vec<Vec<String>> {
     let edges: BTreeMap<&str, Vec<&str>> = entries
         .iter()
@@ -144,6 +153,9 @@ pub fn cycles(entries: &[Entry]) -> Vec<Vec<String>> {
     for start in edges.keys() {
         let mut path: Vec<(&str, usize)> = vec![(start, 0)];
         while let Some((current, looked_at)) = path.pop() {
+            if found.len() >= CYCLES_MAX {
+                return found.into_iter().collect();
+            }
             let next = edges.get(current).and_then(|needs| needs.get(looked_at));
             let Some(next) = next else {
                 done.insert(current);

@@ -21,7 +21,7 @@ use crate::pack;
 use crate::profile::{Holds, Places, Profile, ProfileId, Root};
 use crate::skill::{Origin, Scope, Skill};
 use crate::trust::Lock;
-use crate::walk::{Candidate, WalkOptions, Walked, walk};
+use crate::walk::{Candidate, WalkOptions, Walked, is_refused_name, walk};
 
 /// Longest frontmatter that makes a single file a skill.
 const FLAT_FRONTMATTER_BYTES_MAX: usize = 64 * 1024;
@@ -61,10 +61,15 @@ impl Request {
 
     /// All roots in order, whether they exist or not.
     pub fn all_roots(&self) -> Vec<Root> {
-        let own = || self.profile.roots_at(&self.places);
-        let mut roots = self.extra_roots.clone();
-        roots.extend(self.roots.clone().unwrap_or_else(own));
-        roots
+        self.find_roots().0
+    }
+
+    fn find_roots(&self) -> (Vec<Root>, Vec<Diagnostic>) {
+        let (own, findings) = match &self.roots {
+            Some(roots) => (roots.clone(), Vec::new()),
+            None => self.profile.find_roots(&self.places),
+        };
+        (self.extra_roots.iter().cloned().chain(own).collect(), findings)
     }
 }
 
@@ -125,7 +130,8 @@ pub fn discover(request: &Request) -> Catalog {
 /// Discovers, reading only files that have changed since the cache was filled.
 pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
     let mut builder = Builder::new(request);
-    let roots = request.all_roots();
+    let (roots, findings) = request.find_roots();
+    findings.into_iter().for_each(|found| builder.report(found));
     let mut in_place = None;
     if request.sync_pack
         && roots.iter().any(|root| root.scope == Scope::Builtin)
@@ -196,7 +202,20 @@ enum Examined {
 }
 
 fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>) -> Examined {
+    if is_refused_name(root.dir.as_str()) {
+        let code = &codes::NAME_ON_DISK;
+        let message =
+            format!("the root `{}` has control characters", root.dir.as_str().escape_debug());
+        let found = Diagnostic::new(code, message).help(code.remedy);
+        return Examined::Skip(RootState::Refused, Some(found));
+    }
     let Ok(real) = root.dir.canonicalize_utf8() else {
+        if root.dir.is_symlink() {
+            let code = &text_codes::LINK_LEAVES;
+            let message = "the root is a symbolic link that is broken or circular";
+            let found = Diagnostic::new(code, message).in_file(&root.dir).help(code.remedy);
+            return Examined::Skip(RootState::Refused, Some(found));
+        }
         let code = &codes::ROOT_MISSING;
         let missing =
             || Diagnostic::new(code, "the root is not there").in_file(&root.dir).help(code.remedy);
@@ -212,7 +231,7 @@ fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>)
         && !real.starts_with(boundary.canonicalize_utf8().unwrap_or_else(|_| boundary.to_owned()))
     {
         let code = &text_codes::LINK_LEAVES;
-        let message = "the root is a symbolic link that leads out of the project";
+        let message = "the root is a symbolic link that leads out of the project or plugin";
         let found = Diagnostic::new(code, message).in_file(&root.dir).help(code.remedy);
         return Examined::Skip(RootState::Refused, Some(found));
     }
@@ -223,10 +242,14 @@ fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>)
     Examined::Walk
 }
 
-/// A stranger's project may not lead the walk out of itself; the user's own folders may.
-fn link_boundary<'a>(root: &Root, request: &'a Request) -> Option<&'a Utf8Path> {
-    let follows_all = request.profile.id == ProfileId::Openskills;
-    (root.scope == Scope::Project && !follows_all).then(|| request.places.project())
+/// A stranger's project or plugin may not lead the walk out of itself; the user's own folders may.
+fn link_boundary<'a>(root: &'a Root, request: &'a Request) -> Option<&'a Utf8Path> {
+    match root.scope {
+        Scope::Project if request.profile.id == ProfileId::Openskills => None,
+        Scope::Project => Some(request.places.project()),
+        Scope::Plugin => root.dir.parent(),
+        Scope::Builtin | Scope::User | Scope::Extra => None,
+    }
 }
 
 fn walk_root(root: &Root, request: &Request) -> Walked {
@@ -262,7 +285,10 @@ fn read_file(
     {
         return Some(file.clone());
     }
-    let (text, stamp) = match fs::read_stamped(real, request.limits.text.file_bytes_max) {
+    // A device behind a link is not opened to find out what it is: opening alone may do something.
+    let regular = candidate.target.as_deref().map_or(Ok(()), fs::refuse_irregular);
+    let read = regular.and_then(|()| fs::read_stamped(real, request.limits.text.file_bytes_max));
+    let (text, stamp) = match read {
         Ok(read) => read,
         Err(error) => return unreadable(&error, candidate, cached),
     };

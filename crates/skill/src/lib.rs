@@ -26,3 +26,4 @@ pub mod skills_ref;
 mod testing;
 pub mod trust;
 pub mod walk;
+pub mod write;

@@ -45,6 +45,18 @@ pub struct Limits {
     pub resources: ResourceLimits,
 }
 
+/// How many entries are read from a disk for each that may be kept, before a walk is given up.
+pub const WALK_READS_PER_ENTRY: usize = 8;
+/// Longest name that is taken from a file, in bytes; the specification allows 64 characters.
+pub const NAME_BYTES_MAX: usize = 1024;
+/// Longest version that is looked at, in bytes.
+pub const VERSION_BYTES_MAX: usize = 256;
+/// Most dependencies of one skill.
+pub const DEPENDENCIES_MAX: usize = 100;
+/// Most circles of dependencies that are shown.
+pub const CYCLES_MAX: usize = 16;
+/// Longest description that is made from a body, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Longest trigger pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 /// Largest compiled trigger pattern, in bytes.

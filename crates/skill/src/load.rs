@@ -3,6 +3,7 @@
 //! Loading never fails. A skill without a description, or with YAML that repair cannot mend, is not
 //! loaded and says why; everything else is loaded with its diagnostics.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use repertoire_text::yaml::{self, Mapping, Repair};
@@ -12,6 +13,7 @@ use repertoire_text::{
 
 use crate::codes;
 use crate::dialect::{self, known_fields};
+use crate::limits::{DESCRIPTION_CHARS_MAX, NAME_BYTES_MAX};
 use crate::name;
 use crate::skill::{
     ClaudeFields, Context, Execution, Kind, Origin, Priority, Skill, SpecFields, Triggers,
@@ -108,7 +110,8 @@ fn read(
         out.push(missing_description(source, &mapping, parts.yaml));
         return None;
     };
-    let name_original = name_original.filter(|name| !name::normalise(name).is_empty());
+    let name_original = name_original
+        .filter(|name| name.len() <= NAME_BYTES_MAX && !name::normalise(name).is_empty());
     if name_original.is_none() {
         out.push(missing_name(source, &mapping, parts.yaml, origin.stem()));
     }
@@ -223,23 +226,36 @@ fn missing_description(source: &Source, mapping: &Mapping, yaml: Span) -> Diagno
 }
 
 fn missing_name(source: &Source, mapping: &Mapping, yaml: Span, stem: &str) -> Diagnostic {
-    Diagnostic::new(&codes::NAME_MISSING, format!("the skill has no `name`; `{stem}` is used"))
+    let given = mapping.get("name").and_then(yaml::Node::as_str).map_or(0, str::len);
+    let message = match given {
+        0..=NAME_BYTES_MAX => format!("the skill has no `name`; `{stem}` is used"),
+        _ => format!(
+            "the `name` has {given} bytes, and the limit is {NAME_BYTES_MAX}; `{stem}` is used"
+        ),
+    };
+    Diagnostic::new(&codes::NAME_MISSING, message)
         .at(source, place_of(mapping, yaml, "name"))
         .help(format!("add `name: {}`", name::normalise(stem)))
 }
 
-/// The first paragraph of Markdown that is not a heading, as one line.
+/// The first paragraph of Markdown that is not a heading, as one line; a long one ends in `…`.
 fn first_paragraph(body: &str) -> Option<String> {
-    let mut words: Vec<&str> = Vec::new();
-    for line in body.lines().map(str::trim) {
-        let text = !line.is_empty() && !line.starts_with('#') && line != "---";
-        if text {
-            words.extend(line.split_whitespace());
-        } else if !words.is_empty() {
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#') && *line != "---";
+    let lines = body.lines().map(str::trim);
+    let paragraph = lines.skip_while(|line| !is_text(line)).take_while(is_text);
+    let mut out = String::new();
+    for word in paragraph.flat_map(str::split_whitespace) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+        if let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1) {
+            out.truncate(at);
+            out.push('…');
             break;
         }
     }
-    (!words.is_empty()).then(|| words.join(" "))
+    (!out.is_empty()).then_some(out)
 }
 
 /// The typed fields besides name and description.
@@ -287,14 +303,9 @@ fn kind_of(word: &str) -> Kind {
 }
 
 fn read_tools(fields: &mut Fields<'_>, keys: &[&str]) -> Vec<String> {
-    let mut tools = Vec::new();
-    for key in keys {
-        for tool in fields.tools(key) {
-            if !tools.contains(&tool) {
-                tools.push(tool);
-            }
-        }
-    }
+    let mut tools: Vec<String> = keys.iter().flat_map(|key| fields.tools(key)).collect();
+    let mut seen = HashSet::new();
+    tools.retain(|tool| seen.insert(tool.clone()));
     tools
 }
 

@@ -5,20 +5,47 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::Diagnostic;
 use semver::Version;
 
+use crate::codes;
 use crate::profile::{Holds, Root};
 use crate::skill::{Plugin, Scope};
 
 /// How deep below the cache a plugin's `skills` folder may stand: marketplaces may be nested.
 const DEPTH_MAX: usize = 5;
-/// How many folders are looked at before the search is given up.
+/// How many folders, and entries in all of them, are looked at before the search is given up.
 const FOLDERS_MAX: usize = 4_000;
+const ENTRIES_MAX: usize = 20_000;
 
-/// One root for each plugin in a cache, ordered by the plugin's name.
-pub fn roots(cache: &Utf8Path) -> Vec<Root> {
+/// The plugins of a cache.
+#[derive(Clone, Debug, Default)]
+pub struct Plugins {
+    /// One root for each plugin, ordered by the plugin's name.
+    pub roots: Vec<Root>,
+    /// Says so if not all of the cache was searched.
+    pub cut: Option<Diagnostic>,
+}
+
+/// Searches a cache.
+pub fn search(cache: &Utf8Path) -> Plugins {
+    let mut search = Search { entries: 0, folders: 0, found: Vec::new() };
+    search.run(cache);
+    let cut = search.is_over().then(|| too_many(cache));
+    Plugins { roots: best_of_each(search.found), cut }
+}
+
+fn too_many(cache: &Utf8Path) -> Diagnostic {
+    let code = &codes::WALK_ENTRIES;
+    let message = format!(
+        "the plugin cache has more than {ENTRIES_MAX} entries, the limit, or {FOLDERS_MAX} folders; the rest was not searched"
+    );
+    Diagnostic::new(code, message).in_file(cache).help("Remove plugins that are not used.")
+}
+
+fn best_of_each(candidates: Vec<Candidate>) -> Vec<Root> {
     let mut best: BTreeMap<String, Candidate> = BTreeMap::new();
-    for candidate in candidates(cache) {
+    for candidate in candidates {
         match best.entry(candidate.plugin.clone()) {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 entry.insert(candidate);
@@ -56,30 +83,56 @@ impl Candidate {
     }
 }
 
-fn candidates(cache: &Utf8Path) -> Vec<Candidate> {
-    let mut out = Vec::new();
-    let mut level = vec![cache.to_owned()];
-    let mut looked_at = 0;
-    for _ in 0..DEPTH_MAX {
-        let mut next = Vec::new();
-        for dir in level {
-            looked_at += 1;
-            if looked_at > FOLDERS_MAX {
-                return out;
+struct Search {
+    entries: usize,
+    folders: usize,
+    found: Vec<Candidate>,
+}
+
+impl Search {
+    fn is_over(&self) -> bool {
+        self.entries > ENTRIES_MAX || self.folders > FOLDERS_MAX
+    }
+
+    fn run(&mut self, cache: &Utf8Path) {
+        let mut level = vec![cache.to_owned()];
+        for _ in 0..DEPTH_MAX {
+            let mut next = Vec::new();
+            for dir in level {
+                self.folders += 1;
+                let mut children = self.folders_in(&dir);
+                if self.is_over() {
+                    return;
+                }
+                children.sort();
+                let (skills, rest): (Vec<_>, Vec<_>) =
+                    children.into_iter().partition(|child| child.file_name() == Some("skills"));
+                self.found.extend(skills.into_iter().filter_map(|skills| candidate(cache, skills)));
+                // Inside a version's folder only `skills` is of interest.
+                if self.found.last().is_none_or(|last| last.skills.parent() != Some(&dir)) {
+                    next.extend(rest);
+                }
             }
-            let mut children = folders(&dir);
-            children.sort();
-            let (skills, rest): (Vec<_>, Vec<_>) =
-                children.into_iter().partition(|child| child.file_name() == Some("skills"));
-            out.extend(skills.into_iter().filter_map(|skills| candidate(cache, skills)));
-            // Inside a version's folder only `skills` is of interest.
-            if out.last().is_none_or(|last| last.skills.parent() != Some(&dir)) {
-                next.extend(rest);
+            level = next;
+        }
+    }
+
+    fn folders_in(&mut self, dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+        let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
+        let mut out = Vec::new();
+        for entry in entries.take(ENTRIES_MAX + 1 - self.entries) {
+            self.entries += 1;
+            let Ok(entry) = entry else { continue };
+            // A link is not followed here; whether `skills` may be one is decided with the other roots.
+            let is_folder = entry.file_type().is_ok_and(|kind| {
+                kind.is_dir() || kind.is_symlink() && entry.file_name() == "skills"
+            });
+            if is_folder {
+                out.push(entry.into_path());
             }
         }
-        level = next;
+        out
     }
-    out
 }
 
 fn candidate(cache: &Utf8Path, skills: Utf8PathBuf) -> Option<Candidate> {
@@ -91,16 +144,6 @@ fn candidate(cache: &Utf8Path, skills: Utf8PathBuf) -> Option<Candidate> {
         modified: std::fs::metadata(&skills).and_then(|meta| meta.modified()).ok(),
         skills,
     })
-}
-
-fn folders(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
-    let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
-    entries
-        .take(FOLDERS_MAX)
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.into_path())
-        .collect()
 }
 
 #[cfg(test)]
@@ -120,7 +163,8 @@ mod tests {
         ] {
             std::fs::create_dir_all(cache.join(path)).unwrap();
         }
-        let found: Vec<(String, String)> = roots(cache)
+        let found: Vec<(String, String)> = search(cache)
+            .roots
             .into_iter()
             .map(|root| {
                 (root.dir.strip_prefix(cache).unwrap().to_string(), root.plugin.unwrap().name)

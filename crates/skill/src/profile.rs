@@ -3,6 +3,7 @@
 //! Precedence differs between clients, so it is data here. A new client is a new table.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::Diagnostic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -331,7 +332,13 @@ impl Root {
 impl Profile {
     /// The roots of this profile at these places, in order, whether they exist or not.
     pub fn roots_at(&self, places: &Places) -> Vec<Root> {
+        self.find_roots(places).0
+    }
+
+    /// As [`Profile::roots_at`], with what was found wrong on the way.
+    pub fn find_roots(&self, places: &Places) -> (Vec<Root>, Vec<Diagnostic>) {
         let mut out = Vec::new();
+        let mut findings = Vec::new();
         let root =
             |dir: Utf8PathBuf, scope, holds| Root { dir, scope, holds, plugin: None, named: false };
         for spec in self.roots {
@@ -350,7 +357,9 @@ impl Profile {
                     out.push(root(Utf8Path::new("/").join(spec.path), Scope::User, spec.holds));
                 }
                 Base::PluginCache => {
-                    out.extend(crate::plugin::roots(&places.home.join(spec.path)));
+                    let plugins = crate::plugin::search(&places.home.join(spec.path));
+                    out.extend(plugins.roots);
+                    findings.extend(plugins.cut);
                 }
                 Base::Builtin => out.push(root(places.pack.clone(), Scope::Builtin, spec.holds)),
             }
@@ -362,7 +371,7 @@ impl Profile {
             seen.push(key);
             first
         });
-        out
+        (out, findings)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::dialect::is_skill_file;
 use crate::limits::ResourceLimits;
 use crate::pack;
 use crate::skill::{Digest, Scope, Skill};
+use crate::walk::is_refused_name;
 
 /// What a resource is for, by the folder it stands in.
 #[derive(
@@ -141,58 +142,114 @@ fn list_pack(folder: &Utf8Path) -> Resources {
 }
 
 fn list_folder(dir: &Utf8Path, limits: &ResourceLimits) -> Resources {
-    let mut out = Resources::default();
-    let mut bytes_total = 0_u64;
+    let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+    let entries_left = limits.files_max.saturating_mul(ENTRIES_PER_FILE);
+    let mut listing = Listing {
+        dir,
+        real_dir,
+        limits,
+        entries_left,
+        bytes_total: 0,
+        links_out: Vec::new(),
+        out: Resources::default(),
+    };
     let mut pending = vec![(Utf8PathBuf::new(), 0_usize)];
     while let Some((relative, depth)) = pending.pop() {
-        let folder = dir.join(&relative);
-        let Ok(entries) = folder.read_dir_utf8() else {
+        if !listing.list(&relative, depth, &mut pending) {
+            listing.out.diagnostics.push(over_limit(dir, limits));
+            break;
+        }
+    }
+    let Listing { mut out, links_out, .. } = listing;
+    out.diagnostics.extend(leaves(&links_out));
+    out.files.sort();
+    out
+}
+
+/// How many entries, folders and links included, are looked at for each file that may be listed.
+const ENTRIES_PER_FILE: usize = 2;
+
+/// A listing under way.
+struct Listing<'a> {
+    dir: &'a Utf8Path,
+    real_dir: Utf8PathBuf,
+    limits: &'a ResourceLimits,
+    entries_left: usize,
+    bytes_total: u64,
+    links_out: Vec<Utf8PathBuf>,
+    out: Resources,
+}
+
+impl Listing<'_> {
+    /// Lists one folder; false once a limit is passed.
+    fn list(
+        &mut self,
+        relative: &Utf8Path,
+        depth: usize,
+        pending: &mut Vec<(Utf8PathBuf, usize)>,
+    ) -> bool {
+        let folder = self.dir.join(relative);
+        let Some((names, all)) = self.names(&folder) else {
             let code = &text_codes::UNREADABLE;
-            let message = "the folder cannot be read";
-            out.diagnostics.push(Diagnostic::new(code, message).in_file(&folder).help(code.remedy));
-            continue;
+            let found = Diagnostic::new(code, "the folder cannot be read");
+            self.out.diagnostics.push(found.in_file(&folder).help(code.remedy));
+            return true;
         };
-        // One more than allowed is enough to know that there are too many.
-        let mut names: Vec<String> = entries
-            .take(limits.files_max * 2)
-            .flatten()
-            .map(|entry| entry.file_name().to_owned())
-            .collect();
-        names.sort();
         for name in names {
             let path = relative.join(&name);
-            match look(dir, &path) {
+            match look(&self.real_dir, &self.dir.join(&path)) {
                 Look::Folder if name == ".git" || name == "node_modules" => {}
-                Look::Folder if depth < limits.depth_max => pending.push((path, depth + 1)),
-                Look::Folder => out.diagnostics.push(over_limit(&dir.join(&path), limits)),
+                Look::Folder if depth < self.limits.depth_max => pending.push((path, depth + 1)),
+                Look::Folder => return false,
                 Look::File(_) if relative == "" && is_skill_file(&name) => {}
                 Look::File(bytes) => {
-                    bytes_total += bytes;
-                    if out.files.len() >= limits.files_max || bytes_total > limits.bytes_max {
-                        out.diagnostics.push(over_limit(dir, limits));
-                        out.files.sort();
-                        return out;
+                    self.bytes_total = self.bytes_total.saturating_add(bytes);
+                    let too_many = self.out.files.len() >= self.limits.files_max;
+                    if too_many || self.bytes_total > self.limits.bytes_max {
+                        return false;
                     }
-                    out.files.push(Resource { group: Group::of(&path), path, bytes });
+                    self.out.files.push(Resource { group: Group::of(&path), path, bytes });
                 }
-                Look::LeavesFolder => out.diagnostics.push(leaves(&dir.join(&path))),
+                Look::LeavesFolder => self.links_out.push(self.dir.join(&path)),
+                Look::Irregular(error) => {
+                    self.out.diagnostics.push(error.to_diagnostic(&self.dir.join(&path)));
+                }
                 Look::Nothing => {}
             }
         }
+        all
     }
-    out.files.sort();
-    out
+
+    /// The names in a folder, sorted, and whether these are all.
+    fn names(&mut self, folder: &Utf8Path) -> Option<(Vec<String>, bool)> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).ok()? {
+            if self.entries_left == 0 {
+                return Some((names, false));
+            }
+            self.entries_left -= 1;
+            match entry.ok()?.file_name().into_string() {
+                Ok(name) if !is_refused_name(&name) => names.push(name),
+                Ok(name) => self.out.diagnostics.push(refused_name(folder, &name)),
+                Err(name) => {
+                    self.out.diagnostics.push(refused_name(folder, &name.to_string_lossy()));
+                }
+            }
+        }
+        names.sort();
+        Some((names, true))
+    }
 }
 
 enum Look {
     File(u64),
     Folder,
     LeavesFolder,
+    Irregular(ReadError),
     Nothing,
 }
 
-fn look(dir: &Utf8Path, relative: &Utf8Path) -> Look {
-    let path = dir.join(relative);
+fn look(real_dir: &Utf8Path, path: &Utf8Path) -> Look {
     let Ok(metadata) = path.symlink_metadata() else { return Look::Nothing };
     if metadata.is_file() {
         return Look::File(metadata.len());
@@ -201,17 +258,14 @@ fn look(dir: &Utf8Path, relative: &Utf8Path) -> Look {
         return Look::Folder;
     }
     if !metadata.is_symlink() {
-        return Look::Nothing;
+        return fs::refuse_irregular(path).map_or_else(Look::Irregular, |()| Look::Nothing);
     }
-    let inside = match (dir.canonicalize_utf8(), path.canonicalize_utf8()) {
-        (Ok(dir), Ok(target)) => target.starts_with(dir),
-        _ => false,
-    };
+    let target = path.canonicalize_utf8().ok().filter(|target| target.starts_with(real_dir));
     // Links to folders inside are found under their own names; a link to a file is one more name.
-    match path.metadata() {
-        Ok(metadata) if inside && metadata.is_file() => Look::File(metadata.len()),
-        Ok(_) if inside => Look::Nothing,
-        _ => Look::LeavesFolder,
+    match target.and_then(|target| target.symlink_metadata().ok()) {
+        Some(metadata) if metadata.is_file() => Look::File(metadata.len()),
+        Some(_) => Look::Nothing,
+        None => Look::LeavesFolder,
     }
 }
 
@@ -224,10 +278,21 @@ fn over_limit(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
     Diagnostic::new(code, message).in_file(path).help(code.remedy)
 }
 
-fn leaves(path: &Utf8Path) -> Diagnostic {
+fn leaves(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
+    let first = links.first()?;
     let code = &text_codes::LINK_LEAVES;
-    let message = "the symbolic link is broken or leads out of the skill's folder";
-    Diagnostic::new(code, message).in_file(path).help(code.remedy)
+    let more = match links.len() {
+        1 => String::new(),
+        count => format!(" (and {} more links)", count - 1),
+    };
+    let message = format!("the symbolic link is broken or leads out of the skill's folder{more}");
+    Some(Diagnostic::new(code, message).in_file(first).help(code.remedy))
+}
+
+fn refused_name(folder: &Utf8Path, name: &str) -> Diagnostic {
+    let code = &codes::NAME_ON_DISK;
+    let message = format!("`{}` was passed over because of its name", name.escape_debug());
+    Diagnostic::new(code, message).in_file(folder).help(code.remedy)
 }
 
 #[cfg(test)]

@@ -1,30 +1,20 @@
 //! Finds the files below a root that may be skills: in parallel, within limits, and in the same order
 //! every time. Links are followed only where they cannot lead astray.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
-use repertoire_text::{Diagnostic, codes as text_codes};
+use repertoire_text::Diagnostic;
 
 use crate::codes;
-use crate::dialect::is_skill_file;
-use crate::limits::WalkLimits;
+use crate::limits::{WALK_READS_PER_ENTRY, WalkLimits};
 
-/// Folders that never hold skills.
-pub(crate) const IGNORED: &[&str] = &[".git", "node_modules", "target"];
+mod list;
 
-/// Folders of a skill that hold its resources; a `SKILL.md` in there is a template, not a skill.
-const RESOURCE_FOLDERS: &[&str] = &[
-    "references",
-    "reference",
-    "assets",
-    "scripts",
-    "examples",
-    "resources",
-    "templates",
-    "evals",
-];
+use list::{Folder, Lister, Listing, Take};
+pub(crate) use list::{IGNORED, is_refused_name};
 
 /// How a root is walked.
 #[derive(Clone, Copy, Debug)]
@@ -63,215 +53,165 @@ pub struct Walked {
 
 /// Walks a root that is known to be a folder.
 pub fn walk(root: &Utf8Path, options: &WalkOptions<'_>) -> Walked {
-    let mut out = Walked::default();
-    let budget = AtomicUsize::new(options.limits.entries_max);
-    let mut level = vec![Folder { dir: root.to_owned(), in_skill: false, linked: false }];
-    for depth in 0..=options.limits.depth_max {
-        if level.is_empty() {
-            break;
+    let limits = options.limits;
+    let mut walk = Walk {
+        lister: Lister::new(root, options),
+        entries_left: limits.entries_max,
+        reads_left: limits.entries_max.saturating_mul(WALK_READS_PER_ENTRY),
+        late: VecDeque::new(),
+        cut: 0,
+        links: BTreeMap::new(),
+        out: Walked::default(),
+    };
+    walk.descend(vec![Folder::root(root)], 0);
+    walk.cut_late_folders();
+    if let Some(folders) = walk.missed() {
+        walk.out.diagnostics.push(too_many(root, limits.entries_max, folders));
+    }
+    walk.out.diagnostics.extend(walk.links.values().filter_map(link_again));
+    walk.out.candidates.sort_by(|a, b| a.path.cmp(&b.path));
+    walk.out
+}
+
+/// A walk under way. Small folders come first: one that is larger than its share of what is left waits
+/// until all others have been searched, so that a flood in one folder hides no skill in another.
+struct Walk<'a> {
+    lister: Lister<'a>,
+    /// Entries that may still be kept.
+    entries_left: usize,
+    /// Entries that may still be read from the disk, kept or not.
+    reads_left: usize,
+    /// Folders that wait, with their depth.
+    late: VecDeque<(usize, Folder)>,
+    /// How many folders were searched in part.
+    cut: usize,
+    /// What links lead to: the first link, and how many there are.
+    links: BTreeMap<Utf8PathBuf, (Utf8PathBuf, usize)>,
+    out: Walked,
+}
+
+impl Walk<'_> {
+    /// Searches some folders of one depth, and all below them.
+    fn descend(&mut self, mut level: Vec<Folder>, mut depth: usize) {
+        let options = self.lister.options;
+        while !level.is_empty() && depth <= options.limits.depth_max {
+            let listings = self.list_level(level, depth);
+            level = self.take(listings);
+            depth += 1;
         }
-        let before = budget.load(Ordering::Relaxed);
-        let mut listings: Vec<Listing> =
-            level.par_iter().map(|folder| list(root, folder, options, &budget)).collect();
-        let cut = listings.iter().any(|listing| listing.cut);
-        if cut {
-            // Which folders ran out first depends on the threads; once more, one after the other.
-            budget.store(before, Ordering::Relaxed);
-            listings = level.iter().map(|folder| list(root, folder, options, &budget)).collect();
-            out.diagnostics.push(too_many(root, options.limits.entries_max));
+        if options.depth_is_habit {
+            return;
         }
-        level = Vec::new();
+        // A skill's own folders are its resources; only folders that may hold skills are missed.
+        let missed: Vec<&Folder> = level.iter().filter(|folder| !folder.in_skill).collect();
+        if let Some(first) = missed.first() {
+            self.out.diagnostics.push(too_deep(&first.dir, missed.len(), depth - 1));
+        }
+    }
+
+    fn list_level(&mut self, level: Vec<Folder>, depth: usize) -> Vec<Listing> {
+        let left = AtomicUsize::new(self.entries_left.min(self.reads_left));
+        let before = left.load(Ordering::Relaxed);
+        let listings: Vec<Listing> =
+            level.par_iter().map(|folder| self.lister.list(folder, Take::Shared(&left))).collect();
+        let read = before - left.into_inner();
+        self.reads_left -= read;
+        if !listings.iter().any(|listing| listing.cut) {
+            self.entries_left -= read;
+            return listings;
+        }
+        // Which folders ran out first depends on the threads; once more, one after the other.
+        self.list_fairly(level, depth)
+    }
+
+    fn list_fairly(&mut self, level: Vec<Folder>, depth: usize) -> Vec<Listing> {
+        let share = (self.entries_left / level.len()).max(1);
+        let mut out = Vec::new();
+        for folder in level {
+            let most = share.min(self.entries_left).min(self.reads_left);
+            let listing = self.lister.list(&folder, Take::AtMost(most));
+            self.reads_left -= listing.read.min(self.reads_left);
+            if listing.cut {
+                self.late.push_back((depth, folder));
+            } else {
+                self.entries_left -= listing.read;
+                out.push(listing);
+            }
+        }
+        out
+    }
+
+    /// Searches the folders that waited, as far as the limit allows; what cannot be a skill or hold one
+    /// is read over and does not count.
+    fn cut_late_folders(&mut self) {
+        while let Some((depth, folder)) = self.late.pop_front() {
+            // Half is left for what stands in the folders that this one holds.
+            let kept_max = self.entries_left.div_ceil(2);
+            if kept_max == 0 || self.reads_left == 0 {
+                self.late.push_front((depth, folder));
+                return;
+            }
+            let take = Take::Useful { kept_max, read_max: self.reads_left };
+            let listing = self.lister.list(&folder, take);
+            self.reads_left -= listing.read.min(self.reads_left);
+            self.entries_left -= listing.kept;
+            self.cut += 1;
+            let level = self.take(vec![listing]);
+            self.descend(level, depth + 1);
+        }
+    }
+
+    /// How many folders were not searched in full; `None` if all were.
+    fn missed(&self) -> Option<usize> {
+        Some(self.late.len() + self.cut).filter(|folders| *folders > 0)
+    }
+
+    /// Keeps what was found and returns the folders to search next.
+    fn take(&mut self, listings: Vec<Listing>) -> Vec<Folder> {
+        let mut level = Vec::new();
         for listing in listings {
-            out.candidates.extend(listing.candidates);
-            out.diagnostics.extend(listing.diagnostics);
-            level.extend(listing.folders);
-        }
-        if cut {
-            break;
+            self.out.candidates.extend(listing.candidates);
+            self.out.diagnostics.extend(listing.diagnostics);
+            for folder in listing.folders {
+                if self.is_first_link(&folder) {
+                    level.push(folder);
+                }
+            }
         }
         level.sort_by(|a, b| a.dir.cmp(&b.dir));
-        if depth == options.limits.depth_max && !options.depth_is_habit {
-            // A skill's own folders are its resources; only folders that may hold skills are missed.
-            let missed: Vec<&Folder> = level.iter().filter(|folder| !folder.in_skill).collect();
-            if let Some(first) = missed.first() {
-                out.diagnostics.push(too_deep(&first.dir, missed.len(), depth));
-            }
+        level
+    }
+
+    /// Whether a folder is not behind a link, or behind the first one that leads to it. Clients that
+    /// look no deeper than the root call a skill by the name of the link, so there each link counts.
+    fn is_first_link(&mut self, folder: &Folder) -> bool {
+        let Some(target) = &folder.behind_link else { return true };
+        if self.lister.options.limits.depth_max == 1 {
+            return true;
         }
-    }
-    out.candidates.sort_by(|a, b| a.path.cmp(&b.path));
-    out
-}
-
-/// A folder that is to be listed.
-struct Folder {
-    dir: Utf8PathBuf,
-    in_skill: bool,
-    linked: bool,
-}
-
-#[derive(Default)]
-struct Listing {
-    candidates: Vec<Candidate>,
-    folders: Vec<Folder>,
-    diagnostics: Vec<Diagnostic>,
-    cut: bool,
-}
-
-/// What the listing of one folder is about to decide on.
-struct Found {
-    name: String,
-    kind: std::fs::FileType,
-}
-
-fn list(
-    root: &Utf8Path,
-    folder: &Folder,
-    options: &WalkOptions<'_>,
-    budget: &AtomicUsize,
-) -> Listing {
-    let mut out = Listing::default();
-    let mut entries = match read_entries(&folder.dir, budget, &mut out) {
-        Ok(entries) => entries,
-        // It went away after its parent was listed, as if a moment earlier.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return out,
-        Err(error) => {
-            let message = format!("the folder cannot be read: {error}");
-            let code = &text_codes::UNREADABLE;
-            out.diagnostics
-                .push(Diagnostic::new(code, message).in_file(&folder.dir).help(code.remedy));
-            return out;
-        }
-    };
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let skill_file = ["SKILL.md", "skill.md"]
-        .into_iter()
-        .find(|name| entries.iter().any(|entry| entry.name == *name));
-    let in_skill = folder.in_skill || skill_file.is_some();
-    for entry in &entries {
-        let path = folder.dir.join(&entry.name);
-        let is_link = entry.kind.is_symlink();
-        if Some(entry.name.as_str()) == skill_file {
-            let siblings = entries.iter().map(|entry| entry.name.clone()).collect();
-            push_file(&mut out, path, is_link, siblings, options);
-        } else if entry.kind.is_dir() || (is_link && path.is_dir()) {
-            push_folder(&mut out, root, folder, path, is_link, in_skill, options);
-        } else if options.flat_files && !in_skill && is_flat_name(&entry.name) {
-            push_file(&mut out, path, is_link, Vec::new(), options);
-        }
-    }
-    out
-}
-
-fn is_flat_name(name: &str) -> bool {
-    name.ends_with(".md") && !is_skill_file(name) && !name.starts_with('.')
-}
-
-fn read_entries(
-    dir: &Utf8Path,
-    budget: &AtomicUsize,
-    out: &mut Listing,
-) -> std::io::Result<Vec<Found>> {
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        let left = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        if left.is_err() {
-            out.cut = true;
-            break;
-        }
-        match entry.file_name().into_string() {
-            Ok(name) if !name.chars().any(char::is_control) => {
-                entries.push(Found { kind: entry.file_type()?, name });
-            }
-            Ok(name) => out.diagnostics.push(refused_name(dir, &name.escape_debug().to_string())),
-            Err(name) => out.diagnostics.push(refused_name(dir, &name.to_string_lossy())),
-        }
-    }
-    Ok(entries)
-}
-
-fn push_file(
-    out: &mut Listing,
-    path: Utf8PathBuf,
-    is_link: bool,
-    siblings: Vec<String>,
-    options: &WalkOptions<'_>,
-) {
-    if !is_link {
-        out.candidates.push(Candidate { path, target: None, siblings });
-        return;
-    }
-    match allowed_target(&path, options) {
-        Some(target) => out.candidates.push(Candidate { path, target: Some(target), siblings }),
-        None => out.diagnostics.push(link_leaves(&path)),
+        let first = || (folder.dir.clone(), 0);
+        let (_, count) = self.links.entry(target.clone()).or_insert_with(first);
+        *count += 1;
+        *count == 1
     }
 }
 
-fn push_folder(
-    out: &mut Listing,
-    root: &Utf8Path,
-    folder: &Folder,
-    path: Utf8PathBuf,
-    is_link: bool,
-    in_skill: bool,
-    options: &WalkOptions<'_>,
-) {
-    let name = path.file_name().unwrap_or("");
-    let resources = in_skill && !options.inside_resources && RESOURCE_FOLDERS.contains(&name);
-    if IGNORED.contains(&name) || resources {
-        return;
-    }
-    if !is_link {
-        out.folders.push(Folder { dir: path, in_skill, linked: folder.linked });
-        return;
-    }
-    // One hop only: what stands behind a link may not send the walk elsewhere.
-    let target = if folder.linked { None } else { allowed_target(&path, options) };
-    let Some(target) = target else {
-        out.diagnostics.push(link_leaves(&path));
-        return;
-    };
-    let real_root = root.canonicalize_utf8().unwrap_or_else(|_| root.to_owned());
-    let circular = path.canonicalize_utf8().is_ok_and(|real| {
-        path.parent()
-            .and_then(|parent| parent.canonicalize_utf8().ok())
-            .is_some_and(|parent| parent.starts_with(&real))
-    });
-    // A link to a folder inside the root is found there under its own name already.
-    if !circular && (options.limits.depth_max == 1 || !target.starts_with(&real_root)) {
-        out.folders.push(Folder { dir: path, in_skill, linked: true });
-    }
-}
-
-/// The real path behind a link, if it may be followed.
-fn allowed_target(link: &Utf8Path, options: &WalkOptions<'_>) -> Option<Utf8PathBuf> {
-    let target = link.canonicalize_utf8().ok()?;
-    match options.links_beneath {
-        None => Some(target),
-        Some(folder) => {
-            let folder = folder.canonicalize_utf8().ok()?;
-            target.starts_with(folder).then_some(target)
-        }
-    }
-}
-
-fn link_leaves(path: &Utf8Path) -> Diagnostic {
-    let code = &text_codes::LINK_LEAVES;
+fn link_again((link, count): &(Utf8PathBuf, usize)) -> Option<Diagnostic> {
+    let more = count.checked_sub(1).filter(|more| *more > 0)?;
+    let code = &codes::LINK_AGAIN;
+    let links = if more == 1 { "link leads" } else { "links lead" };
     let message =
-        "the symbolic link is broken, circular or leads out of the project; it was not followed";
-    Diagnostic::new(code, message).in_file(path).help(code.remedy)
+        format!("{more} more {links} to the folder behind this one; it was searched once");
+    Some(Diagnostic::new(code, message).in_file(link).help(code.remedy))
 }
 
-fn refused_name(dir: &Utf8Path, name: &str) -> Diagnostic {
-    let code = &codes::NAME_ON_DISK;
-    let message = format!("`{name}` was passed over because of its name");
-    Diagnostic::new(code, message).in_file(dir).help(code.remedy)
-}
-
-fn too_many(root: &Utf8Path, limit: usize) -> Diagnostic {
+fn too_many(root: &Utf8Path, limit: usize, folders: usize) -> Diagnostic {
     let code = &codes::WALK_ENTRIES;
-    let message =
-        format!("the root has more than {limit} entries, the limit; the rest was not searched");
+    let folders = match folders {
+        1 => "the largest folder was not searched in full".to_owned(),
+        _ => format!("the {folders} largest folders were not searched in full"),
+    };
+    let message = format!("the root has more than {limit} entries, the limit; {folders}");
     Diagnostic::new(code, message).in_file(root).help(code.remedy)
 }
 

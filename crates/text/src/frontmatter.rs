@@ -45,37 +45,43 @@ pub enum Error {
 /// ```
 pub fn split(text: &str, bytes_max: usize) -> Result<Parts, Error> {
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
-    let yaml_start = opening_line_end(&text[start..]).ok_or(Error::Missing)? + start;
+    let yaml_start = fence_line_end(&text[start..]).ok_or(Error::Missing)? + start;
     let rest = &text[yaml_start..];
-    let Some((yaml_len, body_start)) = closing_line(rest) else {
+    let Some((yaml_len, body_start)) = closing_line(rest, bytes_max) else {
         let over = rest.len() > bytes_max;
         return Err(if over { Error::TooLarge { limit: bytes_max } } else { Error::NotClosed });
     };
-    if yaml_len > bytes_max {
-        return Err(Error::TooLarge { limit: bytes_max });
-    }
     Ok(Parts {
         yaml: Span::new(yaml_start, yaml_start + yaml_len),
         body: Span::new(yaml_start + body_start, text.len()),
     })
 }
 
-/// Length of the opening line with its line break, if there is one.
-fn opening_line_end(text: &str) -> Option<usize> {
-    let rest = text.strip_prefix("---")?;
-    let line_len = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
-    let blank = rest[..line_len].trim_end_matches([' ', '\t', '\r']).is_empty();
+/// Longest `---` line, blanks included: what is longer is text.
+const FENCE_BYTES_MAX: usize = 1024;
+
+/// Length of a `---` line with its line break, if the text starts with one.
+fn fence_line_end(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("---")?.as_bytes();
+    let near = &rest[..rest.len().min(FENCE_BYTES_MAX)];
+    let line_len = match memchr::memchr(b'\n', near) {
+        Some(at) => at,
+        None if near.len() == rest.len() => near.len(),
+        None => return None,
+    };
+    let blank = near[..line_len].iter().all(|byte| b" \t\r".contains(byte));
     blank.then(|| (3 + line_len + 1).min(text.len()))
 }
 
-/// Offsets of the start of the closing line and of the text after it.
-fn closing_line(text: &str) -> Option<(usize, usize)> {
-    if let Some(end) = opening_line_end(text) {
+/// Offsets of the start of the closing line, at most `bytes_max`, and of the text after it.
+fn closing_line(text: &str, bytes_max: usize) -> Option<(usize, usize)> {
+    if let Some(end) = fence_line_end(text) {
         return Some((0, end));
     }
-    memmem::find_iter(text.as_bytes(), b"\n---").find_map(|at| {
+    let near = &text.as_bytes()[..text.len().min(bytes_max.saturating_add(3))];
+    memmem::find_iter(near, b"\n---").find_map(|at| {
         let line_start = at + 1;
-        opening_line_end(&text[line_start..]).map(|len| (line_start, line_start + len))
+        fence_line_end(&text[line_start..]).map(|len| (line_start, line_start + len))
     })
 }
 
@@ -118,5 +124,14 @@ mod tests {
         check("---\na: 1\n", Err(Error::NotClosed));
         let long = format!("---\na: {}\n---\n", "x".repeat(80));
         check(&long, Err(Error::TooLarge { limit: 64 }));
+        let exactly = format!("---\na: {}\n---\n", "x".repeat(60));
+        check(&exactly, Ok((&exactly[4..68], "")));
+    }
+
+    #[test]
+    fn a_line_of_blanks_without_an_end_is_no_fence() {
+        let blanks = " ".repeat(4000);
+        check(&format!("---{blanks}\na: 1\n---\n"), Err(Error::Missing));
+        check(&format!("---\na: 1\n---{blanks}"), Err(Error::TooLarge { limit: 64 }));
     }
 }

@@ -90,6 +90,15 @@ pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, Stamp), 
     Ok((text_of(bytes)?, stamp_of(&metadata)))
 }
 
+/// Refuses a pipe, device, socket or folder without opening it.
+pub fn refuse_irregular(path: &Utf8Path) -> Result<(), ReadError> {
+    let metadata = std::fs::symlink_metadata(path).map_err(not_found_or_io)?;
+    match metadata.is_file() {
+        true => Ok(()),
+        false => Err(ReadError::NotRegular { kind: kind_of(&metadata.file_type()) }),
+    }
+}
+
 /// Reads a file as text below `dir`. Symbolic links are followed as long as they stay below it.
 pub fn read_text_beneath(
     dir: &Utf8Path,

@@ -16,7 +16,7 @@ mod emit;
 mod repair;
 
 pub use emit::{emit, emit_scalar};
-pub use repair::{Repair, Repaired, repair};
+pub use repair::{Repair, Repaired, Unmended, repair};
 
 /// Caps on one YAML text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +25,13 @@ pub struct Limits {
     pub depth_max: usize,
     /// Most nodes: keys, scalars, lists and mappings together.
     pub nodes_max: usize,
+    /// Most lines that are mended.
+    pub repairs_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { depth_max: 16, nodes_max: 4_000 }
+        Limits { depth_max: 16, nodes_max: 4_000, repairs_max: 256 }
     }
 }
 
@@ -133,6 +135,22 @@ pub struct Error {
     pub span: Span,
     /// Whether a repair may help: true for syntax errors and for marks that may be meant as text.
     pub repairable: bool,
+}
+
+impl Error {
+    /// Says why no repair helped, where that is for a limit; otherwise the first error says more.
+    fn explained_by(self, unmended: Unmended) -> Self {
+        match unmended {
+            Unmended::TooMany { limit } => {
+                let message = format!(
+                    "{}; a repair would have to change more than {limit} lines, the limit",
+                    self.message
+                );
+                Error { message, ..self }
+            }
+            Unmended::NothingToMend | Unmended::Refused => self,
+        }
+    }
 }
 
 impl Scalar {
@@ -269,7 +287,9 @@ pub fn parse_or_repair(
 ) -> Result<Repaired, Error> {
     match parse(text, span, limits) {
         Ok(node) => Ok(Repaired { node, repairs: Vec::new() }),
-        Err(error) if error.repairable => repair(text, span, limits, fields).ok_or(error),
+        Err(error) if error.repairable => {
+            repair(text, span, limits, fields).map_err(|unmended| error.explained_by(unmended))
+        }
         Err(error) => Err(error),
     }
 }
@@ -353,6 +373,9 @@ impl<'a> Reader<'a> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_properties(anchor, tag.as_deref(), span)?;
+                if style == ScalarStyle::DoubleQuoted {
+                    refuse_escaped_control_characters(&text, span)?;
+                }
                 let scalar = Scalar { text: text.into_owned(), style: style_of(style) };
                 Ok(Node { span, value: Value::Scalar(scalar) })
             }
@@ -510,18 +533,33 @@ fn refuse_properties(
     })
 }
 
+/// Everything that YAML calls not printable, but for surrogates, which no text has.
+fn is_forbidden(c: char) -> bool {
+    let written = matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    (c.is_control() && !written) || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
 fn refuse_control_characters(yaml: &str, base: usize) -> Result<(), Error> {
-    let forbidden =
-        |byte: u8| (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0x7f;
-    match yaml.bytes().position(forbidden) {
+    match yaml.char_indices().find(|(_, c)| is_forbidden(*c)) {
         None => Ok(()),
-        Some(at) => {
-            let byte = yaml.as_bytes()[at];
-            let message = format!("the frontmatter holds the control character U+{byte:04X}");
-            let span = Span::new(base + at, base + at + 1);
-            Err(refusal(&codes::CONTROL_CHARACTER, message, span))
+        Some((at, c)) => {
+            let span = Span::new(base + at, base + at + c.len_utf8());
+            Err(control_character(c, "", span))
         }
     }
+}
+
+fn refuse_escaped_control_characters(text: &str, span: Span) -> Result<(), Error> {
+    match text.chars().find(|c| is_forbidden(*c)) {
+        None => Ok(()),
+        Some(c) => Err(control_character(c, " as an escape", span)),
+    }
+}
+
+fn control_character(c: char, how: &str, span: Span) -> Error {
+    let code = u32::from(c);
+    let message = format!("the frontmatter holds the control character U+{code:04X}{how}");
+    refusal(&codes::CONTROL_CHARACTER, message, span)
 }
 
 fn style_of(style: ScalarStyle) -> Style {
@@ -541,8 +579,8 @@ fn flow_of(style: StructureStyle) -> Flow {
     }
 }
 
-/// A key fit for a message.
-fn shorten(text: &str) -> String {
+/// A text that is short enough for a message.
+pub fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     if text.chars().count() <= CHARS_MAX {
         return text.to_owned();

@@ -1,10 +1,11 @@
 //! Typed access to frontmatter: each reader takes one shape, says what was wrong, and goes on.
 
-use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value};
+use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value, shorten};
 use repertoire_text::{Code, Diagnostic, Severity, Source, Span};
 use semver::{Version, VersionReq};
 
 use crate::codes;
+use crate::limits::{DEPENDENCIES_MAX, NAME_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::name;
 use crate::skill::{Dependency, Triggers};
 
@@ -83,12 +84,19 @@ impl<'a> Fields<'a> {
 
     fn items(&mut self, key: &str, items: &[Node]) -> Vec<String> {
         let mut out = Vec::with_capacity(items.len());
+        let mut wrong = Vec::new();
         for item in items {
             match item.as_str() {
                 Some(text) if !text.trim().is_empty() => out.push(text.trim().to_owned()),
                 Some(_) => {}
-                None => self.wrong_shape(&format!("{key}[]"), item, "text"),
+                None => wrong.push(item),
             }
+        }
+        if let Some(first) = wrong.first() {
+            let (shape, more) = (first.shape(), and_more(wrong.len()));
+            let message = format!("`{key}[]` is {shape}, but should be text{more}");
+            let help = format!("write `{key}[]` as text");
+            self.report(&codes::FIELD_TYPE, first.span, message, help);
         }
         out
     }
@@ -141,7 +149,7 @@ impl<'a> Fields<'a> {
         if found.is_none() {
             let span = self.present(key)?.value.span;
             let list: Vec<String> = choices.iter().map(|(name, _)| format!("`{name}`")).collect();
-            let message = format!("`{key}` is `{word}`, which is not a known value");
+            let message = format!("`{key}` is `{}`, which is not a known value", shorten(&word));
             self.report(&codes::FIELD_VALUE, span, message, format!("use {}", list.join(" or ")));
         }
         found.map(|(_, value)| *value)
@@ -151,6 +159,9 @@ impl<'a> Fields<'a> {
     pub(super) fn version(&mut self, key: &str) -> Option<Version> {
         let text = self.text(key)?;
         let text = text.trim().trim_start_matches('v');
+        if text.len() > VERSION_BYTES_MAX {
+            return None;
+        }
         let dots = text.split(['-', '+']).next().unwrap_or("").matches('.').count();
         let completed = match dots {
             0 => format!("{text}.0.0"),
@@ -163,31 +174,39 @@ impl<'a> Fields<'a> {
     /// `name` or `name@requirement`, in a list.
     pub(super) fn dependencies(&mut self, key: &str) -> Vec<Dependency> {
         let Some(entry) = self.present(key) else { return Vec::new() };
-        let words = self.words(key);
-        words
-            .into_iter()
-            .filter_map(|word| {
-                let dependency = parse_dependency(&word);
-                if dependency.is_none() {
-                    self.wrong_dependency(&word, entry.value.span);
-                }
-                dependency
-            })
-            .collect()
-    }
-
-    /// In the wild the field also lists packages; those are nobody's mistake, but no skills either.
-    fn wrong_dependency(&mut self, word: &str, span: Span) {
+        let mut words = self.words(key);
         let code = &codes::DEPENDENCY_FORMAT;
-        if is_package(word) {
-            let message = format!("`{word}` is a package, not a skill, and was passed over");
-            let found = Diagnostic::new(code, message).at(self.source, span);
+        if words.len() > DEPENDENCIES_MAX {
+            let message = format!(
+                "the skill has {} dependencies; those after {DEPENDENCIES_MAX}, the limit, are left out",
+                words.len()
+            );
+            self.report(code, entry.key_span, message, "Depend on fewer skills.".to_owned());
+            words.truncate(DEPENDENCIES_MAX);
+        }
+        let (packages, words): (Vec<String>, Vec<String>) =
+            words.into_iter().partition(|word| is_package(word));
+        if let Some(first) = packages.first() {
+            let more = and_more(packages.len());
+            let message = format!("`{}` is a package, not a skill{more}", shorten(first));
+            let found = Diagnostic::new(code, message).at(self.source, entry.value.span);
             let help = "name packages under `compatibility`";
             self.out.push(found.help(help).severity(Severity::Info));
-            return;
         }
-        let message = format!("`{word}` is not a dependency");
-        self.report(code, span, message, code.remedy.to_owned());
+        let mut wrong = Vec::new();
+        let mut out = Vec::with_capacity(words.len());
+        for word in words {
+            match parse_dependency(&word) {
+                Some(dependency) => out.push(dependency),
+                None => wrong.push(word),
+            }
+        }
+        if let Some(first) = wrong.first() {
+            let message =
+                format!("`{}` is not a dependency{}", shorten(first), and_more(wrong.len()));
+            self.report(code, entry.value.span, message, code.remedy.to_owned());
+        }
+        out
     }
 
     /// A list of event names, or a mapping of the kinds of triggers.
@@ -226,6 +245,7 @@ impl<'a> Fields<'a> {
         let (keywords, events): (Vec<String>, Vec<String>) =
             words.into_iter().partition(|word| word.contains(char::is_whitespace));
         if let Some(phrase) = keywords.first() {
+            let phrase = shorten(phrase);
             let message = format!("`{phrase}` is not the name of an event; it is read as a phrase");
             let code = &codes::TRIGGER_PHRASES;
             self.report(code, entry.key_span, message, code.remedy.to_owned());
@@ -242,6 +262,11 @@ impl<'a> Fields<'a> {
         }
         found
     }
+}
+
+/// How many more are wrong in the same way.
+fn and_more(count: usize) -> String {
+    if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() }
 }
 
 fn split_list(text: &str) -> Vec<String> {
@@ -269,20 +294,20 @@ fn split_tools(text: &str) -> Vec<String> {
     out
 }
 
-/// `numpy>=1.2`, `pkg[extra]`, `name @ git+https://…`.
+/// `numpy>=1.2`, `pkg[extra]`, `name @ git+https://…`: in the wild the field also lists packages.
 fn is_package(word: &str) -> bool {
     let name = word.split('@').next().unwrap_or(word);
     name.contains(['<', '>', '=', '~', '!', '[']) || word.contains("://")
 }
 
 fn parse_dependency(word: &str) -> Option<Dependency> {
-    if is_package(word) {
-        return None;
-    }
     let (given, requirement) = match word.split_once('@') {
         Some((given, requirement)) => (given, Some(VersionReq::parse(requirement.trim()).ok()?)),
         None => (word, None),
     };
+    if given.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let name = name::normalise(given.trim());
     (!name.is_empty()).then_some(Dependency { name, requirement })
 }

@@ -1,7 +1,8 @@
-//! Tests of the crate from outside, on real folders.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy spares tests, but not the functions that they share"
-)]
+//! Integration tests of the skill crate, in one binary.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
+mod corpus;
+mod hostile;
+mod meter;
 mod reload;
+mod round_trip;

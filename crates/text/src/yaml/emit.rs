@@ -54,8 +54,19 @@ fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
     }
 }
 
+/// Longest key before a `:` on the same line; YAML allows 1,024 characters.
+const KEY_BYTES_MAX: usize = 1000;
+
 fn write_entry(out: &mut String, Entry { key, value, .. }: &Entry, indent: usize) {
-    out.push_str(&emit_scalar(key, Style::Plain));
+    let key = emit_scalar(key, Style::Plain);
+    if key.len() > KEY_BYTES_MAX {
+        out.push_str("? ");
+    }
+    out.push_str(&key);
+    if key.len() > KEY_BYTES_MAX {
+        out.push('\n');
+        pad(out, indent, false);
+    }
     out.push(':');
     if value.is_null() && value.as_str() == Some("") {
         out.push('\n');
@@ -85,6 +96,10 @@ fn pad(out: &mut String, indent: usize, inline: bool) {
 }
 
 fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
+    if !matches!(scalar.kind(), ScalarKind::Text(_)) {
+        out.push_str(&scalar.text);
+        return;
+    }
     let block = matches!(scalar.style, Style::Literal | Style::Folded);
     if block && is_block_safe(&scalar.text) {
         write_literal(out, &scalar.text, indent);
@@ -169,6 +184,7 @@ fn is_plain_safe(text: &str) -> bool {
     starts_well
         && ends_well
         && !text.starts_with("...")
+        && text != "<<"
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.contains([',', '[', ']', '{', '}'])

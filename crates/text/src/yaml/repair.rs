@@ -30,20 +30,42 @@ pub struct Repaired {
     pub repairs: Vec<Repair>,
 }
 
+/// Why a text could not be mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmended {
+    /// No line is wrong in a way that is known.
+    NothingToMend,
+    /// The mended text is refused as well.
+    Refused,
+    /// More lines are wrong than are mended.
+    TooMany {
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
 /// Tries to mend the YAML under `span`. `fields` are the names that belong at the left margin.
-///
-/// `None` means that nothing could be mended or that the mended text is refused as well.
-pub fn repair(text: &str, span: Span, limits: &Limits, fields: &[&str]) -> Option<Repaired> {
+pub fn repair(
+    text: &str,
+    span: Span,
+    limits: &Limits,
+    fields: &[&str],
+) -> Result<Repaired, Unmended> {
     let lines = lines_of(text, span);
-    let repairs = Mender { fields, lines: &lines, out: Vec::new() }.run();
+    let limit = limits.repairs_max;
+    let repairs = Mender { fields, lines: &lines, out: Vec::new() }.run(limit);
     if repairs.is_empty() {
-        return None;
+        return Err(Unmended::NothingToMend);
+    }
+    if repairs.len() > limit {
+        return Err(Unmended::TooMany { limit });
     }
     let mended = splice(text, span, &repairs);
-    let mut node = parse(&mended, Span::new(0, mended.len()), limits).ok()?;
+    let whole = Span::new(0, mended.len());
+    let mut node = parse(&mended, whole, limits).map_err(|_| Unmended::Refused)?;
     let map = OffsetMap::new(span, &repairs);
     map.restore(&mut node);
-    Some(Repaired { node, repairs })
+    Ok(Repaired { node, repairs })
 }
 
 /// A line of the file, split at its indentation.
@@ -109,13 +131,14 @@ struct Mender<'a> {
 }
 
 impl Mender<'_> {
-    fn run(mut self) -> Vec<Repair> {
+    /// Mends line by line, and gives up after more repairs than allowed.
+    fn run(mut self, repairs_max: usize) -> Vec<Repair> {
         let mut at = 0;
         // The indentation of the list under the field at the left margin, once it has one.
         let mut list_indent = None;
         let mut scalar_above = false;
         let mut relist = false;
-        while at < self.lines.len() {
+        while at < self.lines.len() && self.out.len() <= repairs_max {
             let line = &self.lines[at];
             if line.is_blank() || line.is_comment() {
                 at += 1;

@@ -168,6 +168,40 @@ fn real_anchors_and_duplicate_keys_are_not_mended_away() {
     }
 }
 
+#[test]
+fn a_control_character_is_refused_however_it_is_written() {
+    let check = |text: &str, expect: &str| {
+        let error = whole(text).unwrap_err();
+        assert_eq!((error.code.id, error.message.as_str()), ("RS029", expect));
+    };
+    check("a: \u{9b}2J", "the frontmatter holds the control character U+009B");
+    check("a: \"\\x00\"", "the frontmatter holds the control character U+0000 as an escape");
+    check("\"\\e\": 1", "the frontmatter holds the control character U+001B as an escape");
+    assert!(whole("a: \"\\t\\n\\r\\N\"").is_ok());
+}
+
+#[test]
+fn more_repairs_than_allowed_are_not_made_and_the_limit_is_named() {
+    let text = "a: b: c\nd: e: f\ng: h: i\n";
+    let span = Span::new(0, text.len());
+    let limits = Limits { repairs_max: 2, ..Limits::default() };
+    let error = parse_or_repair(text, span, &limits, FIELDS).unwrap_err();
+    assert!(error.message.ends_with("more than 2 lines, the limit"), "{error}");
+    let limits = Limits { repairs_max: 3, ..Limits::default() };
+    assert!(parse_or_repair(text, span, &limits, FIELDS).is_ok());
+}
+
+#[test]
+fn numbers_and_nothing_are_emitted_as_they_are_and_long_keys_on_a_line_of_their_own() {
+    let text = "a:\n  - -1\n  - ~\n  - \"-1\"\n";
+    assert_eq!(emit(&whole(text).unwrap()), text);
+    let long = "k".repeat(1100);
+    let text = format!("- ? {long}\n  : - 1\n    - 2\n");
+    let node = whole(&text).unwrap();
+    let written = emit(&node);
+    assert_eq!(whole(&written).unwrap().to_json(), node.to_json(), "{written}");
+}
+
 mod properties {
     use super::*;
     use proptest::prelude::*;

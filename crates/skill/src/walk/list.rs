@@ -1,0 +1,288 @@
+//! Lists one folder: what may be a skill in it, what may hold one, and what is passed over.
+
+use std::ffi::OsStr;
+use std::fs::{DirEntry, FileType};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::{Diagnostic, codes as text_codes};
+
+use super::{Candidate, WalkOptions};
+use crate::codes;
+use crate::dialect::is_skill_file;
+
+/// Folders that never hold skills.
+pub(crate) const IGNORED: &[&str] = &[".git", "node_modules", "target"];
+
+/// Folders of a skill that hold its resources; a `SKILL.md` in there is a template, not a skill.
+const RESOURCE_FOLDERS: &[&str] = &[
+    "references",
+    "reference",
+    "assets",
+    "scripts",
+    "examples",
+    "resources",
+    "templates",
+    "evals",
+];
+
+/// A folder that is to be listed.
+pub(super) struct Folder {
+    pub(super) dir: Utf8PathBuf,
+    pub(super) in_skill: bool,
+    /// What the folder really is, if it is a link.
+    pub(super) behind_link: Option<Utf8PathBuf>,
+    /// Whether it is, or stands below, a link.
+    linked: bool,
+}
+
+impl Folder {
+    pub(super) fn root(dir: &Utf8Path) -> Self {
+        Folder { dir: dir.to_owned(), in_skill: false, behind_link: None, linked: false }
+    }
+}
+
+/// How much of a folder is read.
+#[derive(Clone, Copy)]
+pub(super) enum Take<'a> {
+    /// As much as all folders of a level together may.
+    Shared(&'a AtomicUsize),
+    /// So many entries; with one more, the listing is worth nothing.
+    AtMost(usize),
+    /// Only what may be a skill or hold one: so many, out of so many entries.
+    Useful { kept_max: usize, read_max: usize },
+}
+
+/// What one folder holds.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) folders: Vec<Folder>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// How many entries were read, and how many of them looked at.
+    pub(super) read: usize,
+    pub(super) kept: usize,
+    /// Whether there are more.
+    pub(super) cut: bool,
+    refused_names: Vec<String>,
+    refused_links: Vec<Utf8PathBuf>,
+}
+
+/// What all listings of a walk have in common.
+pub(super) struct Lister<'a> {
+    pub(super) options: &'a WalkOptions<'a>,
+    real_root: Utf8PathBuf,
+    links_beneath: Option<Utf8PathBuf>,
+}
+
+/// One entry of a folder.
+struct Found {
+    name: String,
+    kind: FileType,
+}
+
+impl<'a> Lister<'a> {
+    pub(super) fn new(root: &Utf8Path, options: &'a WalkOptions<'a>) -> Self {
+        let real = |dir: &Utf8Path| dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+        Lister { options, real_root: real(root), links_beneath: options.links_beneath.map(real) }
+    }
+
+    pub(super) fn list(&self, folder: &Folder, take: Take<'_>) -> Listing {
+        let mut out = Listing::default();
+        let mut entries = match read_entries(&folder.dir, take, &mut out) {
+            Ok(entries) => entries,
+            // A folder that vanished after it was found is gone, which is nobody's fault.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return out,
+            Err(error) => {
+                let message = format!("the folder cannot be read: {error}");
+                let code = &text_codes::UNREADABLE;
+                let found = Diagnostic::new(code, message).in_file(&folder.dir).help(code.remedy);
+                out.diagnostics.push(found);
+                return out;
+            }
+        };
+        if out.cut && matches!(take, Take::AtMost(_)) {
+            return out;
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        if let Take::Useful { kept_max, .. } = take {
+            entries.truncate(kept_max);
+        }
+        out.kept = entries.len();
+        self.sort_out(folder, &entries, &mut out);
+        out.diagnostics.extend(refused_names(&folder.dir, &out.refused_names));
+        out.diagnostics.extend(refused_links(&out.refused_links));
+        out
+    }
+
+    fn sort_out(&self, folder: &Folder, entries: &[Found], out: &mut Listing) {
+        let skill_files: Vec<&str> =
+            entries.iter().map(|entry| entry.name.as_str()).filter(|n| is_skill_file(n)).collect();
+        let in_skill = folder.in_skill || !skill_files.is_empty();
+        let has_links = entries.iter().any(|entry| entry.kind.is_symlink());
+        let real_dir = has_links.then(|| folder.dir.canonicalize_utf8().ok()).flatten();
+        for entry in entries {
+            let path = folder.dir.join(&entry.name);
+            if skill_files.first() == Some(&entry.name.as_str()) {
+                let siblings = entries.iter().map(|entry| entry.name.clone()).collect();
+                self.push_file(out, path, entry.kind, siblings);
+            } else if skill_files.contains(&entry.name.as_str()) {
+                out.diagnostics.push(second_file(&path, skill_files[0]));
+            } else if entry.kind.is_dir() {
+                self.push_folder(out, folder, path, in_skill);
+            } else if self.options.flat_files && !in_skill && is_flat_name(&entry.name) {
+                self.push_file(out, path, entry.kind, Vec::new());
+            } else if entry.kind.is_symlink() && !in_skill {
+                self.push_link(out, folder, real_dir.as_deref(), path);
+            }
+        }
+    }
+
+    fn push_file(
+        &self,
+        out: &mut Listing,
+        path: Utf8PathBuf,
+        kind: FileType,
+        siblings: Vec<String>,
+    ) {
+        let target = if kind.is_symlink() { self.allowed_target(&path) } else { None };
+        if kind.is_symlink() && target.is_none() {
+            out.refused_links.push(path);
+        } else {
+            out.candidates.push(Candidate { path, target, siblings });
+        }
+    }
+
+    fn push_folder(&self, out: &mut Listing, folder: &Folder, dir: Utf8PathBuf, in_skill: bool) {
+        if self.is_of_interest(&dir, in_skill) {
+            out.folders.push(Folder { dir, in_skill, behind_link: None, linked: folder.linked });
+        }
+    }
+
+    fn is_of_interest(&self, dir: &Utf8Path, in_skill: bool) -> bool {
+        let name = dir.file_name().unwrap_or("");
+        let resources =
+            in_skill && !self.options.inside_resources && RESOURCE_FOLDERS.contains(&name);
+        !IGNORED.contains(&name) && !resources
+    }
+
+    fn push_link(
+        &self,
+        out: &mut Listing,
+        folder: &Folder,
+        real_dir: Option<&Utf8Path>,
+        path: Utf8PathBuf,
+    ) {
+        if !self.is_of_interest(&path, false) {
+            return;
+        }
+        let Some(target) = self.allowed_target(&path) else {
+            out.refused_links.push(path);
+            return;
+        };
+        let circular = real_dir.is_some_and(|dir| dir.starts_with(&target));
+        // One hop only: what stands behind a link may not send the walk elsewhere.
+        if folder.linked || circular {
+            out.refused_links.push(path);
+            return;
+        }
+        // A link to a folder inside the root is found there under its own name already.
+        let found_already =
+            self.options.limits.depth_max > 1 && target.starts_with(&self.real_root);
+        if !found_already && target.is_dir() {
+            let behind_link = Some(target);
+            out.folders.push(Folder { dir: path, in_skill: false, behind_link, linked: true });
+        }
+    }
+
+    /// The real path behind a link, if it may be followed.
+    fn allowed_target(&self, link: &Utf8Path) -> Option<Utf8PathBuf> {
+        let target = link.canonicalize_utf8().ok()?;
+        let allowed = self.links_beneath.as_ref().is_none_or(|folder| target.starts_with(folder));
+        allowed.then_some(target)
+    }
+}
+
+/// Whether a name would break out of a line, or look like another: control characters, characters that
+/// change the direction of text, and characters that cannot be seen.
+pub(crate) fn is_refused_name(name: &str) -> bool {
+    name.chars().any(|c| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    })
+}
+
+fn is_flat_name(name: &str) -> bool {
+    name.ends_with(".md") && !is_skill_file(name) && !name.starts_with('.')
+}
+
+fn read_entries(dir: &Utf8Path, take: Take<'_>, out: &mut Listing) -> std::io::Result<Vec<Found>> {
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if !may_read(take, out.read) {
+            out.cut = true;
+            break;
+        }
+        out.read += 1;
+        let kind = entry.file_type()?;
+        if matches!(take, Take::Useful { .. }) && is_useless(&entry, kind) {
+            continue;
+        }
+        match entry.file_name().into_string() {
+            Ok(name) if !is_refused_name(&name) => entries.push(Found { kind, name }),
+            Ok(name) => out.refused_names.push(name),
+            Err(name) => out.refused_names.push(name.to_string_lossy().into_owned()),
+        }
+    }
+    Ok(entries)
+}
+
+fn may_read(take: Take<'_>, read: usize) -> bool {
+    match take {
+        Take::Shared(left) => {
+            let one_less = |left: usize| left.checked_sub(1);
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+        }
+        Take::AtMost(most) | Take::Useful { read_max: most, .. } => read < most,
+    }
+}
+
+/// A plain file that is no Markdown.
+fn is_useless(entry: &DirEntry, kind: FileType) -> bool {
+    kind.is_file() && std::path::Path::new(&entry.file_name()).extension() != Some(OsStr::new("md"))
+}
+
+/// The first of many, and how many more.
+fn and_more(count: usize, what: &str) -> String {
+    match count {
+        0 | 1 => String::new(),
+        _ => format!(" (and {} more {what})", count - 1),
+    }
+}
+
+fn refused_links(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
+    let first = links.first()?;
+    let code = &text_codes::LINK_LEAVES;
+    let more = and_more(links.len(), "links beside it");
+    let message = format!(
+        "the symbolic link is broken, circular or leads out of the project; it was not followed{more}"
+    );
+    Some(Diagnostic::new(code, message).in_file(first).help(code.remedy))
+}
+
+fn refused_names(dir: &Utf8Path, names: &[String]) -> Option<Diagnostic> {
+    let first = names.iter().min()?.escape_debug();
+    let code = &codes::NAME_ON_DISK;
+    let more = and_more(names.len(), "here");
+    let message = format!("`{first}` was passed over because of its name{more}");
+    Some(Diagnostic::new(code, message).in_file(dir).help(code.remedy))
+}
+
+fn second_file(path: &Utf8Path, first: &str) -> Diagnostic {
+    let code = &codes::SHADOWED;
+    let name = path.file_name().unwrap_or("");
+    let message = format!("`{name}` is passed over, because `{first}` stands beside it");
+    Diagnostic::new(code, message).in_file(path).help("Remove one of the two.")
+}
