@@ -113,7 +113,9 @@ pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec
             match how {
                 Met::By(_) => {}
                 Met::Missing => {
-                    let near = neighbours.nearest(&need.name);
+                    // A package that nobody installed as a skill is no slip of the pen.
+                    let slip = means_skills(&entry.skill);
+                    let near = if slip { neighbours.nearest(&need.name) } else { None };
                     out.push(missing(&entry.skill, need, near));
                 }
                 Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),

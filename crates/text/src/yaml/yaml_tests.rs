@@ -242,6 +242,20 @@ mod properties {
         }
 
         #[test]
+        fn the_short_cut_and_the_grammar_read_the_same(
+            lines in prop::collection::vec("([a-zA-Z][a-z0-9_-]{0,6}|[a-z ]{0,3})(: {1,2}|:)(\"[a-z:# \u{e9}\u{2028}]{0,8}\"?|[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\] \u{e9}\u{2014}\u{2028}]{0,12}) {0,2}", 1..4),
+            end in "(\n| \n)?",
+        ) {
+            let text = lines.join("\n") + &end;
+            let limits = Limits::default();
+            if let Some(node) = plain::parse_plain(&text, 3, &limits) {
+                let padded = format!("---{text}");
+                let grammar = parse_by_grammar(&text, Span::new(3, padded.len()), &limits);
+                prop_assert_eq!(Ok(node), grammar, "{:?}", text);
+            }
+        }
+
+        #[test]
         fn no_text_makes_the_parser_or_the_repair_panic(text in "[-a-z:&*!%@`\"'\\[\\]{}|>#?,\\\\ \t\n]{0,80}") {
             let span = Span::new(0, text.len());
             let _ = parse_or_repair(&text, span, &Limits::default(), FIELDS);
