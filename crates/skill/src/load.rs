@@ -249,7 +249,10 @@ fn first_paragraph(body: &str) -> Option<String> {
             out.push(' ');
         }
         out.push_str(word);
-        if let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1) {
+        // No text has more characters than bytes.
+        if out.len() >= DESCRIPTION_CHARS_MAX
+            && let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1)
+        {
             out.truncate(at);
             out.push('…');
             break;
