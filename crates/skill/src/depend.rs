@@ -39,8 +39,10 @@ pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, M
 fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
     let start = entries.partition_point(|entry| entry.id.as_str() < need.name.as_str());
     let exact = entries.get(start).filter(|entry| entry.id == need.name);
-    let Some(entry) = exact.or_else(|| entries.iter().find(|entry| entry.skill.name == need.name))
-    else {
+    // Only skills of plugins, or under folder names, are called otherwise than by their own name.
+    let otherwise =
+        |entry: &&Entry| entry.id.len() != need.name.len() && entry.skill.name == need.name;
+    let Some(entry) = exact.or_else(|| entries.iter().find(otherwise)) else {
         return Met::Missing;
     };
     match (&need.requirement, &entry.skill.version) {
