@@ -340,7 +340,7 @@ fn read_execution(fields: &mut Fields<'_>) -> Execution {
 fn read_claude(fields: &mut Fields<'_>) -> ClaudeFields {
     ClaudeFields {
         when_to_use: fields.text("when_to_use"),
-        arguments: fields.words("arguments"),
+        arguments: fields.tools("arguments"),
         argument_hint: fields.loose_text("argument-hint"),
         disable_model_invocation: fields.flag("disable-model-invocation").unwrap_or(false),
         hidden_from_user: !fields.flag("user-invocable").unwrap_or(true),
