@@ -113,6 +113,30 @@ enum Command {
     Man(commands::man::Args),
 }
 
+impl Command {
+    /// The name of a command that prints text for people or files, and nothing for programs.
+    fn text_only(&self) -> Option<&'static str> {
+        match self {
+            Command::Demo(_) => Some("demo"),
+            Command::Docs(_) => Some("docs"),
+            Command::Completions(_) => Some("completions"),
+            Command::Man(_) => Some("man"),
+            Command::List(_)
+            | Command::Show(_)
+            | Command::Read(_)
+            | Command::Lint(_)
+            | Command::Sync(_)
+            | Command::ToPrompt(_)
+            | Command::Props(_)
+            | Command::Deps(_)
+            | Command::New(_)
+            | Command::Trust(_)
+            | Command::Doctor(_)
+            | Command::Config(_) => None,
+        }
+    }
+}
+
 /// What commands are given besides their own arguments.
 pub(crate) struct Ctx<'a> {
     pub(crate) env: &'a Env,
@@ -185,6 +209,13 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         profile: cli.profile.map(ProfileId::from),
         roots: cli.roots.iter().map(|root| here.join(root)).collect(),
     };
+    if ui.json
+        && let Some(name) = cli.command.text_only()
+    {
+        return Err(
+            Failure::usage(format!("`rep {name}` has no JSON output")).hint("Leave out `--json`.")
+        );
+    }
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
     match cli.command {
         Command::Demo(args) => commands::demo::run(&ctx, &args, ui),

@@ -7,6 +7,7 @@ use repertoire_skill::discover::RootState;
 use repertoire_skill::lint::{FileReport, Summary};
 use repertoire_skill::profile::Holds;
 use repertoire_skill::render::json::SkillJson;
+use repertoire_skill::render::message::Role;
 use repertoire_skill::skill::{Dialect, Plugin, Scope};
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
@@ -220,6 +221,74 @@ impl TrustRow {
     }
 }
 
+/// One skill of `rep read --as … --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ActivationJson {
+    /// The name it was asked for by.
+    pub name: String,
+    /// The digest of the file.
+    pub digest: String,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+    /// Who the text speaks as, for messages.
+    pub role: Option<Role>,
+    /// The text, with arguments filled in and cut to the budget.
+    pub text: String,
+    /// Whether something was cut.
+    pub cut: bool,
+    /// What was found on the way.
+    pub diagnostics: Vec<DiagnosticJson>,
+}
+
+/// `rep to-prompt --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PromptJson {
+    /// The text for the prompt.
+    pub text: String,
+    /// Skills with their whole description.
+    pub full: usize,
+    /// Skills with a part of it.
+    pub shortened: usize,
+    /// Skills with their name only.
+    pub names_only: usize,
+    /// Skills that are only counted.
+    pub counted: usize,
+}
+
+/// `rep sync --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SyncJson {
+    /// The file.
+    pub path: String,
+    /// What became of it.
+    pub outcome: SyncOutcome,
+    /// How many skills it lists.
+    pub skills: usize,
+}
+
+/// What became of a file that lists skills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncOutcome {
+    /// It was not there before.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It was right already.
+    Unchanged,
+    /// It is not right, and `--check` left it so.
+    Stale,
+}
+
+/// `rep new --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NewJson {
+    /// The name as it is written.
+    pub name: String,
+    /// The file that was made.
+    pub path: String,
+}
+
 /// `rep deps --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DepsJson {
@@ -315,6 +384,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("show.json", schema_for!(SkillJson)),
         ("lint.json", schema_for!(LintJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),
+        ("activation.json", schema_for!(Vec<ActivationJson>)),
+        ("to-prompt.json", schema_for!(PromptJson)),
+        ("sync.json", schema_for!(SyncJson)),
+        ("new.json", schema_for!(NewJson)),
         ("deps.json", schema_for!(DepsJson)),
         ("trust.json", schema_for!(TrustJson)),
         ("config.json", schema_for!(ConfigJson)),

@@ -198,7 +198,8 @@ impl Listing<'_> {
         for name in names {
             let path = relative.join(&name);
             match look(&self.real_dir, &self.dir.join(&path)) {
-                Look::Folder if name == ".git" || name == "node_modules" => {}
+                // What git keeps for itself is no part of the skill.
+                Look::Folder if name == ".git" => {}
                 Look::Folder if depth < self.limits.depth_max => pending.push((path, depth + 1)),
                 Look::Folder => return false,
                 Look::File(_) if relative == "" && is_skill_file(&name) => {}

@@ -7,6 +7,7 @@ use repertoire_text::yaml::{Style, emit_scalar};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::NewJson;
 use crate::ui::{self, Ui};
 
 /// What to start.
@@ -52,11 +53,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return Err(Failure::no(format!("{} is there already", shown(ctx, &file)))
             .hint("Choose another name, or edit that file."));
     }
-    let default = format!("TODO says what {name} does. Use when it applies.");
+    let default = format!("Says here what {name} does. Use when it applies.");
     let description = args.description.as_deref().unwrap_or(&default);
     let text = if args.agent { agent(&name, description) } else { skill(&name, description) };
     fs::write_atomic(&file, text.as_bytes())
         .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
+    if ui.json {
+        ui.print_json(&NewJson { name, path: file.to_string() })?;
+        return Ok(Exit::Done);
+    }
     writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shown(ctx, &file))?;
     if name != args.name {
         writeln!(ui.err, "`{}` is written `{name}` as a name.", args.name)?;

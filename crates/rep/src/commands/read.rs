@@ -1,18 +1,19 @@
 //! `rep read`: skills as an agent reads them, in OpenSkills' format.
 
-use repertoire_skill::activate::{self, Budget, References};
+use repertoire_skill::activate::{self, Activation, Budget, References};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::openskills;
-use repertoire_skill::render::message::auto_loaded;
+use repertoire_skill::render::message::{Role, auto_loaded};
 use repertoire_skill::render::skill_content::skill_content;
 use repertoire_skill::render::tool_result::tool_result;
 use repertoire_skill::resources;
+use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{fs, terminal};
 
 use crate::cli::Ctx;
 use crate::commands::{is_compat, resolve_all};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::schema::ReadJson;
+use crate::schema::{ActivationJson, ReadJson};
 use crate::ui::Ui;
 
 /// What to read.
@@ -105,22 +106,49 @@ fn activated(ctx: &Ctx<'_>, args: &Args, entries: &[&Entry], ui: &mut Ui<'_>) ->
         project_dir: Some(ctx.config.places().project()),
         ..activate::Request::default()
     };
-    for entry in entries {
-        let activation = activate::activate(entry, &request);
-        let text = match args.form {
-            Form::SkillContent => skill_content(&activation),
-            Form::ToolResult => tool_result(&activation),
-            Form::Message | Form::Openskills => {
-                let message = auto_loaded(&activation, "asked for by name");
-                format!("[{}]\n{}", message.role.as_str(), message.text)
-            }
-        };
+    let activations: Vec<Activation> =
+        entries.iter().map(|entry| activate::activate(entry, &request)).collect();
+    if ui.json {
+        let all: Vec<ActivationJson> =
+            activations.iter().map(|activation| json(activation, args.form)).collect();
+        ui.print_json(&all)?;
+        return Ok(Exit::Done);
+    }
+    for activation in &activations {
+        let (role, text) = rendered(activation, args.form);
+        if let Some(role) = role {
+            writeln!(ui.out, "[{}]", role.as_str())?;
+        }
         writeln!(ui.out, "{}", text.trim_end())?;
         for found in &activation.diagnostics {
             write!(ui.err, "{}", terminal::render(found, None, terminal::Colour::Never))?;
         }
     }
     Ok(Exit::Done)
+}
+
+fn rendered(activation: &Activation, form: Form) -> (Option<Role>, String) {
+    match form {
+        Form::SkillContent => (None, skill_content(activation)),
+        Form::ToolResult => (None, tool_result(activation)),
+        Form::Message | Form::Openskills => {
+            let message = auto_loaded(activation, "asked for by name");
+            (Some(message.role), message.text)
+        }
+    }
+}
+
+fn json(activation: &Activation, form: Form) -> ActivationJson {
+    let (role, text) = rendered(activation, form);
+    ActivationJson {
+        name: activation.id.clone(),
+        digest: activation.digest.to_string(),
+        trust: activation.trust,
+        role,
+        text,
+        cut: activation.truncated().is_some(),
+        diagnostics: activation.diagnostics.iter().map(DiagnosticJson::from).collect(),
+    }
 }
 
 fn read_resource(

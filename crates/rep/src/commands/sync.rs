@@ -10,6 +10,7 @@ use repertoire_text::fs;
 use crate::cli::Ctx;
 use crate::commands::is_compat;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::{SyncJson, SyncOutcome};
 use crate::ui::{self, Ui};
 
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -64,22 +65,37 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 "Mend the markers by hand, or remove the whole block, and run `rep sync` again.",
             )
         })?;
-    let skills = ui::count(entries.len(), "skill");
-    if updated.outcome == Synced::Unchanged {
-        writeln!(ui.out, "{} is up to date ({skills})", args.output)?;
-        return Ok(Exit::Done);
-    }
-    if args.check {
-        writeln!(ui.out, "{} is not up to date; run `rep sync`", args.output)?;
-        return Ok(Exit::No);
-    }
-    write_file(&path, &updated.text)?;
-    let what = match updated.outcome {
-        Synced::Created => "created",
-        Synced::Added | Synced::Synced | Synced::Unchanged => "updated",
+    let outcome = match updated.outcome {
+        Synced::Unchanged => SyncOutcome::Unchanged,
+        _ if args.check => SyncOutcome::Stale,
+        Synced::Created => SyncOutcome::Created,
+        Synced::Added | Synced::Synced => SyncOutcome::Updated,
     };
-    writeln!(ui.out, "{} {} ({skills})", ui.paint(ui::GOOD, what), args.output)?;
-    Ok(Exit::Done)
+    if matches!(outcome, SyncOutcome::Created | SyncOutcome::Updated) {
+        write_file(&path, &updated.text)?;
+    }
+    report(args, outcome, entries.len(), ui)
+}
+
+fn report(args: &Args, outcome: SyncOutcome, count: usize, ui: &mut Ui<'_>) -> Outcome {
+    let output = &args.output;
+    let skills = ui::count(count, "skill");
+    if ui.json {
+        ui.print_json(&SyncJson { path: output.to_string(), outcome, skills: count })?;
+    } else {
+        let line = match outcome {
+            SyncOutcome::Unchanged => format!("{output} is up to date ({skills})"),
+            SyncOutcome::Stale => format!("{output} is not up to date; run `rep sync`"),
+            SyncOutcome::Created => {
+                format!("{} {output} ({skills})", ui.paint(ui::GOOD, "created"))
+            }
+            SyncOutcome::Updated => {
+                format!("{} {output} ({skills})", ui.paint(ui::GOOD, "updated"))
+            }
+        };
+        writeln!(ui.out, "{line}")?;
+    }
+    Ok(if outcome == SyncOutcome::Stale { Exit::No } else { Exit::Done })
 }
 
 fn write_file(path: &camino::Utf8Path, text: &str) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use repertoire_skill::skills_ref::{self, PromptSkill};
 use crate::cli::Ctx;
 use crate::commands::resolve_all;
 use crate::failure::{Exit, Outcome};
+use crate::schema::PromptJson;
 use crate::ui::Ui;
 
 /// What to print.
@@ -27,10 +28,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if !args.paths.is_empty() {
         let paths: Vec<Utf8PathBuf> = args.paths.iter().map(|path| ctx.typed_path(path)).collect();
         return match skills_ref::prompt_of_paths(&paths) {
-            Ok(text) => {
-                writeln!(ui.out, "{text}")?;
-                Ok(Exit::Done)
-            }
+            Ok(text) => print(whole(text, paths.len()), ui),
             Err(finding) => {
                 writeln!(ui.err, "Error: {}", finding.message)?;
                 Ok(Exit::No)
@@ -42,12 +40,26 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return budgeted(catalog, budget, &args.first, ui);
     }
     let offered = catalog.entries().iter().filter(|entry| is_offered(entry));
+    let count = offered.clone().count();
     let skills = offered.map(|entry| PromptSkill {
         name: &entry.id,
         description: &entry.skill.description,
         location: entry.skill.origin.file.as_str(),
     });
-    writeln!(ui.out, "{}", skills_ref::to_prompt(skills))?;
+    print(whole(skills_ref::to_prompt(skills), count), ui)
+}
+
+/// A prompt in which every skill has its whole description.
+fn whole(text: String, full: usize) -> PromptJson {
+    PromptJson { text: text + "\n", full, shortened: 0, names_only: 0, counted: 0 }
+}
+
+fn print(prompt: PromptJson, ui: &mut Ui<'_>) -> Outcome {
+    if ui.json {
+        ui.print_json(&prompt)?;
+    } else {
+        write!(ui.out, "{}", prompt.text)?;
+    }
     Ok(Exit::Done)
 }
 
@@ -55,11 +67,19 @@ fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>)
     let winners: Vec<&str> =
         resolve_all(catalog, first)?.iter().map(|entry| entry.id.as_str()).collect();
     let fitted = render_catalog(catalog.entries(), &winners, budget);
-    write!(ui.out, "{}", fitted.text)?;
-    let note = format!(
-        "{} whole, {} shortened, {} by name only, {} counted",
-        fitted.full, fitted.shortened, fitted.names_only, fitted.counted
-    );
-    writeln!(ui.err, "{note}")?;
-    Ok(Exit::Done)
+    if !ui.json {
+        let note = format!(
+            "{} whole, {} shortened, {} by name only, {} counted",
+            fitted.full, fitted.shortened, fitted.names_only, fitted.counted
+        );
+        writeln!(ui.err, "{note}")?;
+    }
+    let prompt = PromptJson {
+        text: fitted.text,
+        full: fitted.full,
+        shortened: fitted.shortened,
+        names_only: fitted.names_only,
+        counted: fitted.counted,
+    };
+    print(prompt, ui)
 }
