@@ -1,5 +1,5 @@
 //! Pages that are written by hand, but must name what the code has: fields in `docs/skills.md`, limits
-//! in `docs/limits.md`, commands in the README.
+//! in `docs/limits.md`, the example in `docs/library.md`, commands in the README.
 
 use anyhow::{Result, bail};
 use repertoire_skill::dialect::known_fields;
@@ -7,6 +7,8 @@ use repertoire_skill::limits as skill;
 use repertoire_text::limits as text;
 
 use crate::codegen::read;
+
+const EXAMPLE: &str = "crates/skill/examples/serve.rs";
 
 /// What a page must hold, word for word.
 fn expectations() -> Vec<(&'static str, String)> {
@@ -85,6 +87,9 @@ pub(crate) fn pages() -> Result<()> {
         if !read(page.into())?.contains(&words) {
             missing.push(format!("{page} should say `{words}`"));
         }
+    }
+    if !read("docs/library.md".into())?.contains(&read(EXAMPLE.into())?) {
+        missing.push(format!("docs/library.md should show all of {EXAMPLE}"));
     }
     match missing.len() {
         0 => Ok(()),

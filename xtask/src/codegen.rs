@@ -37,10 +37,12 @@ pub(crate) fn write() -> Result<String> {
     for path in &leftovers {
         std::fs::remove_file(root().join(path)).with_context(|| format!("removing {path}"))?;
     }
-    match stale.len() + leftovers.len() {
-        0 => Ok("generated files are up to date".to_owned()),
-        count => Ok(format!("{count} generated files were brought up to date")),
+    if stale.is_empty() && leftovers.is_empty() {
+        return Ok("generated files are up to date".to_owned());
     }
+    let written = stale.iter().map(|file| format!("wrote {}", file.path));
+    let removed = leftovers.iter().map(|path| format!("removed {path}"));
+    Ok(written.chain(removed).collect::<Vec<_>>().join("\n"))
 }
 
 /// Says what is out of date, in generated files and in pages written by hand.

@@ -8,7 +8,8 @@ const INTRODUCTION: &str = "\
 # Diagnostics
 
 Everything that `rep` finds out about files carries one of these codes. A code never changes its meaning, and a
-retired one is never used again. The severity is the usual one: a rule may report less where the case is harmless.
+retired one is never used again. The severity is the usual one; a rule may report more or less where the case is
+clear, such as an unknown field that is nearly a known one.
 
 - **error**: the file breaks a rule that others rely on, or could not be used. `rep lint` exits with 1.
 - **warning**: the file works, but somebody will be surprised. `rep lint --strict` exits with 1.
