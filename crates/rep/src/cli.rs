@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire_skill::profile::ProfileId;
 
@@ -175,15 +175,16 @@ pub fn run_in(env: &Env, args: &[&str], ui: &mut Ui<'_>) -> Outcome {
 fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
     let here = match &cli.directory {
         None => env.here.clone(),
-        Some(dir) => env.here.join(dir).canonicalize_utf8().map_err(|error| {
-            Failure::usage(format!("`{dir}` is not a folder that can be entered: {error}"))
-        })?,
+        Some(dir) => folder(env, dir, "-C")?,
     };
+    let env = &Env { here: here.clone(), ..env.clone() };
+    for root in &cli.roots {
+        folder(env, root, "--root")?;
+    }
     let flags = Flags {
         profile: cli.profile.map(ProfileId::from),
         roots: cli.roots.iter().map(|root| here.join(root)).collect(),
     };
-    let env = &Env { here: here.clone(), ..env.clone() };
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
     match cli.command {
         Command::Demo(args) => commands::demo::run(&ctx, &args, ui),
@@ -201,7 +202,22 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Completions(args) => commands::completions::run(&args, ui),
-        Command::Man(args) => commands::man::run(&args, ui),
+        Command::Man(args) => commands::man::run(&ctx, &args, ui),
+    }
+}
+
+/// A folder that was typed: it has to be there.
+fn folder(env: &Env, dir: &Utf8Path, flag: &str) -> Result<Utf8PathBuf, Failure> {
+    let real = env.here.join(dir).canonicalize_utf8().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::usage(format!("`{flag} {dir}`: there is no such folder"))
+        }
+        _ => Failure::usage(format!("`{flag} {dir}` cannot be entered: {error}")),
+    })?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(Failure::usage(format!("`{flag} {dir}`: this is not a folder"))
+            .hint("Name the folder that the file is in.")),
     }
 }
 

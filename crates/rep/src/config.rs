@@ -442,7 +442,10 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
         Shape::Paths => (strings(value), "a list of paths".to_owned()),
         Shape::Profile => {
             let words: Vec<&str> = ProfileId::ALL.iter().map(|id| id.as_str()).collect();
-            (value.as_str().is_some_and(|word| profile_of(word).is_some()), words.join(", "))
+            (
+                value.as_str().is_some_and(|word| profile_of(word).is_some()),
+                format!("one of {}", words.join(", ")),
+            )
         }
     };
     if right {
@@ -509,7 +512,7 @@ mod tests {
         );
         check(
             "profile = \"x\"\n",
-            ":1: `profile` is \"x\", but should be repertoire, agentskills, openskills, claude, codex, gemini | ",
+            ":1: `profile` is \"x\", but should be one of repertoire, agentskills, openskills, claude, codex, gemini | ",
         );
         check(
             "skills_sync_dir = \"/x\"\n",

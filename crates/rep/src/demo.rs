@@ -133,10 +133,9 @@ fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
         "{}",
         ui.paint(ui::STRONG, "Repertoire finds, checks and serves skills for AI agents.")
     )?;
-    writeln!(
-        ui.out,
-        "A small shop project was laid out in a temporary folder, with a plan, an agent and four skills:\n"
-    )?;
+    let about = "A small shop project was laid out in a temporary folder, with a plan, an agent and \
+                 four skills:";
+    writeln!(ui.out, "{}\n", ui::wrap(about, ui.columns.min(100), ""))?;
     for (path, _) in FILES {
         writeln!(ui.out, "  {}", ui.paint(ui::FAINT, path))?;
     }
@@ -164,11 +163,12 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
         json: false,
     };
     run_in(stage, step.args, &mut inner)?;
-    let text = String::from_utf8_lossy(&out).replace(&format!("{dir}/"), "");
+    out.extend_from_slice(&err);
+    let text = String::from_utf8_lossy(&out);
+    let text = text.replace(&format!("{}/", stage.here), "").replace(&format!("{dir}/"), "");
     for line in text.lines() {
-        writeln!(ui.out, "  {line}")?;
+        writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
     }
-    ui.out.write_all(&err)?;
     writeln!(ui.out)?;
     Ok(())
 }

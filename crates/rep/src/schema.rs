@@ -189,6 +189,37 @@ impl ReadJson {
     }
 }
 
+/// `rep trust --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrustJson {
+    /// Skills in use, and those that wait for a person's word, sorted by name.
+    pub skills: Vec<TrustRow>,
+}
+
+/// Whether one skill is trusted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrustRow {
+    /// The name to ask for.
+    pub name: String,
+    /// The file.
+    pub path: String,
+    /// Where its root belongs.
+    pub scope: Scope,
+    /// Whether it may be given capabilities.
+    pub trust: Trust,
+}
+
+impl TrustRow {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        TrustRow {
+            name: entry.id.clone(),
+            path: entry.skill.origin.file.to_string(),
+            scope: entry.skill.origin.scope,
+            trust: entry.trust,
+        }
+    }
+}
+
 /// `rep deps --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DepsJson {
@@ -285,6 +316,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("lint.json", schema_for!(LintJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),
         ("deps.json", schema_for!(DepsJson)),
+        ("trust.json", schema_for!(TrustJson)),
         ("config.json", schema_for!(ConfigJson)),
         ("doctor.json", schema_for!(DoctorJson)),
     ]

@@ -376,6 +376,13 @@ impl<'a> Builder<'a> {
             && self.entries[at].trust != Trust::Trusted;
         let loser = if replaces { std::mem::replace(&mut self.entries[at], new) } else { new };
         let winner = self.entries[at].skill.origin.file.clone();
+        if replaces {
+            // Those that lost to the loser have lost to the winner now.
+            let before = &loser.skill.origin.file;
+            for lost in self.shadowed.iter_mut().filter(|lost| lost.by == *before) {
+                lost.by.clone_from(&winner);
+            }
+        }
         self.diagnostics.push(shadow_diagnostic(&loser, &self.entries[at], replaces, self.request));
         self.shadowed.push(Shadowed { entry: loser, by: winner });
     }

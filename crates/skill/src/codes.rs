@@ -118,7 +118,7 @@ repertoire_text::diagnostic_codes! {
         "Create it or remove it from the configuration.";
     UNTRUSTED_SHADOW = "RS314", "untrusted-cannot-shadow", Warning,
         "A skill from an untrusted root has the name of a trusted one and does not replace it.",
-        "Rename it, or trust it.";
+        "Rename it, or look at it and say `rep trust`.";
     KEPT_LAST_GOOD = "RS315", "kept-last-good", Warning,
         "The file was changed into something that cannot be loaded; the last good version stays in use.",
         "Correct the file.";
@@ -140,7 +140,7 @@ repertoire_text::diagnostic_codes! {
         "Raise `skills_max_body_chars`, or shorten the skill.";
     SHELL_NOT_RUN = "RS402", "shell-not-run", Warning,
         "A shell substitution was left as text because the caller does not allow it.",
-        "Trust the skill if you want its commands to run when it is loaded.";
+        "Run it by hand, or tell the agent to run it.";
     ARGUMENT_MISSING = "RS403", "argument-missing", Info,
         "The skill names an argument that was not given.",
         "Give it.";

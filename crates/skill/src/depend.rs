@@ -39,8 +39,10 @@ pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, M
 fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
     let start = entries.partition_point(|entry| entry.id.as_str() < need.name.as_str());
     let exact = entries.get(start).filter(|entry| entry.id == need.name);
-    let Some(entry) = exact.or_else(|| entries.iter().find(|entry| entry.skill.name == need.name))
-    else {
+    // Only skills of plugins, or under folder names, are called otherwise than by their own name.
+    let otherwise =
+        |entry: &&Entry| entry.id.len() != need.name.len() && entry.skill.name == need.name;
+    let Some(entry) = exact.or_else(|| entries.iter().find(otherwise)) else {
         return Met::Missing;
     };
     match (&need.requirement, &entry.skill.version) {
@@ -113,7 +115,9 @@ pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec
             match how {
                 Met::By(_) => {}
                 Met::Missing => {
-                    let near = neighbours.nearest(&need.name);
+                    // A package that nobody installed as a skill is no slip of the pen.
+                    let slip = means_skills(&entry.skill);
+                    let near = if slip { neighbours.nearest(&need.name) } else { None };
                     out.push(missing(&entry.skill, need, near));
                 }
                 Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),

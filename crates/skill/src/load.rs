@@ -249,7 +249,10 @@ fn first_paragraph(body: &str) -> Option<String> {
             out.push(' ');
         }
         out.push_str(word);
-        if let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1) {
+        // No text has more characters than bytes.
+        if out.len() >= DESCRIPTION_CHARS_MAX
+            && let Some((at, _)) = out.char_indices().nth(DESCRIPTION_CHARS_MAX - 1)
+        {
             out.truncate(at);
             out.push('…');
             break;
@@ -337,7 +340,7 @@ fn read_execution(fields: &mut Fields<'_>) -> Execution {
 fn read_claude(fields: &mut Fields<'_>) -> ClaudeFields {
     ClaudeFields {
         when_to_use: fields.text("when_to_use"),
-        arguments: fields.words("arguments"),
+        arguments: fields.tools("arguments"),
         argument_hint: fields.loose_text("argument-hint"),
         disable_model_invocation: fields.flag("disable-model-invocation").unwrap_or(false),
         hidden_from_user: !fields.flag("user-invocable").unwrap_or(true),

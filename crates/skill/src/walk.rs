@@ -69,7 +69,7 @@ pub fn walk(root: &Utf8Path, options: &WalkOptions<'_>) -> Walked {
         walk.out.diagnostics.push(too_many(root, limits.entries_max, folders));
     }
     walk.out.diagnostics.extend(walk.links.values().filter_map(link_again));
-    walk.out.candidates.sort_by(|a, b| a.path.cmp(&b.path));
+    walk.out.candidates.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
     walk.out
 }
 
@@ -178,7 +178,7 @@ impl Walk<'_> {
                 }
             }
         }
-        level.sort_by(|a, b| a.dir.cmp(&b.dir));
+        level.sort_unstable_by(|a, b| a.dir.as_str().cmp(b.dir.as_str()));
         level
     }
 

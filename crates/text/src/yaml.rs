@@ -13,6 +13,7 @@ use crate::diagnostic::Code;
 use crate::source::Span;
 
 mod emit;
+mod plain;
 mod repair;
 
 pub use emit::{emit, emit_scalar};
@@ -299,6 +300,13 @@ pub fn parse_or_repair(
 /// An empty text is a null scalar. The work is bounded by `limits` and by the length of the span.
 pub fn parse(text: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
     let yaml = span.slice(text);
+    match plain::parse_plain(yaml, span.start as usize, limits) {
+        Some(node) => Ok(node),
+        None => parse_by_grammar(yaml, span, limits),
+    }
+}
+
+fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
     refuse_control_characters(yaml, span.start as usize)?;
     // The grammar's own guard only has to be wider than ours, so that ours gives the message.
     let guard = limits.depth_max.saturating_add(8);

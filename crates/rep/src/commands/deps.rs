@@ -120,6 +120,11 @@ fn print_trees(
     if starts.is_empty() {
         return writeln!(ui.out, "No skill depends on another.");
     }
+    if let [only] = starts
+        && only.skill.execution.dependencies.is_empty()
+    {
+        return writeln!(ui.out, "{} depends on no other skill.", title(only));
+    }
     for start in starts {
         writeln!(ui.out, "{}", ui.paint(ui::STRONG, title(start)))?;
         let mut path = vec![start.id.clone()];

@@ -2,12 +2,14 @@
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
+use repertoire_skill::profile::Collision;
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Severity, terminal};
 
 use crate::cli::Ctx;
+use crate::commands::{SWITCHED_OFF, is_switched_off};
 use crate::failure::{Exit, Outcome};
 use crate::schema::{BudgetJson, DoctorJson, ListSummary, RootJson};
 use crate::ui::{self, Ui};
@@ -98,7 +100,12 @@ fn print(
     args: &Args,
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
-    heading("Roots", &format!("profile {}, first wins", report.profile), ui)?;
+    let rule = match catalog.profile().collision {
+        Collision::FirstWins => "the first wins",
+        Collision::TrustedThenFirst => "the first that is trusted wins",
+        Collision::KeepAll => "all of one name are kept",
+    };
+    heading("Roots", &format!("profile {}: {rule}", report.profile), ui)?;
     print_roots(catalog, args, ui)?;
     heading("Skills", "", ui)?;
     let summary = &report.summary;
@@ -174,10 +181,15 @@ fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> st
 
 fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let BudgetJson { client, chars_max, chars_needed, fit, cut } = budget;
-    let line = if *cut == 0 {
-        format!("{} all {fit} descriptions fit", ui.paint(ui::GOOD, "✓"))
-    } else {
-        format!("{} {fit} fit, {cut} are cut or dropped", ui.paint(ui::WARN, "!"))
+    let good = ui.paint(ui::GOOD, "✓");
+    let line = match (*fit, *cut) {
+        (0, 0) => format!("{good} nothing to offer"),
+        (1, 0) => format!("{good} the one description fits"),
+        (fit, 0) => format!("{good} all {fit} descriptions fit"),
+        (fit, cut) => {
+            let bad = ui.paint(ui::WARN, "!");
+            format!("{bad} {} whole, {cut} cut or dropped", ui::count(fit, "description"))
+        }
     };
     let used = ui.paint(ui::FAINT, format!("({chars_needed} of {chars_max} characters)"));
     writeln!(ui.out, "  {}  {line} {used}", ui::pad(client, 12))
@@ -188,6 +200,9 @@ fn print_findings(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::R
     let shown: Vec<_> =
         catalog.diagnostics().iter().filter(|found| found.severity <= least).collect();
     writeln!(ui.out)?;
+    if is_switched_off(catalog) {
+        return writeln!(ui.out, "{SWITCHED_OFF}");
+    }
     if shown.is_empty() {
         return writeln!(ui.out, "{} nothing stands in the way", ui.paint(ui::GOOD, "ok:"));
     }

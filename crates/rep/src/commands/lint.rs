@@ -12,6 +12,9 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{FileJson, LintJson};
 use crate::ui::{self, Ui};
 
+/// How often corrections are written before what is left is called a person's work.
+const FIX_ROUNDS_MAX: usize = 4;
+
 /// What to check.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -60,14 +63,19 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let mut report = check(ctx, args)?;
     let mut fixed = Vec::new();
-    if args.fix {
-        fixed = fix(&report).map_err(|(path, error)| {
+    // A line that was mended may show what else is wrong with it.
+    for _ in 0..if args.fix { FIX_ROUNDS_MAX } else { 0 } {
+        let changed = fix(&report).map_err(|(path, error)| {
             Failure::cannot_run(format!("{path} cannot be written: {error}"))
         })?;
-        if !fixed.is_empty() {
-            report = check(ctx, args)?;
+        if changed.is_empty() {
+            break;
         }
+        fixed.extend(changed);
+        report = check(ctx, args)?;
     }
+    fixed.sort();
+    fixed.dedup();
     match format {
         Format::Json => ui.print_json(&LintJson {
             files: report.files.iter().map(FileJson::of).collect(),

@@ -2,14 +2,17 @@
 
 use camino::Utf8Path;
 use rayon::prelude::*;
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::catalog::{Catalog, Entry, Shadowed};
+use repertoire_skill::codes;
 use repertoire_skill::discover::RootState;
 use repertoire_skill::openskills;
-use repertoire_skill::profile::ProfileId;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Trust;
+use repertoire_text::Diagnostic;
+use repertoire_text::terminal::printable;
 
 use crate::cli::Ctx;
+use crate::commands::{SWITCHED_OFF, is_compat, is_switched_off};
 use crate::failure::{Exit, Outcome};
 use crate::schema::{BrokenJson, ListJson, ListSummary, RootJson, SkillRow};
 use crate::ui::{self, Ui};
@@ -98,7 +101,7 @@ impl Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    if args.compat && ctx.config.profile() == ProfileId::Openskills {
+    if is_compat(ctx, args.compat)? {
         let places = ctx.config.places();
         let found = openskills::find_all(&places.here, &places.home);
         let entries: Vec<_> = found.iter().map(openskills::Found::entry).collect();
@@ -145,9 +148,13 @@ fn summary(catalog: &Catalog) -> ListSummary {
 
 fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let names = catalog.entries().iter().map(|entry| ui::width(&entry.id));
-    let name_columns = names.max().unwrap_or(0).clamp(12, 32);
+    let name_columns = names.max().unwrap_or(0).clamp(12, 32).min((ui.columns / 2).max(12));
     let mut shown = 0;
-    for report in catalog.roots().iter().filter(|report| report.state == RootState::Searched) {
+    for report in catalog.roots() {
+        if report.state != RootState::Searched {
+            print_unsearched(catalog, report, ui)?;
+            continue;
+        }
         let dir = report.root.dir.as_path();
         let here = |entry: &Entry| entry.skill.origin.root == dir && args.wants(entry);
         let mut lines = Vec::new();
@@ -156,13 +163,20 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
             lines.push(skill_line(entry, name_columns, ui));
         }
         for lost in catalog.shadowed().iter().filter(|lost| here(&lost.entry)) {
-            let by = catalog.places().shorten(&lost.by);
-            let name = ui::pad(&ui::fit(&lost.entry.id, name_columns), name_columns);
-            lines.push(ui.paint(ui::FAINT, format!("  {name}  shadowed by {by}")));
+            lines.push(shadowed_line(catalog, lost, name_columns, ui));
         }
         if !args.is_filtered() {
             for broken in catalog.broken().iter().filter(|broken| broken.path.starts_with(dir)) {
                 lines.push(broken_line(broken, dir, name_columns, ui));
+            }
+        }
+        if !args.is_filtered() {
+            let beneath = |found: &&Diagnostic| {
+                let path = found.path.as_deref();
+                is_passed_over(found) && path.is_some_and(|path| path.starts_with(dir))
+            };
+            for found in catalog.diagnostics().iter().filter(beneath).take(PASSED_OVER_MAX) {
+                lines.push(passed_over_line(catalog, found, ui));
             }
         }
         if lines.is_empty() {
@@ -174,15 +188,64 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
         }
         writeln!(ui.out)?;
     }
-    if shown == 0 && args.is_filtered() {
-        writeln!(ui.out, "No skill matches.")?;
-    } else if catalog.entries().is_empty() {
+    if is_switched_off(catalog) {
+        writeln!(ui.out, "{SWITCHED_OFF}")?;
+    } else if args.is_filtered() {
+        let all = catalog.entries().len();
+        return match shown {
+            0 => writeln!(ui.out, "No skill matches."),
+            _ => writeln!(ui.out, "{shown} of {all} skills and agents"),
+        };
+    } else if catalog.entries().is_empty() && catalog.broken().is_empty() {
         writeln!(
             ui.out,
             "No skills found. `rep new NAME` starts one; `rep doctor` shows where they are looked for."
         )?;
     }
     writeln!(ui.out, "{}", summary_line(catalog, ui))
+}
+
+/// How many things that were passed over are listed for a root; `rep doctor` has them all.
+const PASSED_OVER_MAX: usize = 5;
+
+fn is_passed_over(found: &Diagnostic) -> bool {
+    let all = [&codes::WALK_DEEP, &codes::WALK_ENTRIES, &codes::NAME_ON_DISK];
+    all.contains(&found.code)
+}
+
+fn passed_over_line(catalog: &Catalog, found: &Diagnostic, ui: &Ui<'_>) -> String {
+    let path = found.path.as_ref().map_or(String::new(), |path| catalog.places().shorten(path));
+    let text = format!("  passed over {path}: {} [{}]", found.message, found.code.id);
+    ui.paint(ui::FAINT, printable(&text))
+}
+
+/// A root that was asked for and not searched is worth a line; the usual places that are empty are not.
+fn print_unsearched(
+    catalog: &Catalog,
+    report: &repertoire_skill::catalog::RootReport,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    let dir = &report.root.dir;
+    let about = |found: &&Diagnostic| found.path.as_ref() == Some(dir);
+    let Some(found) = catalog.diagnostics().iter().find(about) else { return Ok(()) };
+    writeln!(ui.out, "{}", root_line(catalog, report, ui))?;
+    let word = ui.paint(ui::BAD, "not searched");
+    writeln!(ui.out, "  {word}: {} [{}]\n", found.message, found.code.id)
+}
+
+fn shadowed_line(catalog: &Catalog, lost: &Shadowed, name_columns: usize, ui: &Ui<'_>) -> String {
+    let by = catalog.places().shorten(&lost.by);
+    let name = ui::pad(&ui::fit(&lost.entry.id, name_columns), name_columns);
+    let kept_out = catalog.diagnostics().iter().any(|found| {
+        found.code == &codes::UNTRUSTED_SHADOW
+            && found.path.as_ref() == Some(&lost.entry.skill.origin.file)
+    });
+    let why = match (kept_out, lost.entry.trust) {
+        (true, Trust::Changed) => "changed since trusted · does not replace",
+        (true, _) => "untrusted · does not replace",
+        (false, _) => "shadowed by",
+    };
+    ui.paint(ui::FAINT, format!("  {name}  {why} {by}"))
 }
 
 fn root_line(
@@ -214,7 +277,7 @@ fn skill_line(entry: &Entry, name_columns: usize, ui: &Ui<'_>) -> String {
         Trust::Untrusted => notes.push_str("untrusted · "),
         Trust::Changed => notes.push_str("changed since trusted · "),
     }
-    let room = ui.columns.saturating_sub(name_columns + 4 + ui::width(&notes)).max(20);
+    let room = ui.columns.saturating_sub(name_columns + 4 + ui::width(&notes)).max(10);
     let description = ui::fit(&entry.skill.description, room);
     format!("  {}  {}{description}", ui.paint(ui::ACCENT, name), ui.paint(ui::FAINT, notes))
 }

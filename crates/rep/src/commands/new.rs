@@ -31,7 +31,10 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let name = normalise(&args.name);
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        let message = format!("`{}` cannot be a name", args.name);
+        let message = match args.name.as_str() {
+            "" => "an empty text cannot be a name".to_owned(),
+            name => format!("`{name}` cannot be a name"),
+        };
         return Err(Failure::usage(message)
             .hint("Use 1 to 64 lower-case letters, digits and single hyphens."));
     }
@@ -55,6 +58,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     fs::write_atomic(&file, text.as_bytes())
         .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
     writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shown(ctx, &file))?;
+    if name != args.name {
+        writeln!(ui.err, "`{}` is written `{name}` as a name.", args.name)?;
+    }
     let next = format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file));
     writeln!(ui.err, "{next}")?;
     Ok(Exit::Done)

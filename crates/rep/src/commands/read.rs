@@ -3,7 +3,6 @@
 use repertoire_skill::activate::{self, Budget, References};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::openskills;
-use repertoire_skill::profile::ProfileId;
 use repertoire_skill::render::message::auto_loaded;
 use repertoire_skill::render::skill_content::skill_content;
 use repertoire_skill::render::tool_result::tool_result;
@@ -11,7 +10,7 @@ use repertoire_skill::resources;
 use repertoire_text::{fs, terminal};
 
 use crate::cli::Ctx;
-use crate::commands::resolve;
+use crate::commands::{is_compat, resolve_all};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::ReadJson;
 use crate::ui::Ui;
@@ -53,7 +52,7 @@ enum Form {
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let names = openskills::split_names(&args.names);
-    if args.compat && ctx.config.profile() == ProfileId::Openskills {
+    if is_compat(ctx, args.compat)? {
         if args.names.is_empty() {
             write!(ui.err, "{}", openskills::MISSING_ARGUMENT)?;
             return Ok(Exit::No);
@@ -63,10 +62,16 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if names.is_empty() {
         return Err(Failure::usage("no skill is named").hint("`rep list` shows every skill."));
     }
+    if args.form == Form::Openskills && (args.max_chars.is_some() || !args.arguments.is_empty()) {
+        let message =
+            "`--max-chars` and `--args` go with an activated skill, not with a whole file";
+        return Err(
+            Failure::usage(message).hint("Add `--as skill-content`, `tool-result` or `message`.")
+        );
+    }
     let catalog = ctx.catalog()?;
     // Nothing is printed unless everything is found: half an answer misleads an agent.
-    let entries: Vec<&Entry> =
-        names.iter().map(|name| resolve(&catalog, name)).collect::<Result<_, _>>()?;
+    let entries = resolve_all(&catalog, &names)?;
     if let Some(path) = &args.resource {
         return read_resource(ctx, &entries, path, ui);
     }

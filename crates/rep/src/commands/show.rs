@@ -52,10 +52,10 @@ fn print(
         (
             "body",
             format!(
-                "{} lines, {} characters, about {} tokens",
-                body.lines().count(),
-                body.chars().count(),
-                body.len().div_ceil(4)
+                "{}, {}, about {}",
+                ui::count(body.lines().count(), "line"),
+                ui::count(body.chars().count(), "character"),
+                ui::count(body.len().div_ceil(4), "token")
             ),
         ),
     ];
@@ -103,13 +103,14 @@ fn print_needs(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Re
         return Ok(());
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Depends on"))?;
+    let columns = needs.iter().map(|(need, _)| ui::width(&need.to_string())).max().unwrap_or(0);
     for (need, how) in needs {
         let word = match how {
             Met::By(_) => ui.paint(ui::GOOD, "there"),
             Met::Missing => ui.paint(ui::BAD, "missing"),
             Met::OtherVersion(_) => ui.paint(ui::BAD, "wrong version"),
         };
-        writeln!(ui.out, "  {need}  {word}")?;
+        writeln!(ui.out, "  {}  {word}", ui::pad(&need.to_string(), columns))?;
     }
     Ok(())
 }
@@ -119,10 +120,13 @@ fn print_resources(entry: &Entry, limits: &ResourceLimits, ui: &mut Ui<'_>) -> s
     if !found.files.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Files"))?;
     }
+    let shown = |path: &camino::Utf8Path| terminal::printable(path.as_str());
+    let widths = found.files.iter().map(|file| ui::width(&shown(&file.path)));
+    let columns = widths.max().unwrap_or(0).min(48);
     for file in &found.files {
         let note =
             ui.paint(ui::FAINT, format!("{} bytes, {}", file.bytes, serde_word(&file.group)));
-        writeln!(ui.out, "  {}  {note}", terminal::printable(file.path.as_str()))?;
+        writeln!(ui.out, "  {}  {note}", ui::pad(&shown(&file.path), columns))?;
     }
     for finding in &found.diagnostics {
         let text = terminal::render(finding, None, ui.diagnostics_colour());

@@ -3,12 +3,12 @@
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
-use repertoire_skill::profile::ProfileId;
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Scope;
 use repertoire_text::fs;
 
 use crate::cli::Ctx;
+use crate::commands::is_compat;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
 
@@ -32,13 +32,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let compat = args.compat && ctx.config.profile() == ProfileId::Openskills;
+    let compat = is_compat(ctx, args.compat)?;
     if !openskills::is_markdown(args.output.as_str()) {
         if compat {
             write!(ui.err, "{}", openskills::NOT_MARKDOWN)?;
             return Ok(Exit::No);
         }
-        return Err(Failure::usage(format!("`{}` is not a Markdown file (.md)", args.output)));
+        return Err(Failure::usage(format!("`{}` is not a Markdown file", args.output))
+            .hint("Name a file that ends in `.md`, such as `AGENTS.md`."));
     }
     let path = ctx.env.here.join(&args.output);
     let existing = match fs::read_text_beneath(

@@ -6,7 +6,7 @@ use repertoire_skill::render::catalog::{catalog as render_catalog, is_offered};
 use repertoire_skill::skills_ref::{self, PromptSkill};
 
 use crate::cli::Ctx;
-use crate::commands::resolve;
+use crate::commands::resolve_all;
 use crate::failure::{Exit, Outcome};
 use crate::ui::Ui;
 
@@ -52,10 +52,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>) -> Outcome {
-    let mut winners = Vec::with_capacity(first.len());
-    for name in first {
-        winners.push(resolve(catalog, name)?.id.as_str());
-    }
+    let winners: Vec<&str> =
+        resolve_all(catalog, first)?.iter().map(|entry| entry.id.as_str()).collect();
     let fitted = render_catalog(catalog.entries(), &winners, budget);
     write!(ui.out, "{}", fitted.text)?;
     let note = format!(

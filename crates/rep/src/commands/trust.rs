@@ -1,17 +1,20 @@
 //! `rep trust`: a person's word about a skill, bound to every file of it.
 
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::dialect::is_skill_file;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::{Lock, LockError, Trust};
 
 use crate::cli::Ctx;
 use crate::commands::resolve;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::{TrustJson, TrustRow};
 use crate::ui::{self, Ui};
 
 /// Which skills.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Names of skills; without any, what is trusted and what is not
+    /// Names or folders of skills; without any, what is trusted and what is not
     names: Vec<String>,
     /// Take the word back
     #[arg(long, requires = "names")]
@@ -28,45 +31,105 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let failed = |error: LockError| Failure::cannot_run(error.to_string());
     let mut lock = Lock::read(&path).map_err(failed)?;
     for name in &args.names {
-        let entry = resolve(&catalog, name)?;
+        let entry = meant(ctx, &catalog, name, args.revoke)?;
         let skill = &entry.skill;
-        if !matches!(skill.origin.scope, Scope::Project | Scope::Plugin) {
-            writeln!(ui.out, "`{}` is trusted already: it is your own or built in", entry.id)?;
+        let file = catalog.places().shorten(&skill.origin.file);
+        if !needs_word(entry) {
+            writeln!(ui.out, "`{}` in {file} needs no word: it is your own or built in", entry.id)?;
             continue;
         }
         if args.revoke {
-            let known = lock.unpin(skill);
-            let word = if known { "no longer trusted" } else { "was not trusted" };
-            writeln!(ui.out, "`{}` {word}", entry.id)?;
+            let word = match lock.unpin(skill) {
+                true => "is no longer trusted",
+                false => "was not trusted",
+            };
+            writeln!(ui.out, "`{}` in {file} {word}", entry.id)?;
             continue;
         }
         let digest = lock.pin(skill, &request.limits.resources).ok_or_else(|| {
             Failure::no(format!(
-                "`{}` has files that cannot be read, so it cannot be trusted",
+                "`{}` in {file} has files that cannot be read, so it cannot be trusted",
                 entry.id
             ))
             .hint(format!("`rep show {}` says which.", entry.id))
         })?;
-        writeln!(
-            ui.out,
-            "{} `{}` as it is now ({digest})",
-            ui.paint(ui::GOOD, "trusted"),
-            entry.id
-        )?;
+        let word = ui.paint(ui::GOOD, "trusted");
+        writeln!(ui.out, "{word} `{}` in {file}, as it is now ({digest})", entry.id)?;
     }
     lock.write(&path).map_err(failed)?;
     Ok(Exit::Done)
 }
 
-fn list(catalog: &repertoire_skill::catalog::Catalog, ui: &mut Ui<'_>) -> Outcome {
-    for entry in catalog.entries() {
+/// Whether a person has to say something about it at all.
+fn needs_word(entry: &Entry) -> bool {
+    matches!(entry.skill.origin.scope, Scope::Project | Scope::Plugin)
+}
+
+/// The skill that a person means: by its path; or the one in use by that name; or, where that one needs
+/// no word, the one that was kept out because nobody has given it yet.
+fn meant<'a>(
+    ctx: &Ctx<'_>,
+    catalog: &'a Catalog,
+    name: &str,
+    revoke: bool,
+) -> Result<&'a Entry, Failure> {
+    let losers = || catalog.shadowed().iter().map(|lost| &lost.entry);
+    if name.contains('/') {
+        let path = ctx.env.here.join(name.trim_end_matches('/'));
+        let at = |entry: &&Entry| {
+            let file = &entry.skill.origin.file;
+            *file == path
+                || (is_skill_file(file.file_name().unwrap_or_default())
+                    && file.parent() == Some(&path))
+        };
+        return catalog.entries().iter().chain(losers()).find(at).ok_or_else(|| {
+            Failure::no(format!("there is no skill in `{name}`"))
+                .hint("`rep list` shows every skill and its folder.")
+        });
+    }
+    let winner = resolve(catalog, name)?;
+    let open = |entry: &Entry| needs_word(entry) && (entry.trust == Trust::Trusted) == revoke;
+    let twin = |entry: &&Entry| {
+        entry.id == winner.id && entry.skill.is_agent() == winner.skill.is_agent() && open(entry)
+    };
+    let twins: Vec<&Entry> = losers().filter(twin).collect();
+    match twins.as_slice() {
+        _ if open(winner) => Ok(winner),
+        [] => Ok(winner),
+        [twin] => Ok(twin),
+        several => {
+            let paths: Vec<String> = several
+                .iter()
+                .map(|entry| catalog.places().shorten(&entry.skill.origin.file))
+                .collect();
+            let word = if revoke { "trusted" } else { "not trusted" };
+            let list = paths.join(", ");
+            Err(Failure::no(format!("several skills called `{name}` are {word}: {list}"))
+                .hint("Name the one you mean by its path."))
+        }
+    }
+}
+
+fn list(catalog: &Catalog, ui: &mut Ui<'_>) -> Outcome {
+    let losers =
+        catalog.shadowed().iter().map(|lost| &lost.entry).filter(|entry| needs_word(entry));
+    let mut all: Vec<&Entry> = catalog.entries().iter().chain(losers).collect();
+    all.sort_by(|a, b| (&a.id, &a.skill.origin.file).cmp(&(&b.id, &b.skill.origin.file)));
+    if ui.json {
+        let skills = all.iter().map(|entry| TrustRow::of(entry)).collect();
+        ui.print_json(&TrustJson { skills })?;
+        return Ok(Exit::Done);
+    }
+    let columns = all.iter().map(|entry| ui::width(&entry.id)).max().unwrap_or(0).min(40);
+    for entry in all {
         let word = match entry.trust {
             Trust::Trusted => ui.paint(ui::GOOD, "trusted  "),
             Trust::Untrusted => ui.paint(ui::WARN, "untrusted"),
             Trust::Changed => ui.paint(ui::BAD, "changed  "),
         };
         let path = catalog.places().shorten(&entry.skill.origin.file);
-        writeln!(ui.out, "{word}  {}  {}", entry.id, ui.paint(ui::FAINT, path))?;
+        let name = ui::pad(&entry.id, columns);
+        writeln!(ui.out, "{word}  {name}  {}", ui.paint(ui::FAINT, path))?;
     }
     Ok(Exit::Done)
 }

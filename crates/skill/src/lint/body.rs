@@ -1,6 +1,8 @@
 //! One fast pass over a body for what rules want to know: code fences, links and lines. It looks only at
 //! the few bytes that matter, since thousands of bodies are checked at once.
 
+use std::sync::LazyLock;
+
 use memchr::memmem;
 use repertoire_text::Span;
 
@@ -39,17 +41,17 @@ impl<'a> Body<'a> {
         memchr::memchr_iter(b'\n', body.as_bytes()).count() + usize::from(!body.ends_with('\n'))
     }
 
-    /// Targets of Markdown links outside code, with their places.
+    /// Targets of what looks like a Markdown link, with their places. Whether one stands in code is left
+    /// to be asked with [`Body::is_code`], for the few that matter.
     pub(crate) fn links(&self) -> impl Iterator<Item = (&'a str, Span)> {
         let base = self.span.start as usize;
         let body = self.as_str();
-        memmem::find_iter(body.as_bytes(), b"](").filter_map(move |at| {
+        LINK.find_iter(body.as_bytes()).filter_map(move |at| {
             let start = at + 2;
             let rest = &body[start..];
             let line_end = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
             let end = memchr::memchr(b')', &rest.as_bytes()[..line_end])?;
-            let span = Span::new(base + start, base + start + end);
-            (!self.is_code(span.start)).then(|| (&rest[..end], span))
+            Some((&rest[..end], Span::new(base + start, base + start + end)))
         })
     }
 
@@ -101,6 +103,11 @@ struct FenceLine {
     end: usize,
 }
 
+/// Searchers are made once: making one costs more than most bodies take to search.
+static BACKTICKS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("```"));
+static TILDES: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("~~~"));
+static LINK: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("]("));
+
 /// Goes from mark to mark instead of from line to line.
 struct FenceLines<'a> {
     body: &'a str,
@@ -112,8 +119,8 @@ struct FenceLines<'a> {
 
 impl<'a> FenceLines<'a> {
     fn new(body: &'a str) -> Self {
-        let mut backticks = memmem::find_iter(body.as_bytes(), b"```");
-        let mut tildes = memmem::find_iter(body.as_bytes(), b"~~~");
+        let mut backticks = BACKTICKS.find_iter(body.as_bytes());
+        let mut tildes = TILDES.find_iter(body.as_bytes());
         let next = [backticks.next(), tildes.next()];
         FenceLines { body, backticks, tildes, next, done: 0 }
     }

@@ -127,8 +127,8 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
             candidates.push(named_file(path));
         }
     }
-    candidates.sort_by(|a, b| a.path.cmp(&b.path));
-    candidates.dedup_by(|a, b| a.path == b.path);
+    candidates.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+    candidates.dedup_by(|a, b| a.path.as_str() == b.path.as_str());
     let checked: Vec<Checked> =
         candidates.par_iter().filter_map(|candidate| check_file(candidate, request)).collect();
     let mut together = Vec::new();
@@ -136,10 +136,10 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
         together = check_all(&checked, request);
     }
     reports.extend(checked.into_iter().map(|checked| checked.report));
-    reports.sort_by(|a, b| a.path.cmp(&b.path));
+    reports.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
     for found in together {
         let at = found.path.as_ref().and_then(|path| {
-            reports.binary_search_by(|report| report.path.as_path().cmp(path)).ok()
+            reports.binary_search_by(|report| report.path.as_str().cmp(path.as_str())).ok()
         });
         if let Some(at) = at {
             reports[at].diagnostics.push(found);

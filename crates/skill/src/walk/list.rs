@@ -75,6 +75,13 @@ pub(super) struct Lister<'a> {
     links_beneath: Option<Utf8PathBuf>,
 }
 
+/// Where a link stands.
+struct Place<'a> {
+    folder: &'a Folder,
+    real_dir: Option<&'a Utf8Path>,
+    in_skill: bool,
+}
+
 /// One entry of a folder.
 struct Found {
     name: String,
@@ -132,8 +139,9 @@ impl<'a> Lister<'a> {
                 self.push_folder(out, folder, path, in_skill);
             } else if self.options.flat_files && !in_skill && is_flat_name(&entry.name) {
                 self.push_file(out, path, entry.kind, Vec::new());
-            } else if entry.kind.is_symlink() && !in_skill {
-                self.push_link(out, folder, real_dir.as_deref(), path);
+            } else if entry.kind.is_symlink() && (!in_skill || path.is_dir()) {
+                let place = Place { folder, real_dir: real_dir.as_deref(), in_skill };
+                self.push_link(out, &place, path);
             }
         }
     }
@@ -166,23 +174,18 @@ impl<'a> Lister<'a> {
         !IGNORED.contains(&name) && !resources
     }
 
-    fn push_link(
-        &self,
-        out: &mut Listing,
-        folder: &Folder,
-        real_dir: Option<&Utf8Path>,
-        path: Utf8PathBuf,
-    ) {
-        if !self.is_of_interest(&path, false) {
+    fn push_link(&self, out: &mut Listing, place: &Place<'_>, path: Utf8PathBuf) {
+        let in_skill = place.in_skill;
+        if !self.is_of_interest(&path, in_skill) {
             return;
         }
         let Some(target) = self.allowed_target(&path) else {
             out.refused_links.push(path);
             return;
         };
-        let circular = real_dir.is_some_and(|dir| dir.starts_with(&target));
+        let circular = place.real_dir.is_some_and(|dir| dir.starts_with(&target));
         // One hop only: what stands behind a link may not send the walk elsewhere.
-        if folder.linked || circular {
+        if place.folder.linked || circular {
             out.refused_links.push(path);
             return;
         }
@@ -191,7 +194,7 @@ impl<'a> Lister<'a> {
             self.options.limits.depth_max > 1 && target.starts_with(&self.real_root);
         if !found_already && target.is_dir() {
             let behind_link = Some(target);
-            out.folders.push(Folder { dir: path, in_skill: false, behind_link, linked: true });
+            out.folders.push(Folder { dir: path, in_skill, behind_link, linked: true });
         }
     }
 
@@ -208,7 +211,10 @@ impl<'a> Lister<'a> {
 pub(crate) fn is_refused_name(name: &str) -> bool {
     name.chars().any(|c| {
         c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(
+                c,
+                '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            )
             || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
     })
 }

@@ -14,9 +14,9 @@ use repertoire_skill::profile::{Places, ProfileId, Root};
 use crate::meter::{Cost, measure_best};
 
 mod bombs;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod resources;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod traps;
 
 use bombs::{Bomb, Expect};
@@ -153,9 +153,9 @@ impl Verdict {
     #[track_caller]
     fn finish(mut self, cases_min: usize) {
         self.costs.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.cpu));
-        println!("{} cases; slowest: {:#?}", self.cases, &self.costs[..self.costs.len().min(5)]);
+        println!("{} cases; slowest: {:#?}", self.cases, &self.costs[..self.costs.len().min(12)]);
         self.costs.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.bytes_peak));
-        println!("largest: {:#?}", &self.costs[..self.costs.len().min(5)]);
+        println!("largest: {:#?}", &self.costs[..self.costs.len().min(12)]);
         assert!(self.cases >= cases_min, "only {} cases", self.cases);
         assert!(
             self.broken.is_empty(),

@@ -63,7 +63,7 @@ pub fn repair(
     let mended = splice(text, span, &repairs);
     let whole = Span::new(0, mended.len());
     let mut node = parse(&mended, whole, limits).map_err(|_| Unmended::Refused)?;
-    let map = OffsetMap::new(span, &repairs);
+    let map = OffsetMap::new(text, span, &repairs);
     map.restore(&mut node);
     Ok(Repaired { node, repairs })
 }
@@ -376,14 +376,15 @@ fn splice(text: &str, span: Span, repairs: &[Repair]) -> String {
 }
 
 /// Translates places in the mended text back to places in the file.
-struct OffsetMap {
+struct OffsetMap<'a> {
+    text: &'a str,
     base: usize,
     /// Start of each mended line in the mended text, its length there, and its span in the file.
     lines: Vec<(usize, usize, Span)>,
 }
 
-impl OffsetMap {
-    fn new(span: Span, repairs: &[Repair]) -> Self {
+impl<'a> OffsetMap<'a> {
+    fn new(text: &'a str, span: Span, repairs: &[Repair]) -> Self {
         let base = span.start as usize;
         let mut grown = 0_isize;
         let lines = repairs
@@ -394,7 +395,7 @@ impl OffsetMap {
                 (start, repair.corrected.len(), repair.line)
             })
             .collect();
-        OffsetMap { base, lines }
+        OffsetMap { text, base, lines }
     }
 
     fn original(&self, offset: usize) -> usize {
@@ -406,8 +407,9 @@ impl OffsetMap {
         if into >= len {
             return line.end as usize + (into - len);
         }
-        // Columns inside a mended line shift by what was inserted; the line's end is the limit.
-        line.start as usize + into.min(line.len())
+        // Columns inside a mended line shift by what was inserted; the line's end is the limit, and a
+        // place inside a character counts as its start.
+        self.text.floor_char_boundary(line.start as usize + into.min(line.len()))
     }
 
     fn restore(&self, node: &mut Node) {

@@ -202,6 +202,28 @@ fn numbers_and_nothing_are_emitted_as_they_are_and_long_keys_on_a_line_of_their_
     assert_eq!(whole(&written).unwrap().to_json(), node.to_json(), "{written}");
 }
 
+/// Every place that a tree names.
+fn spans(node: &Node) -> Vec<Span> {
+    let below: Vec<Span> = match &node.value {
+        Value::Scalar(_) => Vec::new(),
+        Value::Sequence(items, _) => items.iter().flat_map(spans).collect(),
+        Value::Mapping(mapping) => mapping
+            .entries
+            .iter()
+            .flat_map(|entry| [vec![entry.key_span], spans(&entry.value)].concat())
+            .collect(),
+    };
+    [vec![node.span], below].concat()
+}
+
+#[test]
+fn a_place_in_a_line_that_was_indented_with_tabs_is_not_inside_a_character() {
+    let text = "name: \n\tæ\nlicense: \n";
+    let span = Span::new(0, text.len());
+    let found = parse_or_repair(text, span, &Limits::default(), FIELDS).unwrap();
+    assert!(spans(&found.node).iter().all(|span| text.get(span.range()).is_some()));
+}
+
 mod properties {
     use super::*;
     use proptest::prelude::*;
@@ -242,17 +264,34 @@ mod properties {
         }
 
         #[test]
+        fn the_short_cut_and_the_grammar_read_the_same(
+            lines in prop::collection::vec("([a-zA-Z][a-z0-9_-]{0,6}|[a-z ]{0,3})(: {1,2}|:)(\"[a-z:# \u{e9}\u{2028}]{0,8}\"?|[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\] \u{e9}\u{2014}\u{2028}]{0,12}) {0,2}", 1..4),
+            end in "(\n| \n)?",
+        ) {
+            let text = lines.join("\n") + &end;
+            let limits = Limits::default();
+            if let Some(node) = plain::parse_plain(&text, 3, &limits) {
+                let padded = format!("---{text}");
+                let grammar = parse_by_grammar(&text, Span::new(3, padded.len()), &limits);
+                prop_assert_eq!(Ok(node), grammar, "{:?}", text);
+            }
+        }
+
+        #[test]
         fn no_text_makes_the_parser_or_the_repair_panic(text in "[-a-z:&*!%@`\"'\\[\\]{}|>#?,\\\\ \t\n]{0,80}") {
             let span = Span::new(0, text.len());
             let _ = parse_or_repair(&text, span, &Limits::default(), FIELDS);
         }
 
         #[test]
-        fn spans_of_mended_text_are_on_character_boundaries(text in "(name|description): [a-zø:*&\" ]{0,20}\n(  [a-zæ: ]{0,10}\n)?license: [a-z:*å ]{0,10}\n") {
+        fn spans_of_mended_text_are_on_character_boundaries(text in "(name|description): [a-zø:*&\" ]{0,20}\n([ \t]{1,4}[a-zæø: ]{0,10}\n)?license: [a-z:*å ]{0,10}\n(\t\t[øæå]{1,3}: [øæ*:]{1,3}\n)?") {
             let span = Span::new(0, text.len());
             if let Ok(found) = parse_or_repair(&text, span, &Limits::default(), FIELDS) {
                 for repair in &found.repairs {
                     prop_assert!(text.get(repair.line.range()).is_some());
+                }
+                for span in spans(&found.node) {
+                    prop_assert!(text.get(span.range()).is_some());
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! Descriptions: short enough, without angle brackets for Claude, and saying when to use the skill.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 use repertoire_text::{Code, Diagnostic};
 
 use crate::codes;
@@ -11,7 +14,7 @@ pub(in crate::lint) static LENGTH: Rule = Rule { check: length, claude: true };
 pub(in crate::lint) static ANGLE_BRACKETS: Rule = Rule { check: angle_brackets, claude: true };
 pub(in crate::lint) static WHEN: Rule = Rule { check: when, claude: true };
 
-/// Words by which descriptions in the wild say when; a few languages, lower case.
+/// Words by which descriptions in the wild say when, in a few languages.
 const WHEN_WORDS: &[&str] = &[
     "when",
     "use this",
@@ -46,6 +49,9 @@ const WHEN_WORDS: &[&str] = &[
     "quando",
     "als ",
 ];
+
+static WHEN_SEARCH: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(WHEN_WORDS).ok());
 
 fn report(subject: &Subject<'_>, code: &'static Code, message: String) -> Diagnostic {
     let found = Diagnostic::new(code, message).help(code.remedy);
@@ -89,8 +95,7 @@ fn when(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     if told_elsewhere || !mostly_ascii {
         return;
     }
-    let lower = text.to_lowercase();
-    if !WHEN_WORDS.iter().any(|word| lower.contains(word)) {
+    if WHEN_SEARCH.as_ref().is_some_and(|search| !search.is_match(text.as_str())) {
         let message = "the description does not say when to use the skill".to_owned();
         out.push(report(subject, &codes::DESCRIPTION_WHEN, message));
     }

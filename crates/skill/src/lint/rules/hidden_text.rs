@@ -1,6 +1,5 @@
 //! Characters that people cannot see but models read: tags, direction overrides, zero-width spaces.
 
-use memchr::memmem;
 use repertoire_text::{Diagnostic, Severity, Span};
 
 use crate::codes;
@@ -13,17 +12,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     if text.is_ascii() {
         return;
     }
-    // The hidden characters all start with one of three pairs of bytes, so most text is skipped.
-    let mut places: Vec<(usize, char)> = [b"\xf3\xa0", b"\xe2\x80", b"\xe2\x81"]
-        .iter()
-        .flat_map(|lead| memmem::find_iter(text.as_bytes(), *lead))
-        .filter_map(|at| {
-            let c = text.get(at..)?.chars().next()?;
-            is_hidden(c).then_some((at, c))
-        })
-        .filter(|(at, c)| !is_flag(text, *at, *c))
+    // The hidden characters all start with one of two bytes, so most text is skipped.
+    let places: Vec<(usize, char)> = memchr::memchr2_iter(0xe2, 0xf3, text.as_bytes())
+        .filter(|at| matches!(text.as_bytes().get(at + 1), Some(0x80 | 0x81 | 0xa0)))
+        .filter_map(|at| text[at..].chars().next().map(|c| (at, c)))
+        .filter(|(at, c)| is_hidden(*c) && !is_flag(text, *at, *c))
         .collect();
-    places.sort_unstable();
     let Some(&(at, c)) = places.first() else { return };
     let count = match places.len() {
         1 => "a hidden character".to_owned(),

@@ -23,6 +23,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
         } else {
             (&codes::LINK_DEAD, format!("`{target}` is not in the skill's folder"))
         };
+        if subject.body.is_code(span.start) {
+            continue;
+        }
         out.push(Diagnostic::new(code, message).at(&subject.skill.source, span).help(code.remedy));
     }
 }

@@ -1,0 +1,221 @@
+//! `rep config` and what configuration does: layers, origins, and values that cannot be.
+
+use insta::assert_snapshot;
+
+use crate::workspace::Workspace;
+
+const USER: &str = "home/.config/repertoire/repertoire.toml";
+const PROJECT: &str = "project/repertoire.toml";
+
+#[test]
+fn later_layers_win_and_every_value_says_where_it_came_from() {
+    let mut ws = Workspace::with_shipped_pack();
+    ws.write(USER, "skills_max_body_chars = 1\nprofile = \"claude\"\n\n[walk]\ndepth_max = 3\n");
+    ws.write(PROJECT, "# ours\nskills_max_body_chars = 2\nextra_roots = [\"tools/skills\"]\n");
+    ws.write("project/deep/repertoire.toml", "skills_load_references = true\n");
+    ws.set("REPERTOIRE_WALK_ENTRIES_MAX", "99");
+    assert_snapshot!(ws.rep("--profile codex -C deep config"), @r#"
+    profile = "codex"                     # --profile
+    skills_enabled = true                 # default
+    skills_dirs = (not set)               # default
+    extra_roots = ["tools/skills"]        # [TMP]/project/repertoire.toml:3
+    skills_builtin_dir = (not set)        # default
+    skills_sync_dir = (not set)           # default
+    skills_sync_on_start = true           # default
+    skills_max_selected_impl = 2          # default
+    skills_max_selected_review = 1        # default
+    skills_load_references = true         # repertoire.toml:1
+    skills_max_body_chars = 2             # [TMP]/project/repertoire.toml:2
+    walk.depth_max = 3                    # ~/.config/repertoire/repertoire.toml:5
+    walk.entries_max = 99                 # $REPERTOIRE_WALK_ENTRIES_MAX
+    limits.file_bytes_max = 2097152       # default
+    limits.frontmatter_bytes_max = 65536  # default
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn json_carries_the_origin_of_each_value() {
+    let ws = Workspace::with_shipped_pack();
+    ws.write(PROJECT, "skills_max_body_chars = 2\n");
+    let config = ws.json("--json config", "config.json");
+    let settings = config["settings"].as_array().unwrap();
+    let chars = settings.iter().find(|row| row["key"] == "skills_max_body_chars").unwrap();
+    assert_eq!(
+        *chars,
+        serde_json::json!({
+            "key": "skills_max_body_chars", "value": 2,
+            "origin": {"kind": "file", "at": "[TMP]/project/repertoire.toml:1"},
+        })
+    );
+}
+
+#[test]
+fn each_key_can_be_explained() {
+    let ran = Workspace::with_shipped_pack().rep("config --explain");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines.len().is_multiple_of(2) && lines.len() > 20);
+    assert_snapshot!(lines[..4].join("\n"), @r#"
+    profile = "repertoire"                # default
+        Whose order of roots and collision rule to follow. (or $REPERTOIRE_PROFILE)
+    skills_enabled = true                 # default
+        Whether skills are discovered at all. (or $REPERTOIRE_SKILLS_ENABLED)
+    "#);
+}
+
+/// The message for a project's file.
+fn complaint(text: &str) -> String {
+    let ws = Workspace::new();
+    ws.write(PROJECT, text);
+    ws.rep("list").to_string()
+}
+
+#[test]
+fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
+    assert_snapshot!(complaint("a = 1\nskills_max_body_chars = \n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:2 is not valid TOML: string values must be quoted, expected literal string
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("\nskill_dirs = []\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:2: `skill_dirs` is not a configuration key
+    hint: Did you mean `skills_dirs`?
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
+    hint: `rep config` lists every key.
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("colour = \"red\"\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
+    hint: `rep config` lists every key.
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `skills_enabled` is "yes", but should be `true` or `false`
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("skills_max_body_chars = -1\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `skills_max_body_chars` is -1, but should be a whole number from 0
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("profile = \"cursor\"\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `profile` is "cursor", but should be one of repertoire, agentskills, openskills, claude, codex, gemini
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("skills_sync_dir = \"/etc\"\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `skills_sync_dir` may not be set by a project
+    hint: Set it in your own configuration: a project may not say where files are written.
+    [exit 2]
+    "#);
+    assert_snapshot!(complaint("skills_dirs = \"skills\"\n"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `skills_dirs` is "skills", but should be a list of paths
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_variable_that_makes_no_sense_is_named() {
+    let mut ws = Workspace::new();
+    ws.set("REPERTOIRE_SKILLS_ENABLED", "perhaps");
+    assert_snapshot!(ws.rep("list"), @r#"
+    [stderr]
+    error: $REPERTOIRE_SKILLS_ENABLED: `skills_enabled` is "perhaps", but should be `true` or `false`
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_configuration_that_is_a_folder_cannot_be_read() {
+    let ws = Workspace::new();
+    std::fs::create_dir_all(ws.path(PROJECT)).unwrap();
+    assert_snapshot!(ws.rep("list"), @r#"
+    [stderr]
+    error: [TMP]/project/repertoire.toml cannot be read: this is a folder, not a regular file
+    [exit 3]
+    "#);
+}
+
+#[test]
+fn skills_that_are_switched_off_are_said_to_be() {
+    let ws = Workspace::new();
+    ws.write(PROJECT, "skills_enabled = false\n");
+    assert_snapshot!(ws.rep("list"), @r#"
+    Skills are switched off by `skills_enabled`; `rep config` says where that is set.
+    0 skills, 0 agents
+    [exit 0]
+    "#);
+    assert_snapshot!(ws.rep("show first-aid"), @r#"
+    [stderr]
+    error: skill `first-aid` not found
+    hint: Skills are switched off by `skills_enabled`; `rep config` says where that is set.
+    [exit 1]
+    "#);
+    assert_snapshot!(ws.rep("doctor"), @r#"
+    Roots (profile repertoire: the first that is trusted wins)
+
+    Skills
+      0 skills and 0 agents in use
+
+    Room in a prompt (a window of 200,000 tokens)
+      Claude Code   ✓ nothing to offer (0 of 8000 characters)
+      Codex         ✓ nothing to offer (0 of 16000 characters)
+      Copilot CLI   ✓ nothing to offer (0 of 15000 characters)
+
+    Skills are switched off by `skills_enabled`; `rep config` says where that is set.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn folders_of_the_configuration_take_the_place_of_the_profiles_own() {
+    let ws = Workspace::new();
+    ws.skill("project/.claude/skills/usual", "usual", "Usual. Use when usual.");
+    ws.skill("project/ours/special", "special", "Special. Use when special.");
+    ws.skill("home/own/mine", "mine", "Mine. Use when mine.");
+    ws.write(PROJECT, "skills_dirs = [\"ours\", \"~/own\", \"gone\"]\n");
+    assert_snapshot!(ws.rep("list"), @r#"
+    ours · project
+      special       untrusted · Special. Use when special.
+
+    ~/own · project
+      not searched: the root is a symbolic link that leads out of the project [RS006]
+
+    gone · project
+      not searched: the root is not there [RS313]
+
+    [TMP]/pack · built in
+      first-aid     Built in. Use when nothing else helps.
+
+    2 skills, 0 agents
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn limits_of_the_configuration_hold() {
+    let ws = Workspace::new();
+    ws.skill("home/.claude/skills/a/b/c/deep", "deep", "Deep. Use when deep.");
+    ws.skill("home/.claude/skills/flat", "flat", "Flat. Use when flat.");
+    ws.write(PROJECT, "[walk]\ndepth_max = 2\n[limits]\nfile_bytes_max = 10\n");
+    assert_snapshot!(ws.rep("list"), @r#"
+    ~/.claude/skills · yours
+      flat          broken: the file has 131 bytes; the limit is 10 [RS001]
+      passed over ~/.claude/skills/a/b/c: this folder is deeper than 2 levels, the limit, and was not searched [RS310]
+
+    [TMP]/pack · built in
+      first-aid     broken: the file has 154 bytes; the limit is 10 [RS001]
+
+    0 skills, 0 agents, 2 broken
+    [exit 0]
+    "#);
+}

@@ -1,0 +1,212 @@
+//! `rep demo`, completions, the manual, help, colours: what belongs to no other command.
+
+use insta::assert_snapshot;
+use unicode_width::UnicodeWidthStr;
+
+use crate::workspace::Workspace;
+
+#[test]
+fn the_demo_runs_to_its_end_and_leaves_no_trace() {
+    let mut ws = Workspace::with_shipped_pack();
+    std::fs::create_dir_all(ws.path("tmp")).unwrap();
+    let temporary = ws.path("tmp").to_string();
+    ws.set("TMPDIR", &temporary);
+    let ran = ws.rep("demo");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    assert!(ran.stdout.contains("That is what stands today."));
+    for trace in ["[TMP]", "rep-demo-", "/tmp/"] {
+        assert!(!ran.stdout.contains(trace), "{trace}: {ran}");
+    }
+    assert!(!ran.stdout.contains('\u{1b}'));
+    assert!(ran.stdout.lines().all(|line| line.trim_end() == line), "{ran}");
+    assert_eq!(std::fs::read_dir(ws.path("tmp")).unwrap().count(), 0);
+    let steps: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("$ rep ")).collect();
+    assert_snapshot!(steps.join("\n"), @r#"
+    $ rep list
+    $ rep lint .claude/skills
+    $ rep lint --fix --format short .claude/skills
+    $ rep show sql-review
+    $ rep deps auto-merge
+    $ rep read release-notes
+    $ rep sync
+    $ rep doctor
+    "#);
+}
+
+#[test]
+fn the_demo_works_on_a_narrow_terminal() {
+    let mut ws = Workspace::with_shipped_pack();
+    ws.set("COLUMNS", "40");
+    let ran = ws.rep("demo");
+    assert_eq!(ran.code, 0, "{ran}");
+    for line in ran.stdout.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
+        assert!(line.width() <= 40, "{line}");
+    }
+}
+
+#[test]
+fn the_demo_has_colours_only_when_asked() {
+    let ws = Workspace::with_shipped_pack();
+    assert!(ws.rep("--color always demo").stdout.contains("\u{1b}["));
+    assert!(!ws.rep("--color never demo").stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn the_demo_can_be_kept() {
+    let mut ws = Workspace::with_shipped_pack();
+    std::fs::create_dir_all(ws.path("tmp")).unwrap();
+    let temporary = ws.path("tmp").to_string();
+    ws.set("TMPDIR", &temporary);
+    let ran = ws.rep("demo --keep");
+    let kept = ran.stdout.lines().last().unwrap();
+    assert!(kept.starts_with("The workspace is in [TMP]/tmp/rep-demo-"), "{kept}");
+    assert_eq!(std::fs::read_dir(ws.path("tmp")).unwrap().count(), 1);
+}
+
+#[test]
+fn colours_are_off_in_a_pipe_and_on_when_asked() {
+    let mut ws = Workspace::new();
+    assert!(!ws.rep("list").stdout.contains('\u{1b}'));
+    assert!(ws.rep("--color always list").stdout.contains('\u{1b}'));
+    ws.set("CLICOLOR_FORCE", "1");
+    assert!(!ws.rep("list").stdout.contains('\u{1b}'), "NO_COLOR is stronger");
+}
+
+#[test]
+fn completions_are_there_for_every_shell() {
+    let ws = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = ws.rep(&format!("completions {shell}"));
+        assert!(ran.code == 0 && ran.stdout.contains("to-prompt"), "{shell}");
+    }
+    assert_snapshot!(ws.rep("completions tcsh"), @r#"
+    [stderr]
+    error: invalid value 'tcsh' for '<SHELL>'
+      [possible values: bash, elvish, fish, powershell, zsh]
+
+      tip: a similar value exists: 'zsh'
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn the_manual_names_every_command() {
+    let ws = Workspace::new();
+    let page = ws.rep("man").stdout.replace('\\', "");
+    for command in repertoire::cli::command().get_subcommands() {
+        assert!(page.contains(&format!("rep-{}(1)", command.get_name())), "{}", command.get_name());
+    }
+    let ran = ws.rep("man --dir pages");
+    assert_eq!(ran.code, 0, "{ran}");
+    let page = ws.text("project/pages/rep-lint.1");
+    assert!(page.contains("skills\\-ref") && page.contains(".TH rep-lint 1"), "{page}");
+}
+
+#[test]
+fn pages_are_written_where_the_command_stands() {
+    let ws = Workspace::new();
+    std::fs::create_dir_all(ws.path("project/sub")).unwrap();
+    ws.rep("-C sub man --dir pages");
+    assert!(ws.path("project/sub/pages/rep.1").exists());
+}
+
+#[test]
+fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
+    assert_snapshot!(Workspace::new().rep("--help"), @r#"
+    Skills for AI agents: find them, check them, hand them over
+
+    Usage: rep [OPTIONS] <COMMAND>
+
+    Commands:
+      demo         Walk through what Repertoire does, in a temporary folder
+      list         List skills by root, with those that are shadowed or broken [alias: ls]
+      show         Show everything known about a skill
+      read         Print skills for an agent to read
+      lint         Check skills, and mend what is certain
+      sync         Write the list of skills into AGENTS.md
+      to-prompt    Print the catalog for a system prompt
+      props        Print a skill's properties as JSON
+      deps         Show which skills need which
+      new          Start a new skill
+      docs         Write documentation for the skills
+      trust        Trust a skill of a project or plugin, as it is now
+      doctor       Explain what an agent would see, what it would not, and why
+      config       Print the configuration and where each value came from
+      completions  Print completions for a shell
+      man          Print the manual page
+
+    Options:
+          --profile <PROFILE>  Whose order of folders, names and rules to follow [possible values:
+                               repertoire, agentskills, openskills, claude, codex, gemini]
+          --root <DIR>         Search this folder too, before all others (may be repeated)
+          --json               Print JSON
+          --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
+      -C <DIR>                 Work as if started in this folder
+      -h, --help               Print help
+      -V, --version            Print version
+
+    Examples:
+      rep demo                     see it work, in a temporary folder
+      rep list                     what is there, and what lost or broke
+      rep lint --fix .claude       check skills and mend what is certain
+      rep read pdf-processing      hand a skill to an agent
+
+    Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn every_command_explains_itself_within_the_width() {
+    let ws = Workspace::new();
+    for command in repertoire::cli::command().get_subcommands() {
+        let ran = ws.rep(&format!("{} --help", command.get_name()));
+        assert_eq!(ran.code, 0, "{ran}");
+        for line in ran.stdout.lines() {
+            assert!(line.width() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn wrong_commands_and_flags_are_wrong_use() {
+    let ws = Workspace::new();
+    assert_snapshot!(ws.rep("lits"), @r#"
+    [stderr]
+    error: unrecognized subcommand 'lits'
+
+      tip: some similar subcommands exist: 'lint', 'list'
+
+    Usage: rep [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+    assert_snapshot!(ws.rep("list --nmaes"), @r#"
+    [stderr]
+    error: unexpected argument '--nmaes' found
+
+      tip: a similar argument exists: '--names'
+
+    Usage: rep list --names [FILTER]
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+    assert_eq!(ws.rep("").code, 2);
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let ran = Workspace::new().rep("--version");
+    assert_eq!((ran.stdout.trim(), ran.code), (concat!("rep ", env!("CARGO_PKG_VERSION")), 0));
+}
+
+#[test]
+fn a_home_that_is_not_set_is_no_reason_to_stop() {
+    let ws = Workspace::new();
+    let output = ws.command(&["list"]).env_remove("HOME").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,371 @@
+//! `rep lint`: verdicts, exit codes, corrections that change nothing else, and the machine formats.
+
+use insta::assert_snapshot;
+
+use crate::workspace::{BODY, Workspace, keys};
+
+const COLON: &str = "name: colon\ndescription: Reads: things. Use when asked.\n";
+
+/// A file with this frontmatter in `project/s/NAME/SKILL.md`.
+fn one(name: &str, fields: &str) -> Workspace {
+    let ws = Workspace::new();
+    ws.skill_with(&format!("project/s/{name}"), fields);
+    ws
+}
+
+#[test]
+fn a_good_skill_passes() {
+    let ws = one("good", "name: good\ndescription: Does good. Use when good is to be done.\n");
+    assert_snapshot!(ws.rep("lint s"), @r#"
+    ok: 1 file, nothing to complain about
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn findings_show_the_line_and_errors_end_with_one() {
+    let ws = one("bad", "name: Bad Name\ndescription: Does: bad\nfoo: bar\n");
+    assert_snapshot!(ws.rep("lint s"), @r#"
+    error[RS101]: `Bad Name` is not a valid name
+     --> s/bad/SKILL.md:2:7
+      |
+    2 | name: Bad Name
+      |       ^^^^^^^^
+      |
+    help: it is known as `bad-name`
+      |
+    2 - name: Bad Name
+    2 + name: bad-name
+      |
+
+    warning[RS102]: the folder is called `bad`, but the skill `bad-name`
+     --> s/bad/SKILL.md:2:7
+      |
+    2 | name: Bad Name
+      |       ^^^^^^^^
+      |
+      = help: rename the folder or the skill, so that clients find it by either
+
+    warning[RS030]: the value is not valid YAML as written
+     --> s/bad/SKILL.md:3:1
+      |
+    3 | description: Does: bad
+      | ^^^^^^^^^^^^^^^^^^^^^^
+      |
+    help: it was read as if quoted
+      |
+    3 - description: Does: bad
+    3 + description: "Does: bad"
+      |
+
+    1 file: 1 error, 2 warnings (2 can be mended with --fix); 2 notes not shown, see --verbose
+    [exit 1]
+    "#);
+    assert_snapshot!(ws.rep("lint --verbose --format short s"), @r#"
+    s/bad/SKILL.md:2:7: error[RS101] `Bad Name` is not a valid name
+    s/bad/SKILL.md:2:7: warning[RS102] the folder is called `bad`, but the skill `bad-name`
+    s/bad/SKILL.md:3:1: warning[RS030] the value is not valid YAML as written
+    s/bad/SKILL.md:3:14: info[RS206] the description does not say when to use the skill
+    s/bad/SKILL.md:4:1: info[RS107] the field `foo` is not known
+    1 file: 1 error, 2 warnings (2 can be mended with --fix)
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn warnings_pass_unless_they_are_to_be_taken_for_errors() {
+    let ws = one("colon", COLON);
+    assert_eq!(ws.rep("lint s").code, 0);
+    assert_eq!(ws.rep("lint --strict s").code, 1);
+}
+
+#[test]
+fn a_path_that_is_not_there_is_wrong_use() {
+    assert_snapshot!(Workspace::new().rep("lint nowhere"), @r#"
+    [stderr]
+    error: there is no `nowhere`
+    hint: Give a skill's folder, its SKILL.md, or a folder of skills.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_folder_without_skills_has_nothing_to_check() {
+    let ws = Workspace::new();
+    ws.write("project/docs/readme.md", "# Just prose\n");
+    assert_snapshot!(ws.rep("lint docs"), @r#"
+    No skills to check.
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn without_paths_everything_that_is_discovered_is_checked_broken_ones_too() {
+    let ws = Workspace::new();
+    ws.write("project/.claude/skills/draft/SKILL.md", "---\nname: draft\n---\n\nNotes.\n");
+    let ran = ws.rep("lint --format short");
+    assert_snapshot!(ran, @r#"
+    [TMP]/project/.claude/skills/draft/SKILL.md:2:1: error[RS103] the skill has no `description`
+    2 files: 1 error
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn a_lock_that_cannot_be_read_is_exit_code_three() {
+    let ws = one("colon", COLON);
+    ws.write("home/.config/repertoire/repertoire.lock/x", "a folder where the file should be");
+    assert_snapshot!(ws.rep("lint s"), @r#"
+    [stderr]
+    error: [TMP]/home/.config/repertoire/repertoire.lock cannot be read: this is a folder, not a regular file
+    hint: Nothing is trusted until it can be read: mend it, or move it away to start anew.
+    [exit 3]
+    "#);
+}
+
+/// What `--fix` makes of a file; run again it must leave it alone.
+#[track_caller]
+fn check_fix(name: &str, before: &[u8], after: &[u8]) {
+    let ws = Workspace::new();
+    let file = format!("project/s/{name}/SKILL.md");
+    ws.write(&file, before);
+    let first = ws.rep("lint --fix s");
+    assert_eq!(ws.text(&file), String::from_utf8_lossy(after), "{first}");
+    assert_eq!(first.stdout.contains("fixed s/"), before != after, "{first}");
+    let second = ws.rep("lint --fix s");
+    assert!(!second.stdout.contains("fixed "), "{second}");
+    assert_eq!(ws.bytes(&file), after);
+}
+
+#[test]
+fn a_correction_changes_its_line_and_nothing_else() {
+    let lf = |value: &str| format!("---\nname: a\ndescription: {value}\n---\n\n{BODY}\n");
+    let (bad, good) =
+        (lf("Reads: things. Use when asked."), lf("\"Reads: things. Use when asked.\""));
+    check_fix("a", bad.as_bytes(), good.as_bytes());
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    check_fix("a", crlf(&bad).as_bytes(), crlf(&good).as_bytes());
+    check_fix("a", bad.trim_end().as_bytes(), good.trim_end().as_bytes());
+    check_fix("a", crlf(&bad).trim_end().as_bytes(), crlf(&good).trim_end().as_bytes());
+    check_fix("a", format!("\u{feff}{bad}").as_bytes(), good.as_bytes());
+    check_fix("a", format!("\u{feff}{good}").as_bytes(), good.as_bytes());
+    check_fix("a", good.as_bytes(), good.as_bytes());
+}
+
+#[test]
+fn several_corrections_in_one_file_are_all_written_at_once() {
+    let text = |name: &str, tools: &str, description: &str| {
+        format!("---\nname: {name}\n{tools}description: {description}\n---\n\n{BODY}\n")
+    };
+    check_fix(
+        "my-name",
+        text("My Name", "license: *mit\n", "Reads: things. Use when: asked.").as_bytes(),
+        text("my-name", "license: \"*mit\"\n", "\"Reads: things. Use when: asked.\"").as_bytes(),
+    );
+    check_fix(
+        "my-name",
+        text("My: Name", "", "Reads things. Use when asked.").as_bytes(),
+        text("my-name", "", "Reads things. Use when asked.").as_bytes(),
+    );
+}
+
+#[test]
+fn what_needs_a_person_is_left() {
+    let before = format!("---\nname: a\ndescription: [not, text]\nname: b\n---\n\n{BODY}\n");
+    check_fix("a", before.as_bytes(), before.as_bytes());
+}
+
+#[test]
+fn json_has_the_published_keys_and_one_entry_for_every_file() {
+    let ws = one("bad", "name: Bad Name\ndescription: Does bad. Use when bad.\n");
+    ws.skill("project/s/good", "good", "Does good. Use when good is to be done.");
+    let report = ws.json("--json lint s", "lint.json");
+    assert_eq!(keys(&report), ["files", "summary"]);
+    let files = report["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2);
+    for key in ["path", "name", "diagnostics"] {
+        assert!(files.iter().all(|file| keys(file).contains(&key)), "{key}");
+    }
+    let found = &files[0]["diagnostics"][0];
+    for key in ["code", "severity", "message", "line", "column", "help"] {
+        assert!(keys(found).contains(&key), "{key}");
+    }
+    assert_eq!(
+        (found["code"].as_str(), found["severity"].as_str()),
+        (Some("RS101"), Some("error"))
+    );
+    assert_eq!((found["line"].as_u64(), found["column"].as_u64()), (Some(2), Some(7)));
+    assert_eq!(files[1]["diagnostics"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn sarif_names_every_rule_once_and_places_every_result() {
+    let ws = one("bad", "name: Bad Name\ndescription: Does bad. Use when bad.\n");
+    let ran = ws.rep("lint --sarif s");
+    let sarif: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ran.code, 1);
+    assert_eq!(sarif["version"], "2.1.0");
+    let run = &sarif["runs"][0];
+    let rules: Vec<&str> = run["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["id"].as_str().unwrap())
+        .collect();
+    let known: Vec<&str> =
+        repertoire::skill::lint::all_codes().iter().map(|code| code.id).collect();
+    assert_eq!(rules, known);
+    assert_snapshot!(serde_json::to_string_pretty(&run["results"][0]).unwrap(), @r#"
+    {
+      "ruleId": "RS101",
+      "level": "error",
+      "message": {
+        "text": "`Bad Name` is not a valid name. use lower-case letters, digits and single hyphens"
+      },
+      "locations": [
+        {
+          "physicalLocation": {
+            "artifactLocation": {
+              "uri": "s/bad/SKILL.md"
+            },
+            "region": {
+              "startLine": 2,
+              "startColumn": 7
+            }
+          }
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn sarif_and_another_format_are_too_many() {
+    assert_snapshot!(one("colon", COLON).rep("lint --sarif --format short s"), @r#"
+    [stderr]
+    error: the argument '--sarif' cannot be used with '--format <FORMAT>'
+
+    Usage: rep lint --sarif <PATHS>...
+
+    For more information, try '--help'.
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn skills_ref_format_is_word_for_word_and_on_its_streams() {
+    let ws = one("bad", "name: Bad Name\ndescription: Does bad.\nfoo: bar\n");
+    ws.skill("project/s/good", "good", "Does good. Use when good is to be done.");
+    let ran = ws.rep("lint --format skills-ref s/good s/bad s/bad/SKILL.md s/none s");
+    assert_snapshot!(ran, @r#"
+    Valid skill: s/good
+    [stderr]
+    Validation failed for s/bad:
+      - Unexpected fields in frontmatter: foo. Only ['allowed-tools', 'compatibility', 'description', 'license', 'metadata', 'name'] are allowed.
+      - Skill name 'Bad Name' must be lowercase
+      - Skill name 'Bad Name' contains invalid characters. Only letters, digits, and hyphens are allowed.
+      - Directory name 'bad' must match skill name 'Bad Name'
+    Validation failed for s/bad:
+      - Unexpected fields in frontmatter: foo. Only ['allowed-tools', 'compatibility', 'description', 'license', 'metadata', 'name'] are allowed.
+      - Skill name 'Bad Name' must be lowercase
+      - Skill name 'Bad Name' contains invalid characters. Only letters, digits, and hyphens are allowed.
+      - Directory name 'bad' must match skill name 'Bad Name'
+    Validation failed for s/none:
+      - Path does not exist: s/none
+    Validation failed for s:
+      - Missing required file: SKILL.md
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn the_agentskills_profile_gives_the_verdict_of_skills_ref() {
+    #[track_caller]
+    fn check(name: &str, fields: &str, expect: &[&str]) {
+        let ws = one(name, fields);
+        let report = ws.json("--profile agentskills --json lint s", "lint.json");
+        let found = report["files"][0]["diagnostics"].as_array().unwrap();
+        let codes: Vec<&str> = found.iter().map(|found| found["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, expect, "{report:#}");
+        let plain = ws.rep(&format!("lint --format skills-ref s/{name}"));
+        assert_eq!(plain.code == 0, expect.is_empty(), "{plain}");
+    }
+    check("good", "name: good\ndescription: Good.\n", &[]);
+    check("good", "name: good\ndescription: Good: not.\n", &["RS507"]);
+    check("good", "name: good\ndescription: Good.\ntags: [a]\n", &["RS507"]);
+    check("good", "name: good\ndescription: Good.\nversion: 1\n", &["RS509"]);
+    check("good", "name: good\n", &["RS510"]);
+    check("other", "name: good\ndescription: Good.\n", &["RS517"]);
+    check("a--b", "name: a--b\ndescription: Good.\n", &["RS515"]);
+}
+
+#[test]
+fn the_claude_profile_refuses_what_the_upload_refuses() {
+    let ws = one("tag", "name: tag\ndescription: Handles <b> tags. Use when asked.\n");
+    assert_snapshot!(ws.rep("--profile claude lint --format short s"), @r#"
+    s/tag/SKILL.md:3:14: error[RS211] the description holds `<` or `>`
+    1 file: 1 error
+    [exit 1]
+    "#);
+}
+
+#[test]
+fn every_code_has_an_id_and_a_name_of_its_own() {
+    let codes = repertoire::skill::lint::all_codes();
+    for (at, code) in codes.iter().enumerate() {
+        assert!(codes[at + 1..].iter().all(|other| other.id != code.id), "{}", code.id);
+        assert!(codes[at + 1..].iter().all(|other| other.name != code.name), "{}", code.name);
+        assert!(code.id.len() == 5 && code.id.starts_with("RS"), "{}", code.id);
+        assert!(code.summary.ends_with('.') && code.remedy.ends_with('.'), "{}", code.id);
+    }
+}
+
+/// Everything that looks like a code in the output of many commands on a bad tree.
+#[test]
+fn every_code_that_is_printed_is_in_the_table() {
+    let ws = Workspace::new();
+    let files: [(&str, &[u8]); 9] = [
+        (
+            "bad/SKILL.md",
+            b"---\nname: Bad Name\ndescription: a: b\nfoo: 1\n---\nshort [x](no.md) !`ls`\n",
+        ),
+        ("latin/SKILL.md", b"---\nname: latin\ndescription: \xe9\n---\n"),
+        ("none/SKILL.md", b"# nothing\n"),
+        ("open/SKILL.md", b"---\nname: open\n"),
+        ("twice/SKILL.md", b"---\nname: twice\nname: twice\ndescription: d\n---\n"),
+        ("anchor/SKILL.md", b"---\nname: &a anchor\ndescription: [*a]\n---\n"),
+        ("needs/SKILL.md", b"---\nname: needs\ndescription: d\ndependencies: [gone, needs]\n---\n"),
+        (
+            "fence/SKILL.md",
+            b"---\nname: fence\ndescription: d\ntriggers: {patterns: ['(', '.*']}\n---\n```\n",
+        ),
+        ("empty/SKILL.md", b""),
+    ];
+    for (path, bytes) in files {
+        ws.write(&format!("project/.claude/skills/{path}"), bytes);
+    }
+    let known: Vec<&str> =
+        repertoire::skill::lint::all_codes().iter().map(|code| code.id).collect();
+    let mut printed = std::collections::BTreeSet::new();
+    for line in [
+        "list",
+        "lint --verbose",
+        "--profile agentskills lint",
+        "--json lint",
+        "doctor --verbose",
+        "show bad",
+    ] {
+        let ran = ws.rep(line);
+        for (at, _) in ran.stdout.match_indices("RS") {
+            let code: String =
+                ran.stdout[at + 2..].chars().take_while(char::is_ascii_digit).collect();
+            if code.len() == 3 {
+                printed.insert(format!("RS{code}"));
+            }
+        }
+    }
+    assert!(printed.len() > 15, "{printed:?}");
+    for code in &printed {
+        assert!(known.contains(&code.as_str()), "{code}");
+    }
+}

@@ -1,0 +1,18 @@
+//! `rep` as people meet it: the real binary, on folders like theirs, with what it prints and how it ends.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod config;
+mod demo_misc;
+mod deps;
+mod doctor;
+mod lint;
+mod list;
+mod new_docs;
+mod pack;
+mod read;
+mod show;
+mod sync;
+mod to_prompt_props;
+mod trust;
+mod workspace;
