@@ -34,8 +34,11 @@ impl Ctx<'_> {
     }
 
     /// Discovers under the configuration.
-    pub(crate) fn catalog(&self) -> Result<Catalog, Failure> {
-        Ok(discover(&self.config.request()?))
+    ///
+    /// The catalog is never freed: a command makes one and ends, and taking thousands of records apart
+    /// one by one would be the longest part of some commands.
+    pub(crate) fn catalog(&self) -> Result<&'static Catalog, Failure> {
+        Ok(Box::leak(Box::new(discover(&self.config.request()?))))
     }
 }
 

@@ -63,6 +63,17 @@ pub fn width(text: &str) -> usize {
 
 /// A text cut to a number of columns, on one line, safe to print.
 pub fn fit(text: &str, columns: usize) -> String {
+    // Most texts are plain ASCII words, where a byte is a column.
+    let simple = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && !text.contains("  ")
+        && !text.starts_with(' ')
+        && !text.ends_with(' ');
+    if simple && text.len() <= columns {
+        return text.to_owned();
+    }
+    if simple {
+        return format!("{}…", text[..columns.saturating_sub(1)].trim_end());
+    }
     let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     if width(&text) <= columns {
         return text;

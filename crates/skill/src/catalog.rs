@@ -9,7 +9,7 @@ use globset::GlobBuilder;
 use repertoire_text::Diagnostic;
 
 use crate::codes;
-use crate::depend::{self, Neighbours};
+use crate::depend::{self, Known, Neighbours};
 use crate::discover::{Request, RootState};
 use crate::name;
 use crate::profile::{Collision, Naming, Places, Profile, Root};
@@ -393,8 +393,8 @@ impl<'a> Builder<'a> {
         } = self;
         entries.sort_by(|a, b| entry_order(a).cmp(&entry_order(b)));
         shadowed.sort_by(|a, b| entry_order(&a.entry).cmp(&entry_order(&b.entry)));
-        broken.sort_by(|a, b| a.path.cmp(&b.path));
-        diagnostics.extend(depend::check_again(&entries, neighbours));
+        broken.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+        diagnostics.extend(depend::check_again(&entries, &Known::of(&entries), neighbours));
         diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         Catalog {
             profile: request.profile,
@@ -409,8 +409,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn entry_order(entry: &Entry) -> (&str, bool, &Utf8Path) {
-    (&entry.id, entry.skill.is_agent(), &entry.skill.origin.file)
+fn entry_order(entry: &Entry) -> (&str, bool, &str) {
+    (&entry.id, entry.skill.is_agent(), entry.skill.origin.file.as_str())
 }
 
 fn shadow_diagnostic(

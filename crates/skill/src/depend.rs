@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use repertoire_text::{Diagnostic, Severity};
+use semver::Version;
 
 use crate::catalog::{Catalog, Entry};
 use crate::codes;
@@ -31,9 +32,12 @@ fn means_skills(skill: &Skill) -> bool {
 
 /// How each dependency of a skill is met, in the order of the file.
 pub fn met<'a>(skill: &'a Skill, entries: &'a [Entry]) -> Vec<(&'a Dependency, Met<'a>)> {
+    needs(skill).map(|need| (need, meet(need, entries))).collect()
+}
+
+fn needs(skill: &Skill) -> impl Iterator<Item = &Dependency> {
     let own_package = |need: &&Dependency| need.name == skill.name && !means_skills(skill);
-    let needs = skill.execution.dependencies.iter().filter(|need| !own_package(need));
-    needs.map(|need| (need, meet(need, entries))).collect()
+    skill.execution.dependencies.iter().filter(move |need| !own_package(need))
 }
 
 fn meet<'a>(need: &Dependency, entries: &'a [Entry]) -> Met<'a> {
@@ -79,59 +83,88 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
     out
 }
 
+/// The skills that may be depended on: their names, and their versions where they have one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known(BTreeMap<String, Option<Version>>);
+
+impl Known {
+    /// The skills of a catalog, each under the name that it is asked for by and under its own.
+    pub fn of(entries: &[Entry]) -> Self {
+        let mut known = Known::default();
+        known.add(entries);
+        known
+    }
+
+    /// Adds the skills of a catalog; those that are known already stay as they are.
+    pub fn add(&mut self, entries: &[Entry]) {
+        for Entry { id, skill, .. } in entries {
+            for name in [id, &skill.name] {
+                if !self.0.contains_key(name) {
+                    self.0.insert(name.clone(), skill.version.clone());
+                }
+            }
+        }
+    }
+
+    /// Whether there is a skill of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl FromIterator<(String, Option<Version>)> for Known {
+    fn from_iter<I: IntoIterator<Item = (String, Option<Version>)>>(skills: I) -> Self {
+        Known(skills.into_iter().collect())
+    }
+}
+
 /// The skills nearest to missing ones. Finding them takes time, and they stay the same for as long as the
 /// names of all skills do, so they are kept from one catalog to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    ids: Vec<String>,
+    known: Known,
     nearest: BTreeMap<String, Option<String>>,
 }
 
 impl Neighbours {
-    fn renew(&mut self, entries: &[Entry]) {
-        let ids = entries.iter().map(|entry| &entry.id);
-        if !ids.clone().eq(&self.ids) {
-            *self = Neighbours { ids: ids.cloned().collect(), nearest: BTreeMap::new() };
+    fn nearest(&mut self, name: &str, known: &Known) -> Option<&str> {
+        if self.known != *known {
+            *self = Neighbours { known: known.clone(), nearest: BTreeMap::new() };
         }
-    }
-
-    fn nearest(&mut self, name: &str) -> Option<&str> {
-        let find = || name::nearest(name, self.ids.iter().map(String::as_str)).map(str::to_owned);
+        let find = || name::nearest(name, known.0.keys().map(String::as_str)).map(str::to_owned);
         self.nearest.entry(name.to_owned()).or_insert_with(find).as_deref()
     }
 }
 
-/// Findings about the dependencies of all skills.
-pub fn check(entries: &[Entry]) -> Vec<Diagnostic> {
-    check_again(entries, &mut Neighbours::default())
+/// Findings about the dependencies of some skills, which those in `known` may meet.
+pub fn check(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
+    check_again(entries, known, &mut Neighbours::default())
 }
 
 /// As [`check`], with what is known from the time before.
-pub(crate) fn check_again(entries: &[Entry], neighbours: &mut Neighbours) -> Vec<Diagnostic> {
-    neighbours.renew(entries);
+pub(crate) fn check_again(
+    entries: &[Entry],
+    known: &Known,
+    neighbours: &mut Neighbours,
+) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for entry in entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty()) {
-        for (need, how) in met(&entry.skill, entries) {
-            match how {
-                Met::By(_) => {}
-                Met::Missing => {
+        let skill = &entry.skill;
+        for need in needs(skill) {
+            match (known.0.get(&need.name), &need.requirement) {
+                (Some(_), None) => {}
+                (Some(Some(version)), Some(wanted)) if wanted.matches(version) => {}
+                (Some(version), Some(_)) => out.push(other_version(skill, need, version.as_ref())),
+                (None, _) => {
                     // A package that nobody installed as a skill is no slip of the pen.
-                    let slip = means_skills(&entry.skill);
-                    let near = if slip { neighbours.nearest(&need.name) } else { None };
-                    out.push(missing(&entry.skill, need, near));
+                    let slip = means_skills(skill);
+                    let near = if slip { neighbours.nearest(&need.name, known) } else { None };
+                    out.push(missing(skill, need, near));
                 }
-                Met::OtherVersion(found) => out.push(other_version(&entry.skill, need, found)),
             }
         }
     }
-    let circles = cycles(entries);
-    out.extend(circles.iter().map(|path| cycle(entries, path)));
-    if circles.len() == CYCLES_MAX {
-        let code = &codes::DEPENDENCY_CYCLE;
-        let message =
-            format!("there may be more circles than {CYCLES_MAX}, the most that are shown");
-        out.push(Diagnostic::new(code, message).help(code.remedy));
-    }
+    out.extend(cycles(entries).iter().map(|path| cycle(entries, path)));
     out
 }
 
@@ -204,9 +237,10 @@ fn missing(skill: &Skill, need: &Dependency, near: Option<&str>) -> Diagnostic {
     place(skill, found.severity(severity))
 }
 
-fn other_version(skill: &Skill, need: &Dependency, found: &Entry) -> Diagnostic {
-    let version = found.skill.version.as_ref().map_or("no version".to_owned(), |v| v.to_string());
-    let message = format!("`{}` depends on `{need}`, but `{}` has {version}", skill.name, found.id);
+fn other_version(skill: &Skill, need: &Dependency, found: Option<&Version>) -> Diagnostic {
+    let version = found.map_or("no version".to_owned(), ToString::to_string);
+    let message =
+        format!("`{}` depends on `{need}`, but `{}` has {version}", skill.name, need.name);
     let code = &codes::DEPENDENCY_VERSION;
     place(skill, Diagnostic::new(code, message).help(code.remedy))
 }

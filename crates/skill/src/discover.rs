@@ -84,7 +84,8 @@ pub struct FileCache {
 #[derive(Debug)]
 struct Shelf {
     root: Root,
-    files: BTreeMap<Utf8PathBuf, CachedFile>,
+    /// By path as text: comparing paths part by part costs more than reading the files.
+    files: BTreeMap<String, CachedFile>,
 }
 
 /// What is known of one file. Without text it could not be read, or is no skill at all.
@@ -104,7 +105,7 @@ impl FileCache {
             return;
         }
         for (path, file) in self.shelves.iter_mut().flat_map(|shelf| &mut shelf.files) {
-            if path.ancestors().any(|above| paths.contains(above)) {
+            if Utf8Path::new(path).ancestors().any(|above| paths.contains(above)) {
                 file.stamp = Stamp::default();
             }
         }
@@ -166,7 +167,7 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
     let files: Vec<Option<CachedFile>> = work
         .par_iter()
         .map(|(number, candidate)| {
-            let cached = known[*number].and_then(|shelf| shelf.files.get(&candidate.path));
+            let cached = known[*number].and_then(|shelf| shelf.files.get(candidate.path.as_str()));
             read_file(&roots[*number], candidate, request, cached)
         })
         .collect();
@@ -176,7 +177,7 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
         let Some(file) = file else { continue };
         let shelf = &mut shelves[number];
         builder.file(&candidate.path, shelf.root.scope, file.skill.clone(), &file.diagnostics);
-        shelf.files.insert(candidate.path, file);
+        shelf.files.insert(candidate.path.into_string(), file);
     }
     cache.shelves = shelves;
     builder.finish(&mut cache.neighbours)

@@ -8,7 +8,7 @@ use repertoire_text::{Code, Diagnostic, Severity, Source, codes as text_codes};
 
 use crate::catalog::Entry;
 use crate::codes;
-use crate::depend;
+use crate::depend::{self, Known};
 use crate::profile::ProfileId;
 use crate::skill::Skill;
 use crate::skills_ref;
@@ -86,9 +86,9 @@ pub fn check_reference(source: &Source, folder: &str) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Findings about several skills together.
-pub fn check_together(entries: &[Entry]) -> Vec<Diagnostic> {
-    let mut out = depend::check(entries);
+/// Findings about several skills together, where those in `known` may be depended on as well.
+pub fn check_together(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
+    let mut out = depend::check(entries, known);
     rules::trigger_duplicate::check(entries, &mut out);
     out
 }

@@ -287,7 +287,6 @@ impl Record {
             spec: SpecFields {
                 license: fields.text("license"),
                 compatibility: fields.text("compatibility"),
-                metadata: fields.node("metadata"),
                 allowed_tools: read_tools(fields, &["allowed-tools", "tools"]),
             },
             claude: read_claude(fields),
@@ -350,7 +349,6 @@ fn read_claude(fields: &mut Fields<'_>) -> ClaudeFields {
             .choice("context", &[("fork", Context::Fork), ("inline", Context::Inline)])
             .unwrap_or_default(),
         agent: fields.text("agent"),
-        hooks: fields.node("hooks"),
         shell: fields.text("shell"),
     }
 }

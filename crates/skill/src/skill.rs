@@ -151,8 +151,6 @@ pub struct SpecFields {
     pub license: Option<String>,
     /// Requirements on the environment.
     pub compatibility: Option<String>,
-    /// Anything at all, as it was written.
-    pub metadata: Option<Node>,
     /// Tools that may be used without asking.
     pub allowed_tools: Vec<String>,
 }
@@ -189,8 +187,6 @@ pub struct ClaudeFields {
     pub context: Context,
     /// The sub-agent to run in, with `context: fork`.
     pub agent: Option<String>,
-    /// Hooks, as written. They are a request for a capability and never run by being loaded.
-    pub hooks: Option<Node>,
     /// The shell for commands.
     pub shell: Option<String>,
 }
@@ -393,11 +389,15 @@ impl Skill {
         self.source.shared_text()
     }
 
-    /// The record without its text: for catalogs that only need to know what is there.
-    #[must_use]
-    pub(crate) fn without_text(mut self) -> Self {
-        self.source = Source::new(self.source.path(), "");
-        self
+    /// The `metadata` field: anything at all, as it was written.
+    pub fn metadata(&self) -> Option<&Node> {
+        self.frontmatter.get("metadata").filter(|node| !node.is_null())
+    }
+
+    /// The `hooks` field, as it was written. Hooks are a request for a capability and never run by being
+    /// loaded.
+    pub fn hooks(&self) -> Option<&Node> {
+        self.frontmatter.get("hooks").filter(|node| !node.is_null())
     }
 
     /// Fields that no dialect knows, in the order of the file.

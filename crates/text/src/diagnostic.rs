@@ -144,8 +144,8 @@ impl Diagnostic {
     }
 
     /// The order in which findings about one catalog are shown.
-    pub fn sort_key(&self) -> (Option<&Utf8Path>, Option<Span>, &'static str, &str) {
-        (self.path.as_deref(), self.span, self.code.id, &self.message)
+    pub fn sort_key(&self) -> (Option<&str>, Option<Span>, &'static str, &str) {
+        (self.path.as_ref().map(|path| path.as_str()), self.span, self.code.id, &self.message)
     }
 }
 

@@ -22,17 +22,17 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let starts: Vec<&Entry> = match &args.name {
-        Some(name) => vec![resolve(&catalog, name)?],
-        None => tops(&catalog),
+        Some(name) => vec![resolve(catalog, name)?],
+        None => tops(catalog),
     };
-    let graph = graph(&catalog, &starts);
+    let graph = graph(catalog, &starts);
     let whole = graph.cycles.is_empty() && graph.edges.iter().all(|e| e.state == EdgeState::Met);
     if ui.json {
         ui.print_json(&graph)?;
     } else if args.mermaid {
         write!(ui.out, "{}", mermaid(&graph))?;
     } else {
-        print_trees(&catalog, &starts, &graph, ui)?;
+        print_trees(catalog, &starts, &graph, ui)?;
     }
     Ok(if whole { Exit::Done } else { Exit::No })
 }

@@ -39,12 +39,12 @@ const CLIENTS: &[Client] = &[
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
-    let report = examine(&catalog);
+    let report = examine(catalog);
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error);
     if ui.json {
         ui.print_json(&report)?;
     } else {
-        print(&catalog, &report, args, ui)?;
+        print(catalog, &report, args, ui)?;
     }
     Ok(if sick { Exit::No } else { Exit::Done })
 }

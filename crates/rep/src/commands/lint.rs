@@ -189,7 +189,7 @@ fn summary_line(report: &Report, hidden: usize, ui: &Ui<'_>) -> String {
 fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut exit = Exit::Done;
     let paths = match args.paths.is_empty() {
-        true => discovered_files(&ctx.catalog()?),
+        true => discovered_files(ctx.catalog()?),
         false => args.paths.clone(),
     };
     for path in &paths {

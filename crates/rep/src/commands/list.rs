@@ -110,13 +110,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let catalog = ctx.catalog()?;
     if ui.json {
-        ui.print_json(&json(&catalog, args))?;
+        ui.print_json(&json(catalog, args))?;
     } else if args.names {
         for entry in catalog.entries().iter().filter(|entry| args.wants(entry)) {
             writeln!(ui.out, "{}", entry.id)?;
         }
     } else {
-        print_tree(&catalog, args, ui)?;
+        print_tree(catalog, args, ui)?;
     }
     Ok(Exit::Done)
 }

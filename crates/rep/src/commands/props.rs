@@ -20,7 +20,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let is_name = !args.skill.as_str().contains('/') && path.symlink_metadata().is_err();
     if is_name {
         let catalog = ctx.catalog()?;
-        path = resolve(&catalog, args.skill.as_str())?.skill.origin.file.clone();
+        path = resolve(catalog, args.skill.as_str())?.skill.origin.file.clone();
     }
     match skills_ref::read_properties(&path) {
         Ok(properties) => {

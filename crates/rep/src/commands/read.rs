@@ -71,7 +71,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let catalog = ctx.catalog()?;
     // Nothing is printed unless everything is found: half an answer misleads an agent.
-    let entries = resolve_all(&catalog, &names)?;
+    let entries = resolve_all(catalog, &names)?;
     if let Some(path) = &args.resource {
         return read_resource(ctx, &entries, path, ui);
     }

@@ -55,7 +55,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return sync_compat(ctx, args, existing.as_deref(), ui);
     }
     let catalog = ctx.catalog()?;
-    let entries = entries(&catalog);
+    let entries = entries(catalog);
     let block = openskills::render_block(&entries, Style::Repertoire);
     let stem = openskills::file_stem(args.output.as_str());
     let updated = openskills::update(existing.as_deref(), &stem, &block, Style::Repertoire)

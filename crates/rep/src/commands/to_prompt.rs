@@ -39,7 +39,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let catalog = ctx.catalog()?;
     if let Some(budget) = args.budget {
-        return budgeted(&catalog, budget, &args.first, ui);
+        return budgeted(catalog, budget, &args.first, ui);
     }
     let offered = catalog.entries().iter().filter(|entry| is_offered(entry));
     let skills = offered.map(|entry| PromptSkill {

@@ -1,6 +1,5 @@
 //! Linting files and folders: find, read, check each in parallel, then check them together.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -8,8 +7,11 @@ use rayon::prelude::*;
 use repertoire_text::diagnostic::apply_edits;
 use repertoire_text::{Diagnostic, Edit, Severity, Source, Text, fs};
 
+use semver::Version;
+
 use super::{RuleSet, check_reference, check_skill, check_together};
 use crate::catalog::{Catalog, Entry};
+use crate::depend::Known;
 use crate::dialect::is_skill_file;
 use crate::discover::looks_like_a_skill;
 use crate::limits::{Limits, WalkLimits};
@@ -111,7 +113,10 @@ impl Report {
 
 struct Checked {
     report: FileReport,
+    /// The skill, where it has to be looked at together with others.
     skill: Option<Arc<Skill>>,
+    /// What others may depend on.
+    known: Option<(String, Option<Version>)>,
 }
 
 /// Lints files and folders.
@@ -211,7 +216,7 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
         Ok(text) => text,
         Err(error) => {
             let report = about_a_path(error.to_diagnostic(path));
-            return Some(Checked { report, skill: None });
+            return Some(Checked { report, skill: None, known: None });
         }
     };
     let is_flat = !path.file_name().is_some_and(is_skill_file);
@@ -227,7 +232,7 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
             if let Some(skill) = &skill {
                 diagnostics.extend(check_skill(skill, &candidate.siblings, rules));
             }
-            (skill.map(|skill| Arc::new(keep(skill))), diagnostics)
+            (skill, diagnostics)
         }
     };
     let report = FileReport {
@@ -236,12 +241,8 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
         text: diagnostics.iter().any(|found| found.fix.is_some()).then(|| source.shared_text()),
         diagnostics,
     };
-    Some(Checked { report, skill })
-}
-
-/// Only skills that may be reported together with others keep their text.
-fn keep(skill: Skill) -> Skill {
-    if concerns_others(&skill) { skill } else { skill.without_text() }
+    let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
+    Some(Checked { report, skill: skill.filter(concerns_others).map(Arc::new), known })
 }
 
 fn concerns_others(skill: &Skill) -> bool {
@@ -265,21 +266,21 @@ fn folder_name(path: &Utf8Path) -> String {
 
 fn check_all(checked: &[Checked], request: &LintRequest<'_>) -> Vec<Diagnostic> {
     let skills = || checked.iter().filter_map(|checked| checked.skill.as_ref());
-    if !skills().any(|skill| concerns_others(skill)) {
+    if skills().next().is_none() {
         return Vec::new();
     }
-    let mut entries: Vec<Entry> = skills().map(entry_of).collect();
-    let names: BTreeSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+    let mut known: Known = checked.iter().filter_map(|checked| checked.known.clone()).collect();
     let unmet = skills()
         .flat_map(|skill| &skill.execution.dependencies)
-        .any(|need| !names.contains(&need.name));
+        .any(|need| !known.contains(&need.name));
     if unmet {
-        let catalog = (request.environment)();
-        let others = catalog.entries().iter().filter(|entry| !names.contains(&entry.id));
-        entries.extend(others.cloned());
+        known.add((request.environment)().entries());
     }
-    entries.sort_by(|a, b| (&a.id, &a.skill.origin.file).cmp(&(&b.id, &b.skill.origin.file)));
-    check_together(&entries)
+    let mut entries: Vec<Entry> = skills().map(entry_of).collect();
+    entries.sort_by(|a, b| {
+        (&a.id, a.skill.origin.file.as_str()).cmp(&(&b.id, b.skill.origin.file.as_str()))
+    });
+    check_together(&entries, &known)
 }
 
 fn entry_of(skill: &Arc<Skill>) -> Entry {

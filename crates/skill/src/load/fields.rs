@@ -25,11 +25,6 @@ impl<'a> Fields<'a> {
         Fields { source, mapping, out }
     }
 
-    /// The value as written; null counts as absent.
-    pub(super) fn node(&self, key: &str) -> Option<Node> {
-        self.present(key).map(|entry| entry.value.clone())
-    }
-
     fn present(&self, key: &str) -> Option<&'a Entry> {
         let entry = self.mapping.entries.iter().find(|entry| entry.key == key)?;
         (!entry.value.is_null()).then_some(entry)

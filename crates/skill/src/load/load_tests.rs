@@ -32,7 +32,7 @@ fn every_field_of_claude_code_is_understood() {
     assert_eq!(skill.claude.context, Context::Fork);
     assert_eq!(skill.claude.agent.as_deref(), Some("Explore"));
     assert_eq!(skill.triggers.paths, ["src/**", "*.md"]);
-    assert_eq!(skill.claude.hooks.unwrap().to_json(), serde_json::json!({"PreToolUse": "x"}));
+    assert_eq!(skill.hooks().unwrap().to_json(), serde_json::json!({"PreToolUse": "x"}));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn unknown_fields_are_kept_in_order_and_metadata_may_be_anything() {
     let keys: Vec<&str> = skill.unknown_fields().map(|entry| entry.key.as_str()).collect();
     assert_eq!(keys, ["zeta", "alpha"]);
     assert_eq!(
-        skill.spec.metadata.unwrap().to_json(),
+        skill.metadata().unwrap().to_json(),
         serde_json::json!({"openclaw": {"requires": ["git"]}})
     );
 }

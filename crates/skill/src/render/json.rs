@@ -10,9 +10,7 @@ use serde_json::Value;
 
 use crate::catalog::Entry;
 use crate::resources::Resource;
-use crate::skill::{
-    ClaudeFields, Context, Dialect, Digest, Execution, Plugin, Priority, Scope, Skill, Triggers,
-};
+use crate::skill::{Context, Dialect, Digest, Execution, Plugin, Priority, Scope, Skill, Triggers};
 use crate::trust::Trust;
 
 /// Everything known of a skill.
@@ -160,14 +158,14 @@ impl SkillJson {
             author: skill.author.clone(),
             license: skill.spec.license.clone(),
             compatibility: skill.spec.compatibility.clone(),
-            metadata: skill.spec.metadata.as_ref().map(yaml::Node::to_json),
+            metadata: skill.metadata().map(yaml::Node::to_json),
             tags: skill.tags.clone(),
             capabilities: skill.capabilities.clone(),
             triggers: skill.triggers.clone(),
             tools: tools(skill),
             dependencies: skill.execution.dependencies.iter().map(ToString::to_string).collect(),
             execution: ExecutionJson::from(&skill.execution),
-            claude: ClaudeJson::from(&skill.claude),
+            claude: ClaudeJson::from(skill),
             unknown_fields: unknown_fields(skill),
             fields: fields(skill),
             body_chars: skill.body().chars().count(),
@@ -209,8 +207,9 @@ impl From<&Execution> for ExecutionJson {
     }
 }
 
-impl From<&ClaudeFields> for ClaudeJson {
-    fn from(claude: &ClaudeFields) -> Self {
+impl From<&Skill> for ClaudeJson {
+    fn from(skill: &Skill) -> Self {
+        let claude = &skill.claude;
         ClaudeJson {
             when_to_use: claude.when_to_use.clone(),
             arguments: claude.arguments.clone(),
@@ -221,7 +220,7 @@ impl From<&ClaudeFields> for ClaudeJson {
             effort: claude.effort.clone(),
             context: claude.context,
             agent: claude.agent.clone(),
-            hooks: claude.hooks.as_ref().map(yaml::Node::to_json),
+            hooks: skill.hooks().map(yaml::Node::to_json),
             shell: claude.shell.clone(),
         }
     }

@@ -1,10 +1,10 @@
 //! Lists one folder: what may be a skill in it, what may hold one, and what is passed over.
 
 use std::ffi::OsStr;
-use std::fs::{DirEntry, FileType};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{self, EntryKind, FolderEntry};
 use repertoire_text::{Diagnostic, codes as text_codes};
 
 use super::{Candidate, WalkOptions};
@@ -85,7 +85,7 @@ struct Place<'a> {
 /// One entry of a folder.
 struct Found {
     name: String,
-    kind: FileType,
+    kind: EntryKind,
 }
 
 impl<'a> Lister<'a> {
@@ -126,7 +126,7 @@ impl<'a> Lister<'a> {
         let skill_files: Vec<&str> =
             entries.iter().map(|entry| entry.name.as_str()).filter(|n| is_skill_file(n)).collect();
         let in_skill = folder.in_skill || !skill_files.is_empty();
-        let has_links = entries.iter().any(|entry| entry.kind.is_symlink());
+        let has_links = entries.iter().any(|entry| entry.kind == EntryKind::Link);
         let real_dir = has_links.then(|| folder.dir.canonicalize_utf8().ok()).flatten();
         for entry in entries {
             let path = folder.dir.join(&entry.name);
@@ -135,11 +135,11 @@ impl<'a> Lister<'a> {
                 self.push_file(out, path, entry.kind, siblings);
             } else if skill_files.contains(&entry.name.as_str()) {
                 out.diagnostics.push(second_file(&path, skill_files[0]));
-            } else if entry.kind.is_dir() {
+            } else if entry.kind == EntryKind::Folder {
                 self.push_folder(out, folder, path, in_skill);
             } else if self.options.flat_files && !in_skill && is_flat_name(&entry.name) {
                 self.push_file(out, path, entry.kind, Vec::new());
-            } else if entry.kind.is_symlink() && (!in_skill || path.is_dir()) {
+            } else if entry.kind == EntryKind::Link && (!in_skill || path.is_dir()) {
                 let place = Place { folder, real_dir: real_dir.as_deref(), in_skill };
                 self.push_link(out, &place, path);
             }
@@ -150,11 +150,11 @@ impl<'a> Lister<'a> {
         &self,
         out: &mut Listing,
         path: Utf8PathBuf,
-        kind: FileType,
+        kind: EntryKind,
         siblings: Vec<String>,
     ) {
-        let target = if kind.is_symlink() { self.allowed_target(&path) } else { None };
-        if kind.is_symlink() && target.is_none() {
+        let target = if kind == EntryKind::Link { self.allowed_target(&path) } else { None };
+        if kind == EntryKind::Link && target.is_none() {
             out.refused_links.push(path);
         } else {
             out.candidates.push(Candidate { path, target, siblings });
@@ -225,18 +225,17 @@ fn is_flat_name(name: &str) -> bool {
 
 fn read_entries(dir: &Utf8Path, take: Take<'_>, out: &mut Listing) -> std::io::Result<Vec<Found>> {
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
+    for entry in fs::entries(dir)? {
+        let FolderEntry { name, kind } = entry?;
         if !may_read(take, out.read) {
             out.cut = true;
             break;
         }
         out.read += 1;
-        let kind = entry.file_type()?;
-        if matches!(take, Take::Useful { .. }) && is_useless(&entry, kind) {
+        if matches!(take, Take::Useful { .. }) && is_useless(&name, kind) {
             continue;
         }
-        match entry.file_name().into_string() {
+        match name.into_string() {
             Ok(name) if !is_refused_name(&name) => entries.push(Found { kind, name }),
             Ok(name) => out.refused_names.push(name),
             Err(name) => out.refused_names.push(name.to_string_lossy().into_owned()),
@@ -256,8 +255,8 @@ fn may_read(take: Take<'_>, read: usize) -> bool {
 }
 
 /// A plain file that is no Markdown.
-fn is_useless(entry: &DirEntry, kind: FileType) -> bool {
-    kind.is_file() && std::path::Path::new(&entry.file_name()).extension() != Some(OsStr::new("md"))
+fn is_useless(name: &OsStr, kind: EntryKind) -> bool {
+    kind == EntryKind::File && std::path::Path::new(name).extension() != Some(OsStr::new("md"))
 }
 
 /// The first of many, and how many more.

@@ -1,64 +1,129 @@
-//! A short cut for the frontmatter that most skills have: a few lines of `key: text`. Reading those needs
-//! no grammar, and is several times faster than the parser. Anything else, however slightly different, is
-//! left to the parser; a property test holds the two to the same result.
+//! A short cut for the frontmatter that most skills have: a few lines of `key: text`, some with a list or a
+//! mapping of such lines below them. Reading those needs no grammar, and is several times faster than the
+//! parser. Anything else, however slightly different, is left to the parser; a property test holds the two
+//! to the same result.
 
 use super::{Entry, Flow, Limits, Mapping, Node, Scalar, Style, Value};
 use crate::source::Span;
 
-/// The mapping, if every line is `key: text` and nothing in it could mean more than itself.
+/// The mapping, if every line is of the simple kind and nothing in it could mean more than itself.
 pub(super) fn parse_plain(yaml: &str, base: usize, limits: &Limits) -> Option<Node> {
-    let mut entries: Vec<Entry> = Vec::with_capacity(8);
-    let mut start = 0;
-    while start < yaml.len() {
-        let length = memchr::memchr(b'\n', &yaml.as_bytes()[start..])?;
-        let entry = line(&yaml[start..start + length], base + start)?;
-        if entries.iter().any(|known| known.key == entry.key) {
-            return None;
+    let mut lines = Lines { yaml, base, at: 0, nodes: 1 };
+    let entries = lines.entries()?;
+    let too_much = lines.nodes > limits.nodes_max || limits.depth_max < 2;
+    if entries.is_empty() || too_much || lines.at < yaml.len() {
+        return None;
+    }
+    Some(mapping(entries, Span::new(base, base + yaml.len())))
+}
+
+fn mapping(entries: Vec<Entry>, span: Span) -> Node {
+    Node { span, value: Value::Mapping(Mapping { entries, flow: Flow::Block }) }
+}
+
+/// The lines that are still to be read.
+struct Lines<'a> {
+    yaml: &'a str,
+    base: usize,
+    at: usize,
+    nodes: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The next line without its line break, if there is a whole one.
+    fn peek(&self) -> Option<&'a str> {
+        let rest = &self.yaml[self.at..];
+        memchr::memchr(b'\n', rest.as_bytes()).map(|end| &rest[..end])
+    }
+
+    fn entries(&mut self) -> Option<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::with_capacity(8);
+        while let Some(line) = self.peek() {
+            let place = self.base + self.at;
+            let key_len = key_len(line)?;
+            if entries.iter().any(|known| known.key == line[..key_len]) {
+                return None;
+            }
+            self.at += line.len() + 1;
+            self.nodes += 2;
+            let value = match &line[key_len + 1..] {
+                "" => self.block()?,
+                text => value(text.strip_prefix(' ')?, place + key_len + 2)?,
+            };
+            let key_span = Span::new(place, place + key_len);
+            entries.push(Entry { key: line[..key_len].to_owned(), key_span, value });
         }
-        entries.push(entry);
-        start += length + 1;
+        Some(entries)
     }
-    let too_many = 1 + 2 * entries.len() > limits.nodes_max || limits.depth_max == 0;
-    if entries.is_empty() || too_many {
-        return None;
+
+    /// A list or a mapping whose lines are all indented by two blanks.
+    fn block(&mut self) -> Option<Node> {
+        let start = self.base + self.at + 2;
+        let first = indented(self.peek()?)?;
+        let is_list = first.starts_with("- ");
+        let mut items = Vec::new();
+        let mut entries: Vec<Entry> = Vec::new();
+        while let Some(line) = self.peek().filter(|line| line.starts_with(' ')) {
+            let place = self.base + self.at + 2;
+            let content = indented(line)?;
+            self.at += line.len() + 1;
+            self.nodes += 2;
+            if is_list {
+                items.push(value(content.strip_prefix("- ")?, place + 2)?);
+                continue;
+            }
+            let key_len = key_len(content)?;
+            let text = content[key_len + 1..].strip_prefix(' ')?;
+            if entries.iter().any(|known| known.key == content[..key_len]) {
+                return None;
+            }
+            let key_span = Span::new(place, place + key_len);
+            let value = value(text, place + key_len + 2)?;
+            entries.push(Entry { key: content[..key_len].to_owned(), key_span, value });
+        }
+        let span = Span::new(start, self.base + self.at);
+        Some(if is_list {
+            Node { span, value: Value::Sequence(items, Flow::Block) }
+        } else {
+            mapping(entries, span)
+        })
     }
-    let span = Span::new(base, base + yaml.len());
-    Some(Node { span, value: Value::Mapping(Mapping { entries, flow: Flow::Block }) })
 }
 
-fn line(text: &str, base: usize) -> Option<Entry> {
-    let bytes = text.as_bytes();
-    let key_len = bytes.iter().position(|byte| !is_key_byte(*byte))?;
-    let plain_key = key_len > 0 && bytes[0].is_ascii_alphabetic();
-    if !plain_key || bytes.get(key_len..key_len + 2) != Some(b": ") {
-        return None;
-    }
-    let rest = &text[key_len + 2..];
-    let value = rest.trim_matches(' ');
-    let value_start = key_len + 2 + (rest.len() - rest.trim_start_matches(' ').len());
-    let scalar = scalar(value)?;
-    let span = Span::new(base + value_start, base + value_start + value.len());
-    Some(Entry {
-        key: text[..key_len].to_owned(),
-        key_span: Span::new(base, base + key_len),
-        value: Node { span, value: Value::Scalar(scalar) },
-    })
+/// The text of a line that is indented by exactly two blanks.
+fn indented(line: &str) -> Option<&str> {
+    line.strip_prefix("  ").filter(|content| !content.is_empty() && !content.starts_with(' '))
 }
 
-fn is_key_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+/// The length of a plain word before a colon.
+fn key_len(line: &str) -> Option<usize> {
+    let bytes = line.as_bytes();
+    let is_key_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
+    let length = bytes.iter().position(|byte| !is_key_byte(byte))?;
+    let plain = length > 0 && bytes[0].is_ascii_alphabetic() && bytes[length] == b':';
+    plain.then_some(length)
+}
+
+fn value(text: &str, start: usize) -> Option<Node> {
+    let blanks = text.len() - text.trim_start_matches(' ').len();
+    let text = text.trim_matches(' ');
+    let scalar = scalar(text)?;
+    let span = Span::new(start + blanks, start + blanks + text.len());
+    Some(Node { span, value: Value::Scalar(scalar) })
 }
 
 fn scalar(value: &str) -> Option<Scalar> {
     let bytes = value.as_bytes();
+    let quoted = |quote: char| value[1..].strip_suffix(quote);
     let (text, style) = match bytes.first()? {
         byte if byte.is_ascii_alphanumeric() => (value, Style::Plain),
-        b'"' if bytes.len() > 1 => (value[1..].strip_suffix('"')?, Style::Double),
+        b'"' if bytes.len() > 1 => (quoted('"')?, Style::Double),
+        b'\'' if bytes.len() > 1 => (quoted('\'')?, Style::Single),
         _ => return None,
     };
     let means_itself = match style {
         Style::Plain => is_plain_text(bytes),
-        _ => !text.bytes().any(|byte| byte == b'"' || byte == b'\\' || is_odd(byte)),
+        _ => !text.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'\\') || is_odd(byte)),
     };
     means_itself.then(|| Scalar { text: text.to_owned(), style })
 }
@@ -77,7 +142,7 @@ fn is_plain_text(bytes: &[u8]) -> bool {
 }
 
 /// Control characters, and the first bytes of characters that are line breaks or byte order marks
-/// somewhere: U+0085 and U+00A0, U+2028 and U+2029, U+FEFF.
+/// somewhere: U+0085 and U+00A0, U+FEFF.
 fn is_odd(byte: u8) -> bool {
     byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xef)
 }

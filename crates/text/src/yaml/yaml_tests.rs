@@ -239,6 +239,21 @@ mod properties {
             .prop_map(|(text, style)| Node::made(Value::Scalar(Scalar { text, style })))
     }
 
+    /// Lines that the short cut takes, and lines that are nearly so.
+    fn simple_line() -> impl Strategy<Value = String> {
+        let key = "[a-zA-Z][a-z0-9_-]{0,2}";
+        let value = "[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\]| \u{e9}\u{2014}\u{2028}]{0,9}";
+        let quoted = "(\"[a-z:#' \u{e9}]{0,6}\"|'[a-z:# \u{e9}]{0,6}')";
+        prop_oneof![
+            3 => (key, value).prop_map(|(key, value)| format!("{key}: {value}")),
+            2 => (key, quoted).prop_map(|(key, value)| format!("{key}: {value}")),
+            2 => key.prop_map(|key| format!("{key}:")),
+            3 => (key, value).prop_map(|(key, value)| format!("  {key}: {value}")),
+            3 => value.prop_map(|value| format!("  - {value}")),
+            1 => (" {0,4}", key, ":{0,2} {0,2}", value).prop_map(|(a, b, c, d)| a + &b + &c + &d),
+        ]
+    }
+
     fn tree() -> impl Strategy<Value = Node> {
         scalar().prop_recursive(4, 40, 5, |inner| {
             prop_oneof![
@@ -265,14 +280,13 @@ mod properties {
 
         #[test]
         fn the_short_cut_and_the_grammar_read_the_same(
-            lines in prop::collection::vec("([a-zA-Z][a-z0-9_-]{0,6}|[a-z ]{0,3})(: {1,2}|:)(\"[a-z:# \u{e9}\u{2028}]{0,8}\"?|[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\] \u{e9}\u{2014}\u{2028}]{0,12}) {0,2}", 1..4),
+            lines in prop::collection::vec(simple_line(), 1..6),
             end in "(\n| \n)?",
         ) {
             let text = lines.join("\n") + &end;
             let limits = Limits::default();
             if let Some(node) = plain::parse_plain(&text, 3, &limits) {
-                let padded = format!("---{text}");
-                let grammar = parse_by_grammar(&text, Span::new(3, padded.len()), &limits);
+                let grammar = parse_by_grammar(&text, Span::new(3, 3 + text.len()), &limits);
                 prop_assert_eq!(Ok(node), grammar, "{:?}", text);
             }
         }
