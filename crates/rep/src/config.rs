@@ -236,8 +236,12 @@ impl Config {
                 "Nothing is trusted until it can be read: mend it, or move it away to start anew.",
             )
         })?;
+        Ok(Request { lock, ..self.request_without_trust() })
+    }
+
+    /// As [`Config::request`], where trust does not matter, so that a damaged lock is in nobody's way.
+    pub fn request_without_trust(&self) -> Request {
         let mut request = Request::new(self.profile(), self.places.clone());
-        request.lock = lock;
         request.limits.walk.depth_max = self.number("walk.depth_max");
         request.limits.walk.entries_max = self.number("walk.entries_max");
         request.limits.text.file_bytes_max = self.number("limits.file_bytes_max") as u64;
@@ -261,7 +265,7 @@ impl Config {
             request.roots = Some(Vec::new());
             request.extra_roots.clear();
         }
-        Ok(request)
+        request
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {

@@ -307,10 +307,19 @@ pub(crate) struct Builder<'a> {
     request: &'a Request,
     names: HashMap<(bool, String), usize>,
     entries: Vec<Entry>,
-    shadowed: Vec<Shadowed>,
+    losers: Vec<Loser>,
     broken: Vec<Broken>,
     diagnostics: Vec<Diagnostic>,
     roots: Vec<RootReport>,
+}
+
+/// A skill that came too late for its name, or was not trusted enough to keep it.
+struct Loser {
+    entry: Entry,
+    /// The place of the entry that has the name.
+    winner: usize,
+    /// It came first, but a trusted one took the name.
+    kept_out: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -319,7 +328,7 @@ impl<'a> Builder<'a> {
             request,
             names: HashMap::new(),
             entries: Vec::new(),
-            shadowed: Vec::new(),
+            losers: Vec::new(),
             broken: Vec::new(),
             diagnostics: Vec::new(),
             roots: Vec::new(),
@@ -375,22 +384,18 @@ impl<'a> Builder<'a> {
             && new.trust == Trust::Trusted
             && self.entries[at].trust != Trust::Trusted;
         let loser = if replaces { std::mem::replace(&mut self.entries[at], new) } else { new };
-        let winner = self.entries[at].skill.origin.file.clone();
-        if replaces {
-            // Those that lost to the loser have lost to the winner now.
-            let before = &loser.skill.origin.file;
-            for lost in self.shadowed.iter_mut().filter(|lost| lost.by == *before) {
-                lost.by.clone_from(&winner);
-            }
-        }
-        self.diagnostics.push(shadow_diagnostic(&loser, &self.entries[at], replaces, self.request));
-        self.shadowed.push(Shadowed { entry: loser, by: winner });
+        self.losers.push(Loser { entry: loser, winner: at, kept_out: replaces });
     }
 
     pub(crate) fn finish(self, neighbours: &mut Neighbours) -> Catalog {
-        let Builder {
-            request, mut entries, mut shadowed, mut broken, mut diagnostics, roots, ..
-        } = self;
+        let Builder { request, mut entries, losers, mut broken, mut diagnostics, roots, .. } = self;
+        // Only now is it certain who has won each name.
+        let mut shadowed = Vec::with_capacity(losers.len());
+        for loser in losers {
+            let winner = &entries[loser.winner];
+            diagnostics.push(shadow_diagnostic(&loser.entry, winner, loser.kept_out, request));
+            shadowed.push(Shadowed { by: winner.skill.origin.file.clone(), entry: loser.entry });
+        }
         entries.sort_by(|a, b| entry_order(a).cmp(&entry_order(b)));
         shadowed.sort_by(|a, b| entry_order(&a.entry).cmp(&entry_order(&b.entry)));
         broken.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));

@@ -232,8 +232,12 @@ fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>)
         && !real.starts_with(boundary.canonicalize_utf8().unwrap_or_else(|_| boundary.to_owned()))
     {
         let code = &text_codes::LINK_LEAVES;
-        let message = "the root is a symbolic link that leads out of the project or plugin";
-        let found = Diagnostic::new(code, message).in_file(&root.dir).help(code.remedy);
+        let (message, help) = if root.dir.starts_with(boundary) {
+            ("the root is a symbolic link that leads out of the project or plugin", code.remedy)
+        } else {
+            ("a project may only name folders of its own", "Name it in your own configuration.")
+        };
+        let found = Diagnostic::new(code, message).in_file(&root.dir).help(help);
         return Examined::Skip(RootState::Refused, Some(found));
     }
     if seen.contains(&(real.clone(), root.holds)) {

@@ -60,8 +60,17 @@ fn result(diagnostic: &Diagnostic) -> Value {
 
 fn message(diagnostic: &Diagnostic) -> String {
     match &diagnostic.help {
-        Some(help) => format!("{}. {help}", diagnostic.message),
+        Some(help) => format!("{}. {}", sentence(&diagnostic.message), sentence(help)),
         None => diagnostic.message.clone(),
+    }
+}
+
+/// Capitalised, and without a full stop: messages are written for the middle of a line.
+fn sentence(text: &str) -> String {
+    let mut chars = text.trim_end_matches('.').chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
     }
 }
 
@@ -104,7 +113,7 @@ mod tests {
             json!({
                 "ruleId": "RS022",
                 "level": "error",
-                "message": { "text": "no aliases. Quote it." },
+                "message": { "text": "No aliases. Quote it" },
                 "locations": [{ "physicalLocation": {
                     "artifactLocation": { "uri": "my%20skill/SKILL.md" },
                     "region": { "startLine": 2, "startColumn": 4 },

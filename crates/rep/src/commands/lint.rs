@@ -85,7 +85,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             let all = report.files.iter().flat_map(|file| &file.diagnostics);
             ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &all_codes(), all))?;
         }
-        Format::Full | Format::Short => print(&report, args, format, &fixed, ui)?,
+        Format::Full | Format::Short => {
+            // Nobody typed the paths of what was discovered, so they are shown as short as they go.
+            if args.paths.is_empty() {
+                shorten_paths(&mut report, ctx);
+            }
+            print(&report, args, format, &fixed, ui)?;
+        }
         Format::SkillsRef => {}
     }
     let summary = report.summary();
@@ -94,7 +100,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
-    let request = ctx.config.request()?;
+    let request = ctx.config.request_without_trust();
     let paths = if args.paths.is_empty() {
         discovered_files(&discover(&request))
     } else {
@@ -106,6 +112,16 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         limits: request.limits,
         environment: &|| discover(&request),
     }))
+}
+
+fn shorten_paths(report: &mut Report, ctx: &Ctx<'_>) {
+    for file in &mut report.files {
+        file.text = file.shown_text(&Limits::default());
+        file.path = ctx.config.places().shorten(&file.path).into();
+        for found in &mut file.diagnostics {
+            found.path = Some(file.path.clone());
+        }
+    }
 }
 
 fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {

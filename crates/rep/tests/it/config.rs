@@ -183,12 +183,12 @@ fn folders_of_the_configuration_take_the_place_of_the_profiles_own() {
     ws.skill("project/ours/special", "special", "Special. Use when special.");
     ws.skill("home/own/mine", "mine", "Mine. Use when mine.");
     ws.write(PROJECT, "skills_dirs = [\"ours\", \"~/own\", \"gone\"]\n");
-    assert_snapshot!(ws.rep("list"), @r#"
+    assert_snapshot!(ws.rep("list"), @"
     ours · project
       special       untrusted · Special. Use when special.
 
     ~/own · project
-      not searched: the root is a symbolic link that leads out of the project [RS006]
+      not searched: a project may only name folders of its own [RS006]
 
     gone · project
       not searched: the root is not there [RS313]
@@ -198,7 +198,7 @@ fn folders_of_the_configuration_take_the_place_of_the_profiles_own() {
 
     2 skills, 0 agents
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]

@@ -104,22 +104,32 @@ fn without_paths_everything_that_is_discovered_is_checked_broken_ones_too() {
     let ws = Workspace::new();
     ws.write("project/.claude/skills/draft/SKILL.md", "---\nname: draft\n---\n\nNotes.\n");
     let ran = ws.rep("lint --format short");
-    assert_snapshot!(ran, @r#"
-    [TMP]/project/.claude/skills/draft/SKILL.md:2:1: error[RS103] the skill has no `description`
+    assert_snapshot!(ran, @"
+    .claude/skills/draft/SKILL.md:2:1: error[RS103] the skill has no `description`
     2 files: 1 error
     [exit 1]
-    "#);
+    ");
 }
 
 #[test]
-fn a_lock_that_cannot_be_read_is_exit_code_three() {
+fn lint_needs_no_trust_so_a_damaged_lock_is_in_nobodys_way() {
     let ws = one("colon", COLON);
     ws.write("home/.config/repertoire/repertoire.lock/x", "a folder where the file should be");
     assert_snapshot!(ws.rep("lint s"), @r#"
-    [stderr]
-    error: [TMP]/home/.config/repertoire/repertoire.lock cannot be read: this is a folder, not a regular file
-    hint: Nothing is trusted until it can be read: mend it, or move it away to start anew.
-    [exit 3]
+    warning[RS030]: the value is not valid YAML as written
+     --> s/colon/SKILL.md:3:1
+      |
+    3 | description: Reads: things. Use when asked.
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+    help: it was read as if quoted
+      |
+    3 - description: Reads: things. Use when asked.
+    3 + description: "Reads: things. Use when asked."
+      |
+
+    1 file: 1 warning (1 can be mended with --fix)
+    [exit 0]
     "#);
 }
 
@@ -220,7 +230,7 @@ fn sarif_names_every_rule_once_and_places_every_result() {
       "ruleId": "RS101",
       "level": "error",
       "message": {
-        "text": "`Bad Name` is not a valid name. use lower-case letters, digits and single hyphens"
+        "text": "`Bad Name` is not a valid name. Use lower-case letters, digits and single hyphens"
       },
       "locations": [
         {

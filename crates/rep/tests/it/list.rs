@@ -455,16 +455,16 @@ fn a_projects_root_that_leads_out_of_it_is_shown_and_not_searched() {
     ws.skill("elsewhere/secret", "secret", "Not the project's. Use never.");
     std::fs::create_dir_all(ws.path("project/.claude")).unwrap();
     std::os::unix::fs::symlink(ws.path("elsewhere"), ws.path("project/.claude/skills")).unwrap();
-    assert_snapshot!(ws.rep("list"), @r#"
+    assert_snapshot!(ws.rep("list"), @"
     .claude/skills · project
-      not searched: the root is a symbolic link that leads out of the project [RS006]
+      not searched: the root is a symbolic link that leads out of the project or plugin [RS006]
 
     [TMP]/pack · built in
       first-aid     Built in. Use when nothing else helps.
 
     1 skill, 0 agents
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]

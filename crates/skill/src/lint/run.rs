@@ -48,6 +48,8 @@ pub struct FileReport {
     pub text: Option<Text>,
     /// Findings in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether the file was reached through a link, so that it may belong to somebody else.
+    pub linked: bool,
 }
 
 /// What was found about all files.
@@ -159,11 +161,11 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
     Report { files: reports }
 }
 
-/// Writes every correction that is certain. Returns the files that were changed.
+/// Writes every correction that is certain, but nothing through a link. Returns the files that changed.
 pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::Error)> {
     let mut changed = Vec::new();
     for file in &report.files {
-        let Some(text) = &file.text else { continue };
+        let Some(text) = file.text.as_ref().filter(|_| !file.linked) else { continue };
         let edits: Vec<&Edit> = file
             .diagnostics
             .iter()
@@ -192,7 +194,7 @@ fn walk_options() -> WalkOptions<'static> {
 
 fn about_a_path(found: Diagnostic) -> FileReport {
     let path = found.path.clone().unwrap_or_default();
-    FileReport { path, name: None, text: None, diagnostics: vec![found] }
+    FileReport { path, name: None, text: None, diagnostics: vec![found], linked: false }
 }
 
 fn named_file(path: &Utf8Path) -> Candidate {
@@ -240,6 +242,7 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
         name: skill.as_ref().map(|skill| skill.name.clone()),
         text: diagnostics.iter().any(|found| found.fix.is_some()).then(|| source.shared_text()),
         diagnostics,
+        linked: candidate.target.as_deref().is_some_and(|target| is_elsewhere(path, target)),
     };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
     Some(Checked { report, skill: skill.filter(concerns_others).map(Arc::new), known })
@@ -250,6 +253,12 @@ fn concerns_others(skill: &Skill) -> bool {
     !skill.execution.dependencies.is_empty()
         || !triggers.keywords.is_empty()
         || !triggers.patterns.is_empty()
+}
+
+/// Whether a link leads out of the folder that it stands in.
+fn is_elsewhere(link: &Utf8Path, target: &Utf8Path) -> bool {
+    let folder = link.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
+    folder.canonicalize_utf8().is_ok_and(|folder| !target.starts_with(folder))
 }
 
 /// The name of the folder that a file stands in, also where the path does not spell it out.

@@ -17,7 +17,9 @@ pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let body = subject.body.as_str().trim();
     let report = |code, message: String| {
-        let place = repertoire_text::Span { end: subject.body.span.start, ..subject.body.span };
+        let blank = subject.body.as_str().len() - subject.body.as_str().trim_start().len();
+        let first = subject.body.span.start as usize + blank;
+        let place = repertoire_text::Span::new(first, first);
         Diagnostic::new(code, message).at(&subject.skill.source, place).help(code.remedy)
     };
     // Four bytes are at least one character and at most four, so counting is for the borders only.
