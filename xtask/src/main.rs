@@ -1,1 +1,45 @@
-fn main() {}
+//! `cargo xtask`: the automation of this repository, in Rust so that it runs wherever the project does.
+//!
+//! `cargo xtask codegen` writes what is generated from the code; `--check` only says what is out of date.
+
+use std::process::ExitCode;
+
+mod check;
+mod cli;
+mod codegen;
+mod configuration;
+mod diagnostics;
+mod markdown;
+mod profiles;
+mod schemas;
+
+const USAGE: &str = "\
+usage: cargo xtask codegen [--check]
+
+  codegen          write docs/cli.md, docs/configuration.md, docs/diagnostics.md, docs/profiles.md
+                   and docs/schemas/ from the code
+  codegen --check  write nothing; exit with 1 if one of them is out of date";
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["codegen"] => codegen::write(),
+        ["codegen", "--check"] => codegen::check(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(message) => {
+            println!("{message}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

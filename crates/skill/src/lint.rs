@@ -93,7 +93,7 @@ pub fn check_together(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
     out
 }
 
-/// Errors and warnings decide; information never makes a check fail.
+/// Whether a check fails: errors decide; warnings and information do not.
 pub fn is_failure(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|found| found.severity == Severity::Error)
 }

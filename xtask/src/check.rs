@@ -1,0 +1,109 @@
+//! Pages that are written by hand, but must name what the code has: fields in `docs/skills.md`, limits
+//! in `docs/limits.md`, the example in `docs/library.md`, commands in the README.
+
+use anyhow::{Result, bail};
+use repertoire_skill::dialect::known_fields;
+use repertoire_skill::limits as skill;
+use repertoire_text::limits as text;
+
+use crate::codegen::read;
+
+const EXAMPLE: &str = "crates/skill/examples/serve.rs";
+
+/// What a page must hold, word for word.
+fn expectations() -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    out.extend(known_fields().map(|field| ("docs/skills.md", format!("| `{field}` |"))));
+    out.extend(
+        limits().into_iter().map(|(name, value)| {
+            ("docs/limits.md", format!("| `{name}` | {} |", with_commas(value)))
+        }),
+    );
+    for command in ["cargo run --release --bin rep -- demo", "cargo test --workspace"] {
+        out.push(("README.md", command.to_owned()));
+    }
+    out
+}
+
+/// Every limit by its name, with its default.
+fn limits() -> Vec<(&'static str, u64)> {
+    let file = text::Limits::default();
+    let walk = skill::WalkLimits::default();
+    let resources = skill::ResourceLimits::default();
+    let counts = [
+        ("Limits::frontmatter_bytes_max", file.frontmatter_bytes_max),
+        ("yaml::Limits::depth_max", file.yaml.depth_max),
+        ("yaml::Limits::nodes_max", file.yaml.nodes_max),
+        ("yaml::Limits::repairs_max", file.yaml.repairs_max),
+        ("WalkLimits::depth_max", walk.depth_max),
+        ("WalkLimits::entries_max", walk.entries_max),
+        ("ResourceLimits::files_max", resources.files_max),
+        ("ResourceLimits::depth_max", resources.depth_max),
+        ("WALK_READS_PER_ENTRY", skill::WALK_READS_PER_ENTRY),
+        ("NAME_BYTES_MAX", skill::NAME_BYTES_MAX),
+        ("VERSION_BYTES_MAX", skill::VERSION_BYTES_MAX),
+        ("DEPENDENCIES_MAX", skill::DEPENDENCIES_MAX),
+        ("CYCLES_MAX", skill::CYCLES_MAX),
+        ("DESCRIPTION_CHARS_MAX", skill::DESCRIPTION_CHARS_MAX),
+        ("PATTERN_BYTES_MAX", skill::PATTERN_BYTES_MAX),
+        ("PATTERN_COMPILED_BYTES_MAX", skill::PATTERN_COMPILED_BYTES_MAX),
+        ("BODY_CHARS_MAX", skill::BODY_CHARS_MAX),
+        ("KEPT_CHARS_MIN", skill::KEPT_CHARS_MIN),
+        ("ARGUMENT_BYTES_MAX", skill::ARGUMENT_BYTES_MAX),
+        ("ARGUMENT_NAMES_MAX", skill::ARGUMENT_NAMES_MAX),
+        ("LEDGER_SKILLS_MAX", skill::LEDGER_SKILLS_MAX),
+        ("REATTACH_TOKENS_EACH", skill::REATTACH_TOKENS_EACH),
+        ("REATTACH_TOKENS_TOTAL", skill::REATTACH_TOKENS_TOTAL),
+        ("RESOURCES_LISTED_MAX", skill::RESOURCES_LISTED_MAX),
+        ("SKILLS_LISTED_MAX", skill::SKILLS_LISTED_MAX),
+        ("NOTICES_MAX", skill::NOTICES_MAX),
+        ("SUSPECTS_MAX", skill::SUSPECTS_MAX),
+        ("SETTLE_ROUNDS_MAX", skill::SETTLE_ROUNDS_MAX),
+    ];
+    let large = [
+        ("Limits::file_bytes_max", file.file_bytes_max),
+        ("ResourceLimits::bytes_max", resources.bytes_max),
+        ("LEDGER_TTL_MS", skill::LEDGER_TTL_MS),
+    ];
+    counts.into_iter().map(|(name, value)| (name, value as u64)).chain(large).collect()
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Compares the pages with the code.
+pub(crate) fn pages() -> Result<()> {
+    let mut missing = Vec::new();
+    for (page, words) in expectations() {
+        if !read(page.into())?.contains(&words) {
+            missing.push(format!("{page} should say `{words}`"));
+        }
+    }
+    if !read("docs/library.md".into())?.contains(&read(EXAMPLE.into())?) {
+        missing.push(format!("docs/library.md should show all of {EXAMPLE}"));
+    }
+    match missing.len() {
+        0 => Ok(()),
+        _ => bail!("written by hand and out of date:\n  {}", missing.join("\n  ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_people_read_them() {
+        assert_eq!(with_commas(100), "100");
+        assert_eq!(with_commas(2_097_152), "2,097,152");
+    }
+}

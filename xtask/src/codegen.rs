@@ -1,0 +1,97 @@
+//! Writes and compares generated files. What each one holds is its generator's business.
+
+use anyhow::{Context as _, Result, bail};
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs;
+
+use crate::{check, cli, configuration, diagnostics, profiles, schemas};
+
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A generated file, by its path in the repository.
+pub(crate) struct Generated {
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) text: String,
+}
+
+/// Every generated file.
+fn all() -> Result<Vec<Generated>> {
+    let pages = [
+        ("docs/cli.md", cli::page()),
+        ("docs/configuration.md", configuration::page()),
+        ("docs/diagnostics.md", diagnostics::page()),
+        ("docs/profiles.md", profiles::page()),
+    ];
+    let pages = pages.map(|(path, text)| Generated { path: path.into(), text });
+    Ok(pages.into_iter().chain(schemas::files()?).collect())
+}
+
+/// Writes what is out of date.
+pub(crate) fn write() -> Result<String> {
+    let stale = stale()?;
+    for file in &stale {
+        let path = root().join(&file.path);
+        fs::write_atomic(&path, file.text.as_bytes()).with_context(|| format!("writing {path}"))?;
+    }
+    let leftovers = leftovers()?;
+    for path in &leftovers {
+        std::fs::remove_file(root().join(path)).with_context(|| format!("removing {path}"))?;
+    }
+    if stale.is_empty() && leftovers.is_empty() {
+        return Ok("generated files are up to date".to_owned());
+    }
+    let written = stale.iter().map(|file| format!("wrote {}", file.path));
+    let removed = leftovers.iter().map(|path| format!("removed {path}"));
+    Ok(written.chain(removed).collect::<Vec<_>>().join("\n"))
+}
+
+/// Says what is out of date, in generated files and in pages written by hand.
+pub(crate) fn check() -> Result<String> {
+    let stale = stale()?.into_iter().map(|file| file.path).chain(leftovers()?);
+    let stale: Vec<String> = stale.map(|path| format!("`{path}`")).collect();
+    if !stale.is_empty() {
+        bail!("{} out of date: run cargo xtask codegen", stale.join(", "));
+    }
+    check::pages()?;
+    Ok("generated files are up to date".to_owned())
+}
+
+fn stale() -> Result<Vec<Generated>> {
+    let mut files = all()?;
+    files.retain(|file| read(&file.path).ok().as_ref() != Some(&file.text));
+    Ok(files)
+}
+
+/// Schemas of commands that are gone.
+fn leftovers() -> Result<Vec<Utf8PathBuf>> {
+    let known: Vec<Utf8PathBuf> = all()?.into_iter().map(|file| file.path).collect();
+    let Ok(entries) = root().join(schemas::FOLDER).read_dir_utf8() else { return Ok(Vec::new()) };
+    let mut out = Vec::new();
+    for entry in entries {
+        let path = Utf8Path::new(schemas::FOLDER).join(entry?.file_name());
+        if !known.contains(&path) {
+            out.push(path);
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// A file of the repository.
+pub(crate) fn read(path: &Utf8Path) -> Result<String> {
+    fs::read_text(&root().join(path), FILE_BYTES_MAX).with_context(|| format!("reading {path}"))
+}
+
+fn root() -> &'static Utf8Path {
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Utf8Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_up_to_date() {
+        if let Err(error) = super::check() {
+            panic!("{error:#}");
+        }
+    }
+}

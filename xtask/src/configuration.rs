@@ -1,0 +1,42 @@
+//! `docs/configuration.md`: every key, from the table that `rep` reads them by.
+
+use repertoire::config::{KEYS, Key, Shape, variable_of};
+use repertoire_skill::profile::ProfileId;
+
+use crate::markdown::{GENERATED, cell, header, row};
+
+const INTRODUCTION: &str = include_str!("configuration.md");
+
+pub(crate) fn page() -> String {
+    let mut out = format!("{GENERATED}{INTRODUCTION}\n## Keys\n\n");
+    let columns = ["key", "type", "default", "environment variable", "set by", "what it does"];
+    out.push_str(&header(&columns));
+    for key in KEYS {
+        let name = format!("`{}`", key.name);
+        let variable = format!("`{}`", variable_of(key.name));
+        let by = if key.user_only { "you" } else { "you or a project" };
+        out.push_str(&row(&[&name, &shape(key), &default(key), &variable, by, &cell(key.about)]));
+    }
+    out
+}
+
+fn default(key: &Key) -> String {
+    match key.default {
+        "" => "not set".to_owned(),
+        text => format!("`{text}`"),
+    }
+}
+
+fn shape(key: &Key) -> String {
+    match key.shape {
+        Shape::Bool => "`true` or `false`".to_owned(),
+        Shape::Number => "whole number".to_owned(),
+        Shape::Path => "path".to_owned(),
+        Shape::Paths => "list of paths".to_owned(),
+        Shape::Profile => {
+            let words: Vec<String> =
+                ProfileId::ALL.iter().map(|id| format!("`{}`", id.as_str())).collect();
+            words.join(", ")
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `docs/diagnostics.md`: every code, from the tables that the code itself uses.
+
+use repertoire_skill::lint::all_codes;
+
+use crate::markdown::{GENERATED, cell, header, row};
+
+const INTRODUCTION: &str = "\
+# Diagnostics
+
+Everything that `rep` finds out about files carries one of these codes. A code never changes its meaning, and a
+retired one is never used again. The severity is the usual one; a rule may report more or less where the case is
+clear, such as an unknown field that is nearly a known one.
+
+- **error**: the file breaks a rule that others rely on, or could not be used. `rep lint` exits with 1.
+- **warning**: the file works, but somebody will be surprised. `rep lint --strict` exits with 1.
+- **info**: worth knowing. `rep lint --verbose` shows it.
+
+What each profile checks, and how findings are printed, is in [lint.md](lint.md).
+";
+
+/// Codes that belong together, by the first digit of their number.
+const GROUPS: &[(char, &str)] = &[
+    ('0', "Files, frontmatter and YAML"),
+    ('1', "Fields"),
+    ('2', "Bodies and descriptions"),
+    ('3', "Several skills, roots and reloads"),
+    ('4', "Resources and activation"),
+    ('5', "The specification, as skills-ref enforces it"),
+];
+
+pub(crate) fn page() -> String {
+    let mut out = format!("{GENERATED}{INTRODUCTION}");
+    for (digit, title) in GROUPS {
+        out.push_str(&format!("\n## {title}\n\n"));
+        out.push_str(&header(&["code", "name", "severity", "what", "what to do"]));
+        for code in all_codes().into_iter().filter(|code| code.id.chars().nth(2) == Some(*digit)) {
+            let anchor = format!("<a id=\"{}\"></a>`{}`", code.id.to_lowercase(), code.id);
+            let name = format!("`{}`", code.name);
+            let (what, remedy) = (cell(code.summary), cell(code.remedy));
+            out.push_str(&row(&[&anchor, &name, code.severity.as_str(), &what, &remedy]));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_group_and_stands_on_the_page_once() {
+        let page = page();
+        for code in all_codes() {
+            let anchor = format!("<a id=\"{}\"></a>", code.id.to_lowercase());
+            assert_eq!(page.matches(&anchor).count(), 1, "{}", code.id);
+        }
+    }
+}

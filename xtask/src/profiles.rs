@@ -1,0 +1,89 @@
+//! `docs/profiles.md`: the orders and rules of all profiles, from their tables.
+
+use repertoire_skill::lint::RuleSet;
+use repertoire_skill::load::MissingDescription;
+use repertoire_skill::profile::{Base, Collision, Holds, Naming, Profile, ProfileId, RootSpec};
+
+use crate::markdown::{GENERATED, header, row};
+
+const INTRODUCTION: &str = "\
+# Profiles
+
+A profile is an order of roots, a rule for two skills of one name, and a set of lint rules. Choose one with
+`--profile`, or with `profile` in [the configuration](configuration.md). How roots are searched is in
+[discovery.md](discovery.md).
+
+In the tables, `PROJECT` stands for the folder you are in and every folder above it up to the root of the git
+repository, nearest first; `HERE` for the folder you are in only.
+";
+
+pub(crate) fn page() -> String {
+    let mut out = format!("{GENERATED}{INTRODUCTION}\n");
+    let columns = [
+        "profile",
+        "same name twice",
+        "the name is",
+        "single `*.md` files",
+        "depth",
+        "no description",
+        "lint rules",
+    ];
+    out.push_str(&header(&columns));
+    for id in ProfileId::ALL {
+        out.push_str(&habits(id.profile()));
+    }
+    for id in ProfileId::ALL {
+        out.push_str(&format!("\n## `{}`\n\n", id.as_str()));
+        out.push_str(&header(&["order", "root", "holds", "scope"]));
+        for (number, spec) in id.profile().roots.iter().enumerate() {
+            let number = (number + 1).to_string();
+            let (place, scope) = place(spec);
+            let holds = match spec.holds {
+                Holds::Skills => "skills",
+                Holds::Agents => "agents",
+            };
+            out.push_str(&row(&[&number, &place, holds, scope]));
+        }
+    }
+    out
+}
+
+fn habits(profile: &Profile) -> String {
+    let name = format!("[`{0}`](#{0})", profile.id.as_str());
+    let collision = match profile.collision {
+        Collision::FirstWins => "the first wins",
+        Collision::TrustedThenFirst => "a trusted one wins over an untrusted one, then the first",
+        Collision::KeepAll => "all stay, and the bare name finds none",
+    };
+    let naming = match profile.naming {
+        Naming::Field => "the `name` field",
+        Naming::Folder => "the folder's name",
+    };
+    let flat = if profile.flat_files { "skills" } else { "passed over" };
+    let depth = match profile.depth_max {
+        None => "`walk.depth_max`".to_owned(),
+        Some(depth) => depth.to_string(),
+    };
+    let missing = match profile.missing_description {
+        MissingDescription::Skip => "not loaded",
+        MissingDescription::FirstParagraph => "the first paragraph stands in",
+    };
+    let rules = match RuleSet::from(profile.id) {
+        RuleSet::AgentSkills => "`agentskills`",
+        RuleSet::Claude => "`claude`",
+        RuleSet::Repertoire => "`repertoire`",
+    };
+    row(&[&name, collision, naming, flat, &depth, missing, rules])
+}
+
+fn place(spec: &RootSpec) -> (String, &'static str) {
+    let path = spec.path;
+    match spec.base {
+        Base::Here => (format!("`HERE/{path}`"), "project"),
+        Base::Upwards => (format!("`PROJECT/{path}`"), "project"),
+        Base::Home => (format!("`~/{path}`"), "user"),
+        Base::System => (format!("`/{path}`"), "user"),
+        Base::PluginCache => (format!("`~/{path}/**/PLUGIN/VERSION/skills`"), "plugin"),
+        Base::Builtin => ("the built-in pack".to_owned(), "builtin"),
+    }
+}
