@@ -23,24 +23,33 @@ Examples:
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.";
 
+const GLOBAL: &str = "Options of every command";
+
 /// Skills for AI agents: find them, check them, hand them over.
 #[derive(Debug, Parser)]
 #[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// Whose order of folders, names and rules to follow
-    #[arg(long, global = true, value_enum, value_name = "PROFILE")]
+    #[arg(long, global = true, value_enum, value_name = "PROFILE", help_heading = GLOBAL)]
     profile: Option<ProfileArg>,
     /// Search this folder too, before all others (may be repeated)
-    #[arg(long = "root", global = true, value_name = "DIR")]
+    #[arg(long = "root", global = true, value_name = "DIR", help_heading = GLOBAL)]
     roots: Vec<Utf8PathBuf>,
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// When to use colour
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        help_heading = GLOBAL
+    )]
     color: ColorArg,
     /// Work as if started in this folder
-    #[arg(short = 'C', global = true, value_name = "DIR")]
+    #[arg(short = 'C', global = true, value_name = "DIR", help_heading = GLOBAL)]
     directory: Option<Utf8PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -201,7 +210,8 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         None => env.here.clone(),
         Some(dir) => folder(env, dir, "-C")?,
     };
-    let env = &Env { here: here.clone(), ..env.clone() };
+    let moved = env.moved || cli.directory.is_some();
+    let env = &Env { here: here.clone(), moved, ..env.clone() };
     for root in &cli.roots {
         folder(env, root, "--root")?;
     }

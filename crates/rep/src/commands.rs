@@ -29,8 +29,7 @@ impl Ctx<'_> {
     /// A path that was typed, as it was typed where that leads to the right place, so that output can be
     /// pasted back.
     pub(crate) fn typed_path(&self, path: &Utf8Path) -> Utf8PathBuf {
-        let same_place = std::env::current_dir().is_ok_and(|dir| dir == self.env.here);
-        if same_place { path.to_owned() } else { self.env.here.join(path) }
+        if self.env.moved { self.env.here.join(path) } else { path.to_owned() }
     }
 
     /// Discovers under the configuration.

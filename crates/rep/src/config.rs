@@ -7,7 +7,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::discover::Request;
 use repertoire_skill::name::nearest;
-use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
+use repertoire_skill::profile::{Places, ProfileId, Root};
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Lock;
 use repertoire_text::{Position, fs};
@@ -47,7 +47,8 @@ pub struct Key {
     pub default: &'static str,
     /// What it does.
     pub about: &'static str,
-    /// Whether only the user may set it: a stranger's project may not say where we write.
+    /// Whether only the user may set it: a stranger's project may not say where we write, raise a limit,
+    /// or choose a profile in which untrusted skills replace trusted ones.
     pub user_only: bool,
 }
 
@@ -55,13 +56,18 @@ const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'s
     Key { name, shape, default, about, user_only: false }
 }
 
-const fn user_key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, default: "", about, user_only: true }
+const fn user_key(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key { name, shape, default, about, user_only: true }
 }
 
 /// Every key.
 pub static KEYS: &[Key] = &[
-    key(
+    user_key(
         "profile",
         Shape::Profile,
         "\"repertoire\"",
@@ -73,11 +79,13 @@ pub static KEYS: &[Key] = &[
     user_key(
         "skills_builtin_dir",
         Shape::Path,
+        "",
         "A folder to use as the built-in pack, in place of the embedded one.",
     ),
     user_key(
         "skills_sync_dir",
         Shape::Path,
+        "",
         "Where the built-in pack is kept as files; `skills` in the data folder by default.",
     ),
     key(
@@ -110,15 +118,15 @@ pub static KEYS: &[Key] = &[
         "20000",
         "Most characters of a body that are loaded.",
     ),
-    key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
-    key(
+    user_key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
+    user_key(
         "walk.entries_max",
         Shape::Number,
         "20000",
         "How many entries are looked at below one root.",
     ),
-    key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
-    key(
+    user_key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
+    user_key(
         "limits.frontmatter_bytes_max",
         Shape::Number,
         "65536",
@@ -250,17 +258,16 @@ impl Config {
             self.flag("skills_sync_on_start") && self.path("skills_builtin_dir").is_none();
         request.extra_roots = self.flag_roots.iter().map(Root::extra).collect();
         request.extra_roots.extend(self.roots_of("extra_roots").unwrap_or_default());
-        request.roots = self.roots_of("skills_dirs");
-        if let Some(roots) = &mut request.roots {
-            // The pack ships with the tool; a list of folders does not turn it off.
-            roots.push(Root {
-                dir: self.places.pack.clone(),
-                scope: Scope::Builtin,
-                holds: Holds::Skills,
-                plugin: None,
-                named: false,
-            });
-        }
+        request.roots = self.roots_of("skills_dirs").map(|mut roots| {
+            // A project names its own folders; yours and the pack that ships with the tool stay.
+            let by_project =
+                self.setting("skills_dirs").is_some_and(|setting| setting.from_project);
+            let own = request.profile.roots_at(&self.places).into_iter();
+            roots.extend(own.filter(|root| {
+                root.scope == Scope::Builtin || (by_project && root.scope != Scope::Project)
+            }));
+            roots
+        });
         if !self.flag("skills_enabled") {
             request.roots = Some(Vec::new());
             request.extra_roots.clear();
@@ -368,7 +375,9 @@ fn apply_file(
         let key = known_key(&name, &place)?;
         if key.user_only && from_project {
             return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
-                .hint("Set it in your own configuration: a project may not say where files are written."));
+                .hint(
+                    "Set it in your own configuration: a stranger's project may not decide this.",
+                ));
         }
         check(key, &value, &place)?;
         set(settings, key.name, value, Origin::File(place), base, from_project);
@@ -409,7 +418,11 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
             Shape::Bool => text.parse().map(Value::Boolean).ok(),
             Shape::Number => text.parse().map(Value::Integer).ok(),
             Shape::Path | Shape::Profile => Some(Value::from(text)),
-            Shape::Paths => Some(Value::Array(text.split(':').map(Value::from).collect())),
+            Shape::Paths => {
+                // An empty item would be the working folder, which nobody means.
+                let items = text.split(':').filter(|item| !item.is_empty());
+                Some(Value::Array(items.map(Value::from).collect()))
+            }
         };
         let value = value.unwrap_or_else(|| Value::from(text));
         let place = format!("${variable}");
@@ -475,7 +488,8 @@ mod tests {
         let mut all: std::collections::BTreeMap<String, String> =
             vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.insert("HOME".into(), here.join("home").into());
-        let env = Env { here: here.clone(), vars: all, is_terminal: false, columns: 80 };
+        let env =
+            Env { here: here.clone(), moved: true, vars: all, is_terminal: false, columns: 80 };
         Config::load(&env, &here, &Flags::default())
     }
 
@@ -514,14 +528,25 @@ mod tests {
             "skills_enabled = 1\n",
             ":1: `skills_enabled` is 1, but should be `true` or `false` | ",
         );
+        let user = ("home/.config/repertoire/repertoire.toml", "profile = \"x\"\n");
+        assert_eq!(
+            shown(load(&[user], &[])),
+            ":1: `profile` is \"x\", but should be one of repertoire, agentskills, openskills, claude, codex, gemini | "
+        );
         check(
-            "profile = \"x\"\n",
-            ":1: `profile` is \"x\", but should be one of repertoire, agentskills, openskills, claude, codex, gemini | ",
+            "profile = \"openskills\"\n",
+            ":1: `profile` may not be set by a project | Set it in your own configuration: a stranger's project may not decide this.",
         );
         check(
             "skills_sync_dir = \"/x\"\n",
-            ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a project may not say where files are written.",
+            ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a stranger's project may not decide this.",
         );
+    }
+
+    #[test]
+    fn an_empty_item_of_a_list_in_the_environment_is_no_folder() {
+        let config = load(&[], &[("REPERTOIRE_EXTRA_ROOTS", "/x:")]).unwrap();
+        assert_eq!(config.request().unwrap().extra_roots.len(), 1);
     }
 
     #[test]
@@ -529,7 +554,8 @@ mod tests {
         let config = load(&[("repertoire.toml", "skills_dirs = ['x', '~/y']\n")], &[]).unwrap();
         let roots = config.request().unwrap().roots.unwrap();
         let scopes: Vec<Scope> = roots.iter().map(|root| root.scope).collect();
-        assert_eq!(scopes, [Scope::Project, Scope::Project, Scope::Builtin]);
+        assert_eq!(scopes[..2], [Scope::Project, Scope::Project]);
+        assert!(scopes[2..].contains(&Scope::User) && scopes.last() == Some(&Scope::Builtin));
         assert!(roots[1].dir.ends_with("home/y"));
     }
 }

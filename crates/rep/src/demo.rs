@@ -94,6 +94,7 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
     let project = dir.join("shop");
     let stage = Env {
         here: project.clone(),
+        moved: true,
         vars: [
             ("HOME".to_owned(), dir.join("home").to_string()),
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),

@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub struct Env {
     /// The working directory.
     pub here: Utf8PathBuf,
+    /// Whether that is another folder than the process stands in, so that paths have to be joined.
+    pub moved: bool,
     /// Environment variables that are UTF-8.
     pub vars: BTreeMap<String, String>,
     /// Whether standard output is a terminal.
@@ -36,7 +38,7 @@ impl Env {
         let is_terminal = std::io::stdout().is_terminal();
         let measured = || terminal_columns().filter(|_| is_terminal);
         let columns = columns.or_else(measured).unwrap_or(100);
-        Ok(Env { here, vars, is_terminal, columns })
+        Ok(Env { here, moved: false, vars, is_terminal, columns })
     }
 
     /// A variable that is set and not empty.

@@ -47,7 +47,7 @@ repertoire_text::diagnostic_codes! {
         "Write it like `failure-memory@^1.2`.";
     TYPE_UNKNOWN = "RS114", "type-unknown", Warning,
         "`type` is not one of the known types.",
-        "Use self-improvement, mode, custom, subagent, workflow or review.";
+        "Use self-improvement, mode, custom, subagent, workflow, review, methodology, command or skill.";
     TRIGGERS_MISSING = "RS115", "triggers-missing", Warning,
         "A skill with a `type` is started by events, and this one lists none.",
         "Add a `triggers` list.";

@@ -164,7 +164,14 @@ pub(crate) fn check_again(
             }
         }
     }
-    out.extend(cycles(entries).iter().map(|path| cycle(entries, path)));
+    let circles = cycles(entries);
+    out.extend(circles.iter().map(|path| cycle(entries, path)));
+    if circles.len() == CYCLES_MAX {
+        let code = &codes::DEPENDENCY_CYCLE;
+        let message =
+            format!("there may be more circles than {CYCLES_MAX}, the most that are shown");
+        out.push(Diagnostic::new(code, message).help(code.remedy));
+    }
     out
 }
 

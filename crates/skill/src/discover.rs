@@ -133,25 +133,27 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
     let mut builder = Builder::new(request);
     let (roots, findings) = request.find_roots();
     findings.into_iter().for_each(|found| builder.report(found));
-    let mut in_place = None;
+    let mut in_place = false;
     if request.sync_pack
         && roots.iter().any(|root| root.scope == Scope::Builtin)
         && let Err(diagnostic) = pack::sync(&request.places.pack)
     {
         builder.report(*diagnostic);
-        in_place = Some(());
+        in_place = true;
     }
     let mut seen = Vec::new();
     let mut work: Vec<(usize, Candidate)> = Vec::new();
     for (number, root) in roots.iter().enumerate() {
         let walked = match examine(root, request, &mut seen) {
             Examined::Walk => walk_root(root, request),
-            Examined::Skip(report, diagnostic) => {
-                builder.root(RootReport { root: root.clone(), state: report, found: 0 });
+            Examined::Skip(..) if root.scope == Scope::Builtin && in_place => {
+                let found = load_pack(root, request, &mut builder);
+                builder.root(RootReport { root: root.clone(), state: RootState::InPlace, found });
+                continue;
+            }
+            Examined::Skip(state, diagnostic) => {
+                builder.root(RootReport { root: root.clone(), state, found: 0 });
                 diagnostic.into_iter().for_each(|found| builder.report(found));
-                if root.scope == Scope::Builtin && in_place.is_some() {
-                    load_pack(root, request, &mut builder);
-                }
                 continue;
             }
         };
@@ -195,6 +197,9 @@ pub enum RootState {
     Duplicate,
     /// It is a link out of the project, or not a folder.
     Refused,
+    /// It is the built-in pack, which could not be written to disk and is used from memory.
+    #[serde(rename = "in-place")]
+    InPlace,
 }
 
 enum Examined {
@@ -376,8 +381,9 @@ fn keep_last_good(new: CachedFile, old: Option<&CachedFile>, path: &Utf8Path) ->
     CachedFile { skill: Some(good), diagnostics: diagnostics.into(), ..new }
 }
 
-/// The embedded pack, read without touching the disk.
-fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) {
+/// The embedded pack, read without touching the disk. Returns how many skills it has.
+fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) -> usize {
+    let mut count = 0;
     for path in pack::files() {
         let flat = !Utf8Path::new(path.as_ref()).file_name().is_some_and(is_skill_file);
         let Some(bytes) = pack::read(&path) else { continue };
@@ -392,5 +398,7 @@ fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) {
         let missing = request.profile.missing_description;
         let loaded = load_with(source, origin, &request.limits.text, missing);
         builder.file(&file, root.scope, loaded.skill.map(Arc::new), &loaded.diagnostics);
+        count += 1;
     }
+    count
 }

@@ -11,7 +11,7 @@ use crate::codes;
 use crate::skill::Digest;
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../skills"]
+#[folder = "../../skills"]
 struct Embedded;
 
 /// The name of the file that says which pack a folder holds.

@@ -286,6 +286,11 @@ impl Places {
             .collect()
     }
 
+    /// Whose a folder is that skills are looked for in: the user's own home is never a project.
+    fn scope_of(&self, dir: &Utf8Path) -> Scope {
+        if dir == self.home { Scope::User } else { Scope::Project }
+    }
+
     /// A path for people: relative to where they stand, or with `~`.
     pub fn shorten(&self, path: &Utf8Path) -> String {
         if let Ok(rest) = path.strip_prefix(&self.here)
@@ -344,13 +349,14 @@ impl Profile {
         for spec in self.roots {
             match spec.base {
                 Base::Here => {
-                    out.push(root(places.here.join(spec.path), Scope::Project, spec.holds))
+                    let scope = places.scope_of(&places.here);
+                    out.push(root(places.here.join(spec.path), scope, spec.holds));
                 }
                 Base::Upwards => out.extend(
                     places
                         .upwards()
                         .into_iter()
-                        .map(|dir| root(dir.join(spec.path), Scope::Project, spec.holds)),
+                        .map(|dir| root(dir.join(spec.path), places.scope_of(dir), spec.holds)),
                 ),
                 Base::Home => out.push(root(places.home.join(spec.path), Scope::User, spec.holds)),
                 Base::System => {
@@ -407,12 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn standing_at_home_names_each_root_once_and_as_the_projects() {
+    fn standing_at_home_names_each_root_once_and_as_the_users_own() {
         let roots = ProfileId::Openskills.profile().roots_at(&places("/home/u"));
         let shown: Vec<_> = roots.iter().map(|root| (root.dir.as_str(), root.scope)).collect();
         assert_eq!(
             shown,
-            [("/home/u/.agent/skills", Scope::Project), ("/home/u/.claude/skills", Scope::Project)]
+            [("/home/u/.agent/skills", Scope::User), ("/home/u/.claude/skills", Scope::User)]
         );
     }
 

@@ -4,9 +4,6 @@ use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 
-/// Where the documentation of a code is found, relative to the project.
-const RULES_PAGE: &str = "docs/diagnostics.md";
-
 /// One run of a tool over many files. `rules` lists every code that the tool may report.
 pub fn report<'a>(
     tool_version: &str,
@@ -36,7 +33,6 @@ fn rule(code: &Code) -> Value {
         "name": code.name,
         "shortDescription": { "text": code.summary },
         "help": { "text": code.remedy },
-        "helpUri": format!("{RULES_PAGE}#{}", code.id.to_ascii_lowercase()),
         "defaultConfiguration": { "level": level(code.severity) },
     })
 }

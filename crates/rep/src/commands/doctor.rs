@@ -151,6 +151,10 @@ fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resu
             RootState::Missing => ("·".to_owned(), "not there".to_owned()),
             RootState::Duplicate => ("·".to_owned(), "another name for a root above".to_owned()),
             RootState::Refused => (ui.paint(ui::BAD, "✗"), "refused".to_owned()),
+            RootState::InPlace => {
+                let word = format!("{}, from memory", ui::count(report.found, "file"));
+                (ui.paint(ui::WARN, "!"), word)
+            }
         };
         if report.state == RootState::Missing && !args.verbose && !report.root.named {
             missing += 1;

@@ -1,7 +1,8 @@
 //! `rep lint`: check files and folders, print what is wrong, mend what is certain.
 
 use camino::Utf8PathBuf;
-use repertoire_skill::discover::discover;
+use repertoire_skill::catalog::{Entry, RootReport};
+use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
 use repertoire_skill::skills_ref;
@@ -58,6 +59,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         None if ui.json => Format::Json,
         None => Format::Full,
     };
+    if format == Format::SkillsRef && args.fix {
+        return Err(Failure::usage("skills-ref mends nothing")
+            .hint("Run `rep lint --fix` without `--format skills-ref`."));
+    }
     if format == Format::SkillsRef {
         return skills_ref_verdicts(ctx, args, ui);
     }
@@ -134,7 +139,13 @@ fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {
 }
 
 fn discovered_files(catalog: &repertoire_skill::catalog::Catalog) -> Vec<Utf8PathBuf> {
-    let winners = catalog.entries().iter().map(|entry| entry.skill.origin.file.clone());
+    // Built-in skills that are used from memory have no files to check.
+    let in_memory = |root: &RootReport| root.state == RootState::InPlace;
+    let in_memory: Vec<&Utf8PathBuf> =
+        catalog.roots().iter().filter(|root| in_memory(root)).map(|root| &root.root.dir).collect();
+    let on_disk = |entry: &&Entry| !in_memory.contains(&&entry.skill.origin.root);
+    let winners =
+        catalog.entries().iter().filter(on_disk).map(|entry| entry.skill.origin.file.clone());
     let losers = catalog.shadowed().iter().map(|lost| lost.entry.skill.origin.file.clone());
     let broken = catalog.broken().iter().map(|broken| broken.path.clone());
     winners.chain(losers).chain(broken).collect()

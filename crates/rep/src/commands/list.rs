@@ -151,7 +151,7 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
     let name_columns = names.max().unwrap_or(0).clamp(12, 32).min((ui.columns / 2).max(12));
     let mut shown = 0;
     for report in catalog.roots() {
-        if report.state != RootState::Searched {
+        if !matches!(report.state, RootState::Searched | RootState::InPlace) {
             print_unsearched(catalog, report, ui)?;
             continue;
         }

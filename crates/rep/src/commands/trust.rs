@@ -30,12 +30,17 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let path = ctx.config.lock_path();
     let failed = |error: LockError| Failure::cannot_run(error.to_string());
     let mut lock = Lock::read(&path).map_err(failed)?;
+    // Nothing is said before it is written down.
+    let mut said = Vec::new();
     for name in &args.names {
         let entry = meant(ctx, &catalog, name, args.revoke)?;
         let skill = &entry.skill;
         let file = catalog.places().shorten(&skill.origin.file);
         if !needs_word(entry) {
-            writeln!(ui.out, "`{}` in {file} needs no word: it is your own or built in", entry.id)?;
+            said.push(format!(
+                "`{}` in {file} needs no word: it is your own or built in",
+                entry.id
+            ));
             continue;
         }
         if args.revoke {
@@ -43,7 +48,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 true => "is no longer trusted",
                 false => "was not trusted",
             };
-            writeln!(ui.out, "`{}` in {file} {word}", entry.id)?;
+            said.push(format!("`{}` in {file} {word}", entry.id));
             continue;
         }
         let digest = lock.pin(skill, &request.limits.resources).ok_or_else(|| {
@@ -54,9 +59,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .hint(format!("`rep show {}` says which.", entry.id))
         })?;
         let word = ui.paint(ui::GOOD, "trusted");
-        writeln!(ui.out, "{word} `{}` in {file}, as it is now ({digest})", entry.id)?;
+        said.push(format!("{word} `{}` in {file}, as it is now ({digest})", entry.id));
     }
     lock.write(&path).map_err(failed)?;
+    for line in said {
+        writeln!(ui.out, "{line}")?;
+    }
     Ok(Exit::Done)
 }
 

@@ -105,17 +105,18 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     error: [TMP]/project/repertoire.toml:1: `skills_max_body_chars` is -1, but should be a whole number from 0
     [exit 2]
     "#);
-    assert_snapshot!(complaint("profile = \"cursor\"\n"), @r#"
+    assert_snapshot!(complaint("profile = \"cursor\"\n"), @"
     [stderr]
-    error: [TMP]/project/repertoire.toml:1: `profile` is "cursor", but should be one of repertoire, agentskills, openskills, claude, codex, gemini
+    error: [TMP]/project/repertoire.toml:1: `profile` may not be set by a project
+    hint: Set it in your own configuration: a stranger's project may not decide this.
     [exit 2]
-    "#);
-    assert_snapshot!(complaint("skills_sync_dir = \"/etc\"\n"), @r#"
+    ");
+    assert_snapshot!(complaint("skills_sync_dir = \"/etc\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `skills_sync_dir` may not be set by a project
-    hint: Set it in your own configuration: a project may not say where files are written.
+    hint: Set it in your own configuration: a stranger's project may not decide this.
     [exit 2]
-    "#);
+    ");
     assert_snapshot!(complaint("skills_dirs = \"skills\"\n"), @r#"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `skills_dirs` is "skills", but should be a list of paths
@@ -207,15 +208,10 @@ fn limits_of_the_configuration_hold() {
     ws.skill("home/.claude/skills/a/b/c/deep", "deep", "Deep. Use when deep.");
     ws.skill("home/.claude/skills/flat", "flat", "Flat. Use when flat.");
     ws.write(PROJECT, "[walk]\ndepth_max = 2\n[limits]\nfile_bytes_max = 10\n");
-    assert_snapshot!(ws.rep("list"), @r#"
-    ~/.claude/skills · yours
-      flat          broken: the file has 131 bytes; the limit is 10 [RS001]
-      passed over ~/.claude/skills/a/b/c: this folder is deeper than 2 levels, the limit, and was not searched [RS310]
-
-    [TMP]/pack · built in
-      first-aid     broken: the file has 154 bytes; the limit is 10 [RS001]
-
-    0 skills, 0 agents, 2 broken
-    [exit 0]
-    "#);
+    assert_snapshot!(ws.rep("list"), @"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:4: `limits.file_bytes_max` may not be set by a project
+    hint: Set it in your own configuration: a stranger's project may not decide this.
+    [exit 2]
+    ");
 }

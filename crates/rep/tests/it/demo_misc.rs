@@ -114,7 +114,7 @@ fn pages_are_written_where_the_command_stands() {
 
 #[test]
 fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
-    assert_snapshot!(Workspace::new().rep("--help"), @r#"
+    assert_snapshot!(Workspace::new().rep("--help"), @"
     Skills for AI agents: find them, check them, hand them over
 
     Usage: rep [OPTIONS] <COMMAND>
@@ -138,14 +138,16 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       man          Print the manual page
 
     Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Options of every command:
           --profile <PROFILE>  Whose order of folders, names and rules to follow [possible values:
                                repertoire, agentskills, openskills, claude, codex, gemini]
           --root <DIR>         Search this folder too, before all others (may be repeated)
           --json               Print JSON
           --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
       -C <DIR>                 Work as if started in this folder
-      -h, --help               Print help
-      -V, --version            Print version
 
     Examples:
       rep demo                     see it work, in a temporary folder
@@ -155,7 +157,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
 
     Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]

@@ -6,6 +6,9 @@
 use super::{Entry, Flow, Limits, Mapping, Node, Scalar, Style, Value};
 use crate::source::Span;
 
+/// Longer keys are left to the grammar, which has a limit of its own for them.
+const KEY_BYTES_MAX: usize = 64;
+
 /// The mapping, if every line is of the simple kind and nothing in it could mean more than itself.
 pub(super) fn parse_plain(yaml: &str, base: usize, limits: &Limits) -> Option<Node> {
     let mut lines = Lines { yaml, base, at: 0, nodes: 1 };
@@ -99,7 +102,8 @@ fn indented(line: &str) -> Option<&str> {
 fn key_len(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();
     let is_key_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
-    let length = bytes.iter().position(|byte| !is_key_byte(byte))?;
+    let length =
+        bytes.iter().position(|byte| !is_key_byte(byte)).filter(|at| *at <= KEY_BYTES_MAX)?;
     let plain = length > 0 && bytes[0].is_ascii_alphabetic() && bytes[length] == b':';
     plain.then_some(length)
 }
