@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire_skill::profile::ProfileId;
+use repertoire_text::terminal::printable;
 
 use crate::commands;
 use crate::config::{Config, Flags};
@@ -226,9 +227,15 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
             Failure::usage(format!("`rep {name}` has no JSON output")).hint("Leave out `--json`.")
         );
     }
+    // What needs no configuration is not stopped by a broken one.
+    match &cli.command {
+        Command::Demo(args) => return commands::demo::run(env, args, ui),
+        Command::Completions(args) => return commands::completions::run(args, ui),
+        Command::Man(args) => return commands::man::run(env, args, ui),
+        _ => {}
+    }
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
     match cli.command {
-        Command::Demo(args) => commands::demo::run(&ctx, &args, ui),
         Command::List(args) => commands::list::run(&ctx, &args, ui),
         Command::Show(args) => commands::show::run(&ctx, &args, ui),
         Command::Read(args) => commands::read::run(&ctx, &args, ui),
@@ -242,8 +249,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Trust(args) => commands::trust::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
-        Command::Completions(args) => commands::completions::run(&args, ui),
-        Command::Man(args) => commands::man::run(&ctx, &args, ui),
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }
 
@@ -276,9 +282,9 @@ fn print_failure(err: &mut dyn Write, failure: &Failure, colour: bool) {
         false => text.to_owned(),
     };
     // If even this cannot be written, the exit code has to do.
-    let _ = writeln!(err, "{} {}", paint(ui::BAD, "error:"), failure.message);
+    let _ = writeln!(err, "{} {}", paint(ui::BAD, "error:"), printable(&failure.message));
     for hint in &failure.hints {
-        let _ = writeln!(err, "{} {hint}", paint(ui::ACCENT, "hint:"));
+        let _ = writeln!(err, "{} {}", paint(ui::ACCENT, "hint:"), printable(hint));
     }
 }
 

@@ -185,8 +185,11 @@ impl Config {
     /// Reads all layers.
     pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
         let config_dir = env.config_dir();
-        let places =
-            Places { here: here.to_owned(), home: env.home(), pack: env.data_dir().join("skills") };
+        let places = Places {
+            here: here.to_owned(),
+            home: env.home().canonicalize_utf8().unwrap_or_else(|_| env.home()),
+            pack: env.data_dir().join("skills"),
+        };
         let mut settings = defaults(here);
         apply_file(&mut settings, &config_dir.join(FILE_NAME), false)?;
         for dir in places.upwards().into_iter().rev() {
@@ -256,7 +259,7 @@ impl Config {
         request.limits.text.frontmatter_bytes_max = self.number("limits.frontmatter_bytes_max");
         request.sync_pack =
             self.flag("skills_sync_on_start") && self.path("skills_builtin_dir").is_none();
-        request.extra_roots = self.flag_roots.iter().map(Root::extra).collect();
+        request.extra_roots = self.flag_roots.iter().map(|dir| self.named_root(dir)).collect();
         request.extra_roots.extend(self.roots_of("extra_roots").unwrap_or_default());
         request.roots = self.roots_of("skills_dirs").map(|mut roots| {
             // A project names its own folders; yours and the pack that ships with the tool stay.
@@ -273,6 +276,16 @@ impl Config {
             request.extra_roots.clear();
         }
         request
+    }
+
+    /// A root that the user named. Searching is not consenting: a folder of the project stays the
+    /// project's, and its skills are trusted only when a person says so.
+    fn named_root(&self, dir: &Utf8Path) -> Root {
+        let project = self.places.project();
+        let real = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+        let inside = project != self.places.home && real.starts_with(project);
+        let scope = if inside { Scope::Project } else { Scope::Extra };
+        Root { scope, ..Root::extra(dir) }
     }
 
     fn setting(&self, name: &str) -> Option<&Setting> {

@@ -99,8 +99,8 @@ pub fn pad(text: &str, columns: usize) -> String {
 pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     let mut out = String::new();
     let mut used = 0;
-    for word in printable(text).split_whitespace() {
-        let length = width(word);
+    for word in text.split_whitespace().map(printable) {
+        let length = width(&word);
         if used > 0 && used + 1 + length > columns {
             out.push('\n');
             out.push_str(indent);
@@ -109,7 +109,7 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
             out.push(' ');
             used += 1;
         }
-        out.push_str(word);
+        out.push_str(&word);
         used += length;
     }
     out

@@ -302,7 +302,8 @@ fn fill_body(entry: &Entry, request: &Request<'_>, out: &mut Vec<Diagnostic>) ->
             shell::Part::Command { whole, command } => {
                 let asked = &body[command.clone()];
                 let filled = filler.fill(asked, command.start);
-                let plain = is_plain(request.arguments) || !takes_arguments(asked, values.names);
+                let plain = (is_plain(request.arguments) || !takes_arguments(asked, values.names))
+                    && (asked.find("${").is_none() || has_plain_places(&values));
                 match run(entry, request, &filled, plain) {
                     Ok(output) => text.push_str(output.trim_end()),
                     Err((code, message)) => {
@@ -347,6 +348,15 @@ fn is_plain(arguments: &str) -> bool {
         && !arguments.split(' ').any(is_option)
 }
 
+/// Whether the folders and the session that a command may name hold nothing that a shell acts on. A
+/// stranger may have chosen the name of a folder.
+fn has_plain_places(values: &Values<'_>) -> bool {
+    let folders = [values.skill_dir, values.project_dir, values.plugin_root];
+    let plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "_-./:@%+=,".contains(c));
+    folders.into_iter().flatten().all(|dir| plain(dir.as_str()))
+        && values.session_id.is_none_or(plain)
+}
+
 fn run(
     entry: &Entry,
     request: &Request<'_>,
@@ -364,7 +374,7 @@ fn run(
     }
     if !plain {
         return Err(not_run(
-            "the arguments hold options or characters that mean something to a shell",
+            "the arguments or paths hold options or characters that mean something to a shell",
         ));
     }
     runner(command.trim_end()).map_err(|error| {

@@ -158,8 +158,11 @@ impl Catalog {
 
     /// Findings about one file.
     pub(crate) fn findings_in(&self, file: &Utf8Path) -> &[Diagnostic] {
-        let start = self.diagnostics.partition_point(|found| found.path.as_deref() < Some(file));
-        let end = self.diagnostics.partition_point(|found| found.path.as_deref() <= Some(file));
+        // In the order of `Diagnostic::sort_key`, which compares paths as text.
+        let path = |found: &Diagnostic| found.path.as_ref().map(|path| path.to_string());
+        let file = Some(file.to_string());
+        let start = self.diagnostics.partition_point(|found| path(found) < file);
+        let end = self.diagnostics.partition_point(|found| path(found) <= file);
         &self.diagnostics[start..end]
     }
 

@@ -8,7 +8,7 @@ use semver::Version;
 
 use crate::catalog::{Catalog, Entry};
 use crate::codes;
-use crate::limits::CYCLES_MAX;
+use crate::limits::{CYCLES_MAX, SUGGESTIONS_MAX};
 use crate::name;
 use crate::skill::{Dependency, Skill};
 
@@ -131,6 +131,10 @@ impl Neighbours {
         if self.known != *known {
             *self = Neighbours { known: known.clone(), nearest: BTreeMap::new() };
         }
+        // Each search looks at every name; a catalog of strangers may not ask for thousands of them.
+        if self.nearest.len() >= SUGGESTIONS_MAX && !self.nearest.contains_key(name) {
+            return None;
+        }
         let find = || name::nearest(name, known.0.keys().map(String::as_str)).map(str::to_owned);
         self.nearest.entry(name.to_owned()).or_insert_with(find).as_deref()
     }
@@ -178,18 +182,14 @@ pub(crate) fn check_again(
 /// Circles, each once, as the names along it; the first name is the smallest. The search ends after
 /// [`CYCLES_MAX`], since skills that all need each other form more circles than anyone can read.
 pub fn cycles(entries: &[Entry]) -> Vec<Vec<String>> {
-    let edges: BTreeMap<&str, Vec<&str>> = entries
-        .iter()
-        .filter(|entry| !entry.skill.execution.dependencies.is_empty())
+    let needing = || entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
+    // A skill that needs nothing is in no circle, so only those that need something can be gone on to.
+    let ids: BTreeMap<&str, &str> =
+        needing().map(|entry| (entry.skill.name.as_str(), entry.id.as_str())).collect();
+    let edges: BTreeMap<&str, Vec<&str>> = needing()
         .map(|entry| {
-            let needs = met(&entry.skill, entries)
-                .into_iter()
-                .filter_map(|(_, how)| match how {
-                    Met::By(next) => Some(next.id.as_str()),
-                    Met::Missing | Met::OtherVersion(_) => None,
-                })
-                .collect();
-            (entry.id.as_str(), needs)
+            let next = |need: &Dependency| ids.get(need.name.as_str()).copied();
+            (entry.id.as_str(), needs(&entry.skill).filter_map(next).collect())
         })
         .collect();
     let mut found = BTreeSet::new();

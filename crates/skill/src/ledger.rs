@@ -199,6 +199,7 @@ impl Ledger {
     }
 
     fn fresh(&self, entry: &Entry, request: &Request<'_>, now_ms: u64) -> Option<usize> {
+        let room = request.budget.body().and(request.budget.total()).limit();
         let satisfies = |held: &Held| {
             let found = &held.activation;
             found.id == entry.id
@@ -208,7 +209,7 @@ impl Ledger {
                 && found.digest == entry.skill.digest()
                 && (found.resources.is_some() || request.listing == Listing::Skipped)
                 && (found.references.is_some() || request.references == References::OnDemand)
-                && found.cut.is_none_or(|cut| cut.limit >= request.budget.body().limit())
+                && found.cut.is_none_or(|cut| cut.limit >= room)
         };
         self.held.iter().position(satisfies)
     }

@@ -53,6 +53,9 @@ pub const NAME_BYTES_MAX: usize = 1024;
 pub const VERSION_BYTES_MAX: usize = 256;
 /// Most dependencies of one skill.
 pub const DEPENDENCIES_MAX: usize = 100;
+/// Most missing dependencies of a catalog for which a near name is looked up.
+pub const SUGGESTIONS_MAX: usize = 100;
+
 /// Most circles of dependencies that are shown.
 pub const CYCLES_MAX: usize = 16;
 /// Longest description that is made from a body, in characters.

@@ -4,6 +4,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::Diagnostic;
+use repertoire_text::terminal::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -293,16 +294,14 @@ impl Places {
 
     /// A path for people: relative to where they stand, or with `~`.
     pub fn shorten(&self, path: &Utf8Path) -> String {
-        if let Ok(rest) = path.strip_prefix(&self.here)
-            && rest != ""
-        {
-            return rest.to_string();
-        }
-        match path.strip_prefix(&self.home) {
-            Ok(rest) if rest == "" => "~".to_owned(),
-            Ok(rest) => format!("~/{rest}"),
-            Err(_) => path.to_string(),
-        }
+        let below_here = path.strip_prefix(&self.here).ok().filter(|rest| *rest != "");
+        let text = match (below_here, path.strip_prefix(&self.home)) {
+            (Some(rest), _) => rest.to_string(),
+            (None, Ok(rest)) if rest == "" => "~".to_owned(),
+            (None, Ok(rest)) => format!("~/{rest}"),
+            (None, Err(_)) => path.to_string(),
+        };
+        printable(&text)
     }
 }
 
@@ -346,18 +345,26 @@ impl Profile {
         let mut findings = Vec::new();
         let root =
             |dir: Utf8PathBuf, scope, holds| Root { dir, scope, holds, plugin: None, named: false };
-        for spec in self.roots {
+        let mut specs = self.roots.iter().peekable();
+        while let Some(spec) = specs.next() {
             match spec.base {
                 Base::Here => {
                     let scope = places.scope_of(&places.here);
                     out.push(root(places.here.join(spec.path), scope, spec.holds));
                 }
-                Base::Upwards => out.extend(
-                    places
-                        .upwards()
-                        .into_iter()
-                        .map(|dir| root(dir.join(spec.path), places.scope_of(dir), spec.holds)),
-                ),
+                // What is nearer wins, whatever its kind: all kinds of one folder, then the folder above.
+                Base::Upwards => {
+                    let mut group = vec![spec];
+                    while let Some(next) = specs.next_if(|next| next.base == Base::Upwards) {
+                        group.push(next);
+                    }
+                    for dir in places.upwards() {
+                        let scope = places.scope_of(dir);
+                        out.extend(
+                            group.iter().map(|spec| root(dir.join(spec.path), scope, spec.holds)),
+                        );
+                    }
+                }
                 Base::Home => out.push(root(places.home.join(spec.path), Scope::User, spec.holds)),
                 Base::System => {
                     out.push(root(Utf8Path::new("/").join(spec.path), Scope::User, spec.holds));

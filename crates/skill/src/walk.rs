@@ -38,6 +38,8 @@ pub struct Candidate {
     pub path: Utf8PathBuf,
     /// The path to read, where `path` is a link that may be followed.
     pub target: Option<Utf8PathBuf>,
+    /// Whether it was reached through a link, its own or that of a folder above it.
+    pub linked: bool,
     /// Names of the files and folders beside it, sorted, for skills that are folders.
     pub siblings: Vec<String>,
 }

@@ -84,19 +84,24 @@ fn snippet_range(diagnostic: &Diagnostic, text: &str) -> Option<std::ops::Range<
     (end - start <= LINE_BYTES_MAX).then_some(range)
 }
 
-/// Replaces characters that could move the cursor or hide text by their escapes.
+/// Whether a character moves the cursor, starts a line, turns the direction of text or cannot be seen.
+/// Joiners are left alone: emoji and some scripts need them.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text for one line of a terminal: what is hidden is shown as its escape.
 pub fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    if !text.chars().any(hidden) {
+    if !text.chars().any(is_hidden) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if hidden(c) {
-            out.extend(c.escape_unicode());
+        if is_hidden(c) {
+            out.extend(c.escape_default());
         } else {
             out.push(c);
         }
@@ -168,5 +173,7 @@ mod tests {
     #[test]
     fn hidden_characters_are_shown_as_escapes() {
         assert_eq!(printable("a\u{202e}b\u{1b}[2J"), r"a\u{202e}b\u{1b}[2J");
+        assert_eq!(printable("one\ntwo"), r"one\ntwo");
+        assert_eq!(printable("👩‍👧"), "👩‍👧");
     }
 }

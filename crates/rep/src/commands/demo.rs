@@ -1,7 +1,7 @@
 //! `rep demo`: the main job on a small workspace, with no model and no network.
 
-use crate::cli::Ctx;
 use crate::demo;
+use crate::env::Env;
 use crate::failure::Outcome;
 use crate::ui::Ui;
 
@@ -13,7 +13,7 @@ pub(crate) struct Args {
     keep: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let keep = if args.keep { demo::Afterwards::Keep } else { demo::Afterwards::Remove };
-    demo::run(ctx.env, keep, ui)
+    demo::run(env, keep, ui)
 }

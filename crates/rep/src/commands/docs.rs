@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::resources;
 use repertoire_text::fs;
+use repertoire_text::terminal::printable;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
@@ -46,7 +47,7 @@ fn render(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) 
     }
     let mut out = String::from("# Skills\n\n| name | type | description |\n|---|---|---|\n");
     for entry in catalog.entries() {
-        let (kind, text) = (entry.skill.kind.as_str(), cell(&entry.skill.description));
+        let (kind, text) = (cell(entry.skill.kind.as_str()), cell(&entry.skill.description));
         out.push_str(&format!("| [{0}](#{1}) | {kind} | {text} |\n", entry.id, anchor(&entry.id)));
     }
     for (group, entries) in groups {
@@ -74,14 +75,15 @@ fn describe(
     out: &mut String,
 ) {
     let skill = &entry.skill;
-    out.push_str(&format!("\n### {}\n\n{}\n\n", entry.id, skill.description));
+    let description: Vec<String> = skill.description.split_whitespace().map(printable).collect();
+    out.push_str(&format!("\n### {}\n\n{}\n\n", entry.id, description.join(" ")));
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
             out.push_str(&format!("- **{name}**: {value}\n"));
         }
     };
     let code = |words: &[String]| {
-        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        words.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>().join(", ")
     };
     fact("File", format!("`{}`", catalog.places().shorten(&skill.origin.file)));
     fact("Version", skill.version.as_ref().map_or(String::new(), ToString::to_string));
@@ -103,7 +105,7 @@ fn describe(
 }
 
 fn cell(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).replace('|', "\\|")
 }
 
 /// GitHub's anchors keep letters, digits, hyphens and underscores.

@@ -1,10 +1,11 @@
 //! `rep lint`: check files and folders, print what is wrong, mend what is certain.
 
 use camino::Utf8PathBuf;
-use repertoire_skill::catalog::{Entry, RootReport};
+use repertoire_skill::catalog::{Catalog, Entry, RootReport};
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
+use repertoire_skill::skill::Scope;
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
 
@@ -53,6 +54,10 @@ enum Format {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if ui.json && args.format.is_some_and(|format| format != Format::Json) {
+        return Err(Failure::usage("`--json` and `--format` ask for different outputs")
+            .hint("Leave out one of the two."));
+    }
     let format = match args.format {
         _ if args.sarif => Format::Sarif,
         Some(format) => format,
@@ -107,7 +112,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     let request = ctx.config.request_without_trust();
     let paths = if args.paths.is_empty() {
-        discovered_files(&discover(&request))
+        // Plugins and the built-in pack belong to those who ship them.
+        let own = |scope: Scope| !args.fix || !matches!(scope, Scope::Plugin | Scope::Builtin);
+        discovered_files(&discover(&request), own)
     } else {
         args.paths.iter().map(|path| existing(ctx, path)).collect::<Result<_, _>>()?
     };
@@ -138,16 +145,28 @@ fn existing(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<Utf8PathBuf, Failure> {
     Ok(typed)
 }
 
-fn discovered_files(catalog: &repertoire_skill::catalog::Catalog) -> Vec<Utf8PathBuf> {
+fn discovered_files(catalog: &Catalog, wanted: impl Fn(Scope) -> bool) -> Vec<Utf8PathBuf> {
     // Built-in skills that are used from memory have no files to check.
     let in_memory = |root: &RootReport| root.state == RootState::InPlace;
     let in_memory: Vec<&Utf8PathBuf> =
         catalog.roots().iter().filter(|root| in_memory(root)).map(|root| &root.root.dir).collect();
-    let on_disk = |entry: &&Entry| !in_memory.contains(&&entry.skill.origin.root);
+    let on_disk = |entry: &&Entry| {
+        let origin = &entry.skill.origin;
+        wanted(origin.scope) && !in_memory.contains(&&origin.root)
+    };
     let winners =
         catalog.entries().iter().filter(on_disk).map(|entry| entry.skill.origin.file.clone());
-    let losers = catalog.shadowed().iter().map(|lost| lost.entry.skill.origin.file.clone());
-    let broken = catalog.broken().iter().map(|broken| broken.path.clone());
+    let losers = catalog
+        .shadowed()
+        .iter()
+        .map(|lost| &lost.entry)
+        .filter(on_disk)
+        .map(|entry| entry.skill.origin.file.clone());
+    let broken = catalog
+        .broken()
+        .iter()
+        .filter(|broken| wanted(broken.scope))
+        .map(|broken| broken.path.clone());
     winners.chain(losers).chain(broken).collect()
 }
 
@@ -216,7 +235,7 @@ fn summary_line(report: &Report, hidden: usize, ui: &Ui<'_>) -> String {
 fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut exit = Exit::Done;
     let paths = match args.paths.is_empty() {
-        true => discovered_files(ctx.catalog()?),
+        true => discovered_files(ctx.catalog()?, |_| true),
         false => args.paths.clone(),
     };
     for path in &paths {
@@ -233,7 +252,7 @@ fn skills_ref_verdicts(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         exit = Exit::No;
         writeln!(ui.err, "Validation failed for {shown}:")?;
         for finding in findings {
-            writeln!(ui.err, "  - {}", finding.message)?;
+            writeln!(ui.err, "  - {}", terminal::printable(&finding.message))?;
         }
     }
     Ok(exit)

@@ -3,7 +3,8 @@
 use camino::Utf8PathBuf;
 use repertoire_text::fs;
 
-use crate::cli::{Ctx, command};
+use crate::cli::command;
+use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
@@ -15,7 +16,7 @@ pub(crate) struct Args {
     dir: Option<Utf8PathBuf>,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut main = command();
     main.build();
     let Some(dir) = &args.dir else {
@@ -30,7 +31,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let mut text = Vec::new();
         clap_mangen::Man::new(page).render(&mut text)?;
         let path = dir.join(file);
-        fs::write_atomic(&ctx.env.here.join(&path), &text)
+        fs::write_atomic(&env.here.join(&path), &text)
             .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
         writeln!(ui.out, "{path}")?;
     }

@@ -46,7 +46,7 @@ fn print(
         ("file", catalog.places().shorten(&skill.origin.file)),
         ("scope", format!("{:?}", skill.origin.scope).to_lowercase()),
         ("dialect", serde_word(&skill.dialect)),
-        ("type", skill.kind.as_str().to_owned()),
+        ("type", terminal::printable(skill.kind.as_str())),
         ("trust", serde_word(&entry.trust)),
         ("digest", skill.digest().to_string()),
         (

@@ -307,20 +307,46 @@ fn filters_narrow_the_list_and_say_how_far() {
 #[test]
 fn a_root_that_is_named_comes_first_and_is_trusted() {
     let ws = crowded();
-    ws.skill("project/mine/pdf", "pdf", "Mine. Use when a PDF is read.");
-    assert_snapshot!(ws.rep("--root mine list pdf"), @r#"
-    mine · named
+    ws.skill("mine/pdf", "pdf", "Mine. Use when a PDF is read.");
+    assert_snapshot!(ws.rep("--root ../mine list pdf"), @"
+    ../mine · named
       pdf           Mine. Use when a PDF is read.
 
     .agents/skills · project
-      pdf           shadowed by mine/pdf/SKILL.md
+      pdf           shadowed by ../mine/pdf/SKILL.md
 
     .claude/skills · project
-      pdf           shadowed by mine/pdf/SKILL.md
+      pdf           shadowed by ../mine/pdf/SKILL.md
 
     1 of 5 skills and agents
     [exit 0]
-    "#);
+    ");
+}
+
+#[test]
+fn a_folder_of_the_project_stays_the_projects_however_it_is_named() {
+    let ws = Workspace::new();
+    ws.skill("project/theirs/pdf", "pdf", "Theirs. Use when a PDF is read.");
+    assert_snapshot!(ws.rep("--root theirs list pdf"), @"
+    theirs · project
+      pdf           untrusted · Theirs. Use when a PDF is read.
+
+    1 of 2 skills and agents
+    [exit 0]
+    ");
+}
+
+#[test]
+fn text_from_strangers_cannot_move_the_cursor() {
+    let ws = Workspace::new();
+    ws.write("project/repertoire.toml", "\"\\u001b[31mkey\" = 1\n");
+    assert_snapshot!(ws.rep("list"), @r"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:1: `\u{1b}[31mkey` is not a configuration key
+    hint: `rep config` lists every key.
+    [exit 2]
+    ");
+    assert!(!ws.rep("list").to_string().contains('\u{1b}'));
 }
 
 #[test]

@@ -27,6 +27,17 @@ fn the_same_skill_is_activated_once() {
 }
 
 #[test]
+fn a_body_that_was_cut_to_the_total_budget_is_not_activated_again() {
+    let mut ledger = Ledger::default();
+    let long = entry("long", "", &"A line of text.\n".repeat(2_000));
+    let budget = Budget { total_chars_max: Some(5_000), ..Budget::default() };
+    let request = Request { budget, ..text_only() };
+    outcome_of(&mut ledger, &long, &request, 0);
+    assert_eq!(outcome_of(&mut ledger, &long, &request, 1), Outcome::AlreadyActive);
+    assert_eq!((ledger.hits(), ledger.misses()), (1, 1));
+}
+
+#[test]
 fn a_changed_file_or_other_arguments_replace_the_activation() {
     let mut ledger = Ledger::default();
     let old = entry("pdf", "", "Old $ARGUMENTS");

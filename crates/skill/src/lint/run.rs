@@ -106,7 +106,7 @@ impl Report {
                     Severity::Warning => out.warnings += 1,
                     Severity::Info => out.infos += 1,
                 }
-                out.fixable += usize::from(found.fix.is_some());
+                out.fixable += usize::from(found.fix.is_some() && !file.linked);
             }
         }
         out
@@ -207,7 +207,9 @@ fn named_file(path: &Utf8Path) -> Candidate {
         _ => Vec::new(),
     };
     siblings.sort();
-    Candidate { path: path.to_owned(), target: path.canonicalize_utf8().ok(), siblings }
+    // A link that a person names is meant.
+    let target = path.canonicalize_utf8().ok();
+    Candidate { path: path.to_owned(), target, linked: false, siblings }
 }
 
 /// `None` for a Markdown file in a folder that is no skill.
@@ -242,7 +244,7 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
         name: skill.as_ref().map(|skill| skill.name.clone()),
         text: diagnostics.iter().any(|found| found.fix.is_some()).then(|| source.shared_text()),
         diagnostics,
-        linked: candidate.target.as_deref().is_some_and(|target| is_elsewhere(path, target)),
+        linked: candidate.linked,
     };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
     Some(Checked { report, skill: skill.filter(concerns_others).map(Arc::new), known })
@@ -253,12 +255,6 @@ fn concerns_others(skill: &Skill) -> bool {
     !skill.execution.dependencies.is_empty()
         || !triggers.keywords.is_empty()
         || !triggers.patterns.is_empty()
-}
-
-/// Whether a link leads out of the folder that it stands in.
-fn is_elsewhere(link: &Utf8Path, target: &Utf8Path) -> bool {
-    let folder = link.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
-    folder.canonicalize_utf8().is_ok_and(|folder| !target.starts_with(folder))
 }
 
 /// The name of the folder that a file stands in, also where the path does not spell it out.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, EntryKind, FolderEntry};
+use repertoire_text::terminal::is_hidden;
 use repertoire_text::{Diagnostic, codes as text_codes};
 
 use super::{Candidate, WalkOptions};
@@ -132,13 +133,13 @@ impl<'a> Lister<'a> {
             let path = folder.dir.join(&entry.name);
             if skill_files.first() == Some(&entry.name.as_str()) {
                 let siblings = entries.iter().map(|entry| entry.name.clone()).collect();
-                self.push_file(out, path, entry.kind, siblings);
+                self.push_file(out, folder, path, entry.kind, siblings);
             } else if skill_files.contains(&entry.name.as_str()) {
                 out.diagnostics.push(second_file(&path, skill_files[0]));
             } else if entry.kind == EntryKind::Folder {
                 self.push_folder(out, folder, path, in_skill);
             } else if self.options.flat_files && !in_skill && is_flat_name(&entry.name) {
-                self.push_file(out, path, entry.kind, Vec::new());
+                self.push_file(out, folder, path, entry.kind, Vec::new());
             } else if entry.kind == EntryKind::Link && (!in_skill || path.is_dir()) {
                 let place = Place { folder, real_dir: real_dir.as_deref(), in_skill };
                 self.push_link(out, &place, path);
@@ -149,6 +150,7 @@ impl<'a> Lister<'a> {
     fn push_file(
         &self,
         out: &mut Listing,
+        folder: &Folder,
         path: Utf8PathBuf,
         kind: EntryKind,
         siblings: Vec<String>,
@@ -157,7 +159,8 @@ impl<'a> Lister<'a> {
         if kind == EntryKind::Link && target.is_none() {
             out.refused_links.push(path);
         } else {
-            out.candidates.push(Candidate { path, target, siblings });
+            let linked = folder.linked || target.is_some();
+            out.candidates.push(Candidate { path, target, linked, siblings });
         }
     }
 
@@ -209,14 +212,7 @@ impl<'a> Lister<'a> {
 /// Whether a name would break out of a line, or look like another: control characters, characters that
 /// change the direction of text, and characters that cannot be seen.
 pub(crate) fn is_refused_name(name: &str) -> bool {
-    name.chars().any(|c| {
-        c.is_control()
-            || matches!(
-                c,
-                '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            )
-            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    })
+    name.chars().any(is_hidden)
 }
 
 fn is_flat_name(name: &str) -> bool {

@@ -193,6 +193,16 @@ fn a_broken_edit_keeps_the_last_good_version_however_often_until_it_is_fixed() {
 }
 
 #[test]
+fn every_broken_edit_is_told_whatever_the_names_beside_it() {
+    let folder = Folder::with(&["a", "a-b", "a.b"]);
+    let library = folder.open();
+    for name in ["a", "a-b", "a.b"] {
+        folder.write(name, BROKEN);
+    }
+    check(&library.reload(), "!a !a-b");
+}
+
+#[test]
 fn taking_a_broken_edit_back_is_told() {
     let folder = Folder::with(&["a"]);
     let library = folder.open();

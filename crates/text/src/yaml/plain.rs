@@ -9,6 +9,9 @@ use crate::source::Span;
 /// Longer keys are left to the grammar, which has a limit of its own for them.
 const KEY_BYTES_MAX: usize = 64;
 
+/// Longer mappings are left to the grammar: here every key is compared with all before it.
+const ENTRIES_MAX: usize = 32;
+
 /// The mapping, if every line is of the simple kind and nothing in it could mean more than itself.
 pub(super) fn parse_plain(yaml: &str, base: usize, limits: &Limits) -> Option<Node> {
     let mut lines = Lines { yaml, base, at: 0, nodes: 1 };
@@ -44,7 +47,9 @@ impl<'a> Lines<'a> {
         while let Some(line) = self.peek() {
             let place = self.base + self.at;
             let key_len = key_len(line)?;
-            if entries.iter().any(|known| known.key == line[..key_len]) {
+            if entries.len() == ENTRIES_MAX
+                || entries.iter().any(|known| known.key == line[..key_len])
+            {
                 return None;
             }
             self.at += line.len() + 1;
@@ -77,7 +82,9 @@ impl<'a> Lines<'a> {
             }
             let key_len = key_len(content)?;
             let text = content[key_len + 1..].strip_prefix(' ')?;
-            if entries.iter().any(|known| known.key == content[..key_len]) {
+            if entries.len() == ENTRIES_MAX
+                || entries.iter().any(|known| known.key == content[..key_len])
+            {
                 return None;
             }
             let key_span = Span::new(place, place + key_len);
