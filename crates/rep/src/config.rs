@@ -389,7 +389,7 @@ fn apply_file(
         if key.user_only && from_project {
             return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
                 .hint(
-                    "Set it in your own configuration: a stranger's project may not decide this.",
+                    "Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
                 ));
         }
         check(key, &value, &place)?;
@@ -455,7 +455,10 @@ fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
         let failure = Failure::usage(format!("{place}: `{name}` is not a configuration key"));
         match nearest(name, KEYS.iter().map(|key| key.name)) {
             Some(near) => failure.hint(format!("Did you mean `{near}`?")),
-            None => failure.hint("`rep config` lists every key."),
+            None => {
+                let keys: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+                failure.hint(format!("The keys are {}.", keys.join(", ")))
+            }
         }
     })
 }
@@ -548,11 +551,11 @@ mod tests {
         );
         check(
             "profile = \"openskills\"\n",
-            ":1: `profile` may not be set by a project | Set it in your own configuration: a stranger's project may not decide this.",
+            ":1: `profile` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
         );
         check(
             "skills_sync_dir = \"/x\"\n",
-            ":1: `skills_sync_dir` may not be set by a project | Set it in your own configuration: a stranger's project may not decide this.",
+            ":1: `skills_sync_dir` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
         );
     }
 

@@ -49,6 +49,12 @@ impl Ui<'_> {
         if self.colour { Colour::Always } else { Colour::Never }
     }
 
+    /// Says something that is not data, after all data so far.
+    pub fn note(&mut self, text: &str) -> std::io::Result<()> {
+        self.out.flush()?;
+        writeln!(self.err, "{text}")
+    }
+
     /// Writes a value as JSON, indented.
     pub fn print_json(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
         serde_json::to_writer_pretty(&mut *self.out, value).map_err(std::io::Error::from)?;

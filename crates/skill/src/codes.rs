@@ -88,6 +88,9 @@ repertoire_text::diagnostic_codes! {
     ANGLE_BRACKETS = "RS211", "angle-brackets", Error,
         "The description holds `<` or `>`, which Claude's upload refuses.",
         "Write it without angle brackets.";
+    VALUE_CUT = "RS212", "value-cut-by-comment", Warning,
+        "A value ends early because ` #` starts a comment.",
+        "Quote the value, or run `rep lint --fix`.";
 
     TRIGGER_DUPLICATE = "RS300", "trigger-duplicate", Warning,
         "Two skills have the same trigger, so neither can be told from the other.",

@@ -85,7 +85,7 @@ pub fn order<'a>(catalog: &'a Catalog, entry: &'a Entry) -> Vec<&'a Entry> {
 
 /// The skills that may be depended on: their names, and their versions where they have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known(BTreeMap<String, Option<Version>>);
+pub struct Known(BTreeMap<String, Vec<Option<Version>>>);
 
 impl Known {
     /// The skills of a catalog, each under the name that it is asked for by and under its own.
@@ -95,26 +95,33 @@ impl Known {
         known
     }
 
-    /// Adds the skills of a catalog; those that are known already stay as they are.
+    /// Adds the skills of a catalog.
     pub fn add(&mut self, entries: &[Entry]) {
         for Entry { id, skill, .. } in entries {
-            for name in [id, &skill.name] {
-                if !self.0.contains_key(name) {
-                    self.0.insert(name.clone(), skill.version.clone());
-                }
+            self.0.entry(id.clone()).or_default().push(skill.version.clone());
+            if *id != skill.name {
+                self.0.entry(skill.name.clone()).or_default().push(skill.version.clone());
             }
         }
     }
 
-    /// Whether there is a skill of this name.
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    /// Whether some skill meets a dependency.
+    pub fn meets(&self, need: &Dependency) -> bool {
+        self.0.get(&need.name).is_some_and(|versions| {
+            need.requirement.as_ref().is_none_or(|wanted| {
+                versions.iter().flatten().any(|version| wanted.matches(version))
+            })
+        })
     }
 }
 
 impl FromIterator<(String, Option<Version>)> for Known {
     fn from_iter<I: IntoIterator<Item = (String, Option<Version>)>>(skills: I) -> Self {
-        Known(skills.into_iter().collect())
+        let mut known = Known::default();
+        for (name, version) in skills {
+            known.0.entry(name).or_default().push(version);
+        }
+        known
     }
 }
 
@@ -155,11 +162,13 @@ pub(crate) fn check_again(
     for entry in entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty()) {
         let skill = &entry.skill;
         for need in needs(skill) {
-            match (known.0.get(&need.name), &need.requirement) {
-                (Some(_), None) => {}
-                (Some(Some(version)), Some(wanted)) if wanted.matches(version) => {}
-                (Some(version), Some(_)) => out.push(other_version(skill, need, version.as_ref())),
-                (None, _) => {
+            match known.0.get(&need.name) {
+                _ if known.meets(need) => {}
+                Some(versions) => {
+                    let found = versions.iter().flatten().max();
+                    out.push(other_version(skill, need, found));
+                }
+                None => {
                     // A package that nobody installed as a skill is no slip of the pen.
                     let slip = means_skills(skill);
                     let near = if slip { neighbours.nearest(&need.name, known) } else { None };

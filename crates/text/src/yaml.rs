@@ -316,6 +316,7 @@ fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Err
         block_nesting_limit: guard,
     };
     let mut reader = Reader {
+        yaml,
         parser: Parser::new_from_str_with_options(yaml, options),
         base: span.start as usize,
         end: yaml.len(),
@@ -326,6 +327,7 @@ fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Err
 }
 
 struct Reader<'a> {
+    yaml: &'a str,
     parser: Parser<'a, granit_parser::StrInput<'a>>,
     base: usize,
     end: usize,
@@ -444,6 +446,16 @@ impl<'a> Reader<'a> {
         Err(refusal(&codes::YAML_SYNTAX, "this mapping does not end", span))
     }
 
+    /// The quote that is most likely the one left open: the last that starts a value before the place
+    /// where the grammar gave up.
+    fn opening_quote(&self, offset: usize) -> Span {
+        let before = &self.yaml[..(offset - self.base).min(self.yaml.len())];
+        let starts = [": \"", ": '", "- \"", "- '"];
+        let at = starts.iter().filter_map(|start| before.rfind(start)).max();
+        let start = self.base + at.map_or(before.len(), |at| at + 2);
+        Span::new(start, start + usize::from(at.is_some()))
+    }
+
     fn too_deep(&self, span: Span) -> Error {
         let limit = self.limits.depth_max;
         let message = format!("the frontmatter is nested deeper than {limit} levels, the limit");
@@ -455,6 +467,12 @@ impl<'a> Reader<'a> {
         let start = self.base + marker.byte_offset().unwrap_or(self.end).min(self.end);
         let span = Span::new(start, start);
         match error.kind() {
+            Grammar::UnclosedQuotedScalar | Grammar::InvalidQuotedScalarIndent => Error {
+                code: &codes::YAML_SYNTAX,
+                message: "a quoted value is never closed".to_owned(),
+                span: self.opening_quote(start),
+                repairable: true,
+            },
             Grammar::RecursionLimitExceeded => self.too_deep(span),
             Grammar::DirectiveDisallowed => Error {
                 repairable: true,

@@ -18,7 +18,13 @@ pub(crate) struct Args {
     /// Write to this file instead of printing
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
+    /// Overwrite a file that `rep docs` did not write
+    #[arg(long, requires = "output")]
+    force: bool,
 }
+
+/// The first line of a page that may be written anew.
+const MARK: &str = "<!-- Written by `rep docs`; changes are lost when it runs again. -->\n\n";
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let request = ctx.config.request()?;
@@ -28,6 +34,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         None => write!(ui.out, "{text}")?,
         Some(path) => {
             let target = ctx.env.here.join(path);
+            let ours =
+                fs::read_text(&target, 64 * 1024 * 1024).is_ok_and(|old| old.starts_with(MARK));
+            if !ours && !args.force && target.symlink_metadata().is_ok() {
+                return Err(Failure::no(format!(
+                    "{path} is there already and is not by `rep docs`"
+                ))
+                .hint("Choose another name, or overwrite it with `--force`."));
+            }
             fs::write_atomic(&target, text.as_bytes()).map_err(|error| {
                 Failure::cannot_run(format!("{path} cannot be written: {error}"))
             })?;
@@ -45,7 +59,7 @@ fn render(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) 
             if entry.skill.is_agent() { "Agents" } else { heading(entry.skill.kind.as_str()) };
         groups.entry(group).or_default().push(entry);
     }
-    let mut out = String::from("# Skills\n\n| name | type | description |\n|---|---|---|\n");
+    let mut out = format!("{MARK}# Skills\n\n| name | type | description |\n|---|---|---|\n");
     for entry in catalog.entries() {
         let (kind, text) = (cell(entry.skill.kind.as_str()), cell(&entry.skill.description));
         out.push_str(&format!("| [{0}](#{1}) | {kind} | {text} |\n", entry.id, anchor(&entry.id)));

@@ -129,7 +129,7 @@ fn print(
     )?;
     print_names("never offered to a model", "disable-model-invocation", &report.hidden, ui)?;
     writeln!(ui.out)?;
-    heading("Room in a prompt", "a window of 200,000 tokens", ui)?;
+    heading("Room in a prompt", "if all of them were offered, in a window of 200,000 tokens", ui)?;
     for budget in &report.budgets {
         print_budget(budget, ui)?;
     }
@@ -163,8 +163,7 @@ fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resu
         writeln!(ui.out, "  {mark} {dir}  {}", ui.paint(ui::FAINT, word))?;
     }
     if missing > 0 {
-        let line =
-            format!("  · {} that are not there, see --verbose", ui::count(missing, "more root"));
+        let line = format!("  · {} not there, see --verbose", ui::count(missing, "more root"));
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     writeln!(ui.out)
@@ -180,7 +179,12 @@ fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> st
         list.push_str(&format!(" and {} more", names.len() - SHOWN_MAX));
     }
     let note = ui.paint(ui::FAINT, format!("({note})"));
-    writeln!(ui.out, "  {} {title}: {list} {note}", names.len())
+    let line = ui::wrap(
+        &format!("{} {title}: {list}", names.len()),
+        ui.columns.saturating_sub(4).max(20),
+        "    ",
+    );
+    writeln!(ui.out, "  {line}\n    {note}")
 }
 
 fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -216,8 +220,11 @@ fn print_findings(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::R
         let code = ui.paint(style, found.code.id);
         let path = found.path.as_ref().map_or(String::new(), |path| catalog.places().shorten(path));
         let message = terminal::printable(&found.message);
-        writeln!(ui.out, "  {code} {path}: {message}")?;
+        let room = ui.columns.saturating_sub(8).max(20);
+        let text = ui::wrap(&format!("{path}: {message}"), room, "        ");
+        writeln!(ui.out, "  {code} {text}")?;
         if let Some(help) = &found.help {
+            let help = ui::wrap(help, room, "        ");
             writeln!(ui.out, "        {}", ui.paint(ui::FAINT, help))?;
         }
     }

@@ -99,6 +99,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             // Nobody typed the paths of what was discovered, so they are shown as short as they go.
             if args.paths.is_empty() {
                 shorten_paths(&mut report, ctx);
+                let places = ctx.config.places();
+                fixed = fixed.iter().map(|path| places.shorten(path).into()).collect();
             }
             print(&report, args, format, &fixed, ui)?;
         }

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use rayon::prelude::*;
-use repertoire_skill::catalog::{Catalog, Entry, Shadowed};
+use repertoire_skill::catalog::{Broken, Catalog, Entry, Shadowed};
 use repertoire_skill::codes;
 use repertoire_skill::discover::RootState;
 use repertoire_skill::openskills;
@@ -89,6 +89,22 @@ impl Args {
             })
     }
 
+    /// Whether a file that could not be loaded is asked for, by what is known of it.
+    fn wants_broken(&self, broken: &Broken) -> bool {
+        let path = broken.path.as_str().to_lowercase();
+        self.filter.as_ref().is_none_or(|part| path.contains(&part.to_lowercase()))
+            && self.scope.is_none_or(|scope| broken.scope == scope.scope())
+    }
+
+    /// Whether something is asked for that only a loaded skill has.
+    fn needs_a_record(&self) -> bool {
+        self.kind.is_some()
+            || self.tag.is_some()
+            || self.event.is_some()
+            || self.capability.is_some()
+            || self.path.is_some()
+    }
+
     fn is_filtered(&self) -> bool {
         self.filter.is_some()
             || self.scope.is_some()
@@ -165,8 +181,9 @@ fn print_tree(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resul
         for lost in catalog.shadowed().iter().filter(|lost| here(&lost.entry)) {
             lines.push(shadowed_line(catalog, lost, name_columns, ui));
         }
-        if !args.is_filtered() {
-            for broken in catalog.broken().iter().filter(|broken| broken.path.starts_with(dir)) {
+        if !args.needs_a_record() {
+            let here = |broken: &&Broken| broken.path.starts_with(dir) && args.wants_broken(broken);
+            for broken in catalog.broken().iter().filter(here) {
                 lines.push(broken_line(broken, dir, name_columns, ui));
             }
         }
@@ -245,7 +262,9 @@ fn shadowed_line(catalog: &Catalog, lost: &Shadowed, name_columns: usize, ui: &U
         (true, _) => "untrusted · does not replace",
         (false, _) => "shadowed by",
     };
-    ui.paint(ui::FAINT, format!("  {name}  {why} {by}"))
+    let room = ui.columns.saturating_sub(name_columns + 4).max(20);
+    let note = ui::fit(&format!("{why} {by}"), room);
+    ui.paint(ui::FAINT, format!("  {name}  {note}"))
 }
 
 fn root_line(
@@ -282,12 +301,7 @@ fn skill_line(entry: &Entry, name_columns: usize, ui: &Ui<'_>) -> String {
     format!("  {}  {}{description}", ui.paint(ui::ACCENT, name), ui.paint(ui::FAINT, notes))
 }
 
-fn broken_line(
-    broken: &repertoire_skill::catalog::Broken,
-    root: &Utf8Path,
-    name_columns: usize,
-    ui: &Ui<'_>,
-) -> String {
+fn broken_line(broken: &Broken, root: &Utf8Path, name_columns: usize, ui: &Ui<'_>) -> String {
     let path = broken.path.strip_prefix(root).unwrap_or(&broken.path);
     let path = path.as_str().trim_end_matches("/SKILL.md");
     let name = ui::pad(&ui::fit(path, name_columns), name_columns);

@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::name::{NAME_CHARS_MAX, normalise};
+use repertoire_skill::profile::ProfileId;
 use repertoire_text::fs;
 use repertoire_text::yaml::{Style, emit_scalar};
 
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     /// What it does and when to use it
     #[arg(short, long)]
     description: Option<String>,
-    /// Put it into this folder instead of .agents/skills
+    /// Put it into this folder instead of the profile's own
     #[arg(long, value_name = "DIR", conflicts_with = "user")]
     dir: Option<Utf8PathBuf>,
     /// Put it into your home, for all projects
@@ -43,7 +44,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let folder = match (&args.dir, args.agent) {
         (Some(dir), _) => ctx.env.here.join(dir),
         (None, true) => base.join(".claude/agents"),
-        (None, false) => base.join(".agents/skills"),
+        (None, false) => base.join(match ctx.config.profile() {
+            ProfileId::Claude | ProfileId::Openskills => ".claude/skills",
+            ProfileId::Gemini => ".gemini/skills",
+            ProfileId::Repertoire | ProfileId::Agentskills | ProfileId::Codex => ".agents/skills",
+        }),
     };
     let file = match args.agent {
         true => folder.join(format!("{name}.md")),
@@ -64,10 +69,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shown(ctx, &file))?;
     if name != args.name {
-        writeln!(ui.err, "`{}` is written `{name}` as a name.", args.name)?;
+        ui.note(&format!("`{}` is written `{name}` as a name.", args.name))?;
     }
     let next = format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file));
-    writeln!(ui.err, "{next}")?;
+    ui.note(&next)?;
     Ok(Exit::Done)
 }
 

@@ -9,6 +9,7 @@ use repertoire_text::fs;
 
 use crate::cli::Ctx;
 use crate::commands::is_compat;
+use crate::commands::is_switched_off;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{SyncJson, SyncOutcome};
 use crate::ui::{self, Ui};
@@ -56,6 +57,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return sync_compat(ctx, args, existing.as_deref(), ui);
     }
     let catalog = ctx.catalog()?;
+    if is_switched_off(catalog) {
+        return Err(Failure::no(format!(
+            "{} was left as it is: skills are turned off",
+            args.output
+        ))
+        .hint("`rep config` says where `skills_enabled` is set."));
+    }
     let entries = entries(catalog);
     let block = openskills::render_block(&entries, Style::Repertoire);
     let stem = openskills::file_stem(args.output.as_str());

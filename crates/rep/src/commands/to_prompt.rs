@@ -67,13 +67,10 @@ fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>)
     let winners: Vec<&str> =
         resolve_all(catalog, first)?.iter().map(|entry| entry.id.as_str()).collect();
     let fitted = render_catalog(catalog.entries(), &winners, budget);
-    if !ui.json {
-        let note = format!(
-            "{} whole, {} shortened, {} by name only, {} counted",
-            fitted.full, fitted.shortened, fitted.names_only, fitted.counted
-        );
-        writeln!(ui.err, "{note}")?;
-    }
+    let note = format!(
+        "{} whole, {} shortened, {} by name only, {} counted",
+        fitted.full, fitted.shortened, fitted.names_only, fitted.counted
+    );
     let prompt = PromptJson {
         text: fitted.text,
         full: fitted.full,
@@ -81,5 +78,9 @@ fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>)
         names_only: fitted.names_only,
         counted: fitted.counted,
     };
-    print(prompt, ui)
+    let outcome = print(prompt, ui);
+    if !ui.json {
+        ui.note(&note)?;
+    }
+    outcome
 }

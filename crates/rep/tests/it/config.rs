@@ -83,12 +83,12 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     hint: Did you mean `skills_dirs`?
     [exit 2]
     "#);
-    assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @r#"
+    assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: `rep config` lists every key.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
     [exit 2]
-    "#);
+    ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @r#"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
@@ -161,20 +161,20 @@ fn skills_that_are_switched_off_are_said_to_be() {
     hint: Skills are switched off by `skills_enabled`; `rep config` says where that is set.
     [exit 1]
     "#);
-    assert_snapshot!(ws.rep("doctor"), @r#"
+    assert_snapshot!(ws.rep("doctor"), @"
     Roots (profile repertoire: the first that is trusted wins)
 
     Skills
       0 skills and 0 agents in use
 
-    Room in a prompt (a window of 200,000 tokens)
+    Room in a prompt (if all of them were offered, in a window of 200,000 tokens)
       Claude Code   ✓ nothing to offer (0 of 8000 characters)
       Codex         ✓ nothing to offer (0 of 16000 characters)
       Copilot CLI   ✓ nothing to offer (0 of 15000 characters)
 
     Skills are switched off by `skills_enabled`; `rep config` says where that is set.
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn limits_of_the_configuration_hold() {
     assert_snapshot!(ws.rep("list"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:4: `limits.file_bytes_max` may not be set by a project
-    hint: Set it in your own configuration: a stranger's project may not decide this.
+    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.
     [exit 2]
     ");
 }

@@ -18,39 +18,41 @@ fn mixed() -> Workspace {
 
 #[test]
 fn a_healthy_place_is_ok() {
-    assert_snapshot!(Workspace::new().rep("doctor"), @r#"
+    assert_snapshot!(Workspace::new().rep("doctor"), @"
     Roots (profile repertoire: the first that is trusted wins)
       ✓ [TMP]/pack  1 file
-      · 18 more roots that are not there, see --verbose
+      · 18 more roots not there, see --verbose
 
     Skills
       1 skill and 0 agents in use
 
-    Room in a prompt (a window of 200,000 tokens)
+    Room in a prompt (if all of them were offered, in a window of 200,000 tokens)
       Claude Code   ✓ the one description fits (51 of 8000 characters)
       Codex         ✓ the one description fits (59 of 16000 characters)
       Copilot CLI   ✓ the one description fits (107 of 15000 characters)
 
     ok: nothing stands in the way
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]
 fn what_is_wrong_is_listed_with_what_to_do() {
-    assert_snapshot!(mixed().rep("doctor"), @r#"
+    assert_snapshot!(mixed().rep("doctor"), @"
     Roots (profile repertoire: the first that is trusted wins)
       ✓ .claude/skills  3 files
       ✓ ~/.claude/skills  1 file
       ✓ [TMP]/pack  1 file
-      · 16 more roots that are not there, see --verbose
+      · 16 more roots not there, see --verbose
 
     Skills
       3 skills and 0 agents in use, 1 shadowed by others of the same name, 1 broken
-      1 not trusted: pdf (no hooks, no commands, no wider tools; see `rep trust`)
-      1 never offered to a model: quiet (disable-model-invocation)
+      1 not trusted: pdf
+        (no hooks, no commands, no wider tools; see `rep trust`)
+      1 never offered to a model: quiet
+        (disable-model-invocation)
 
-    Room in a prompt (a window of 200,000 tokens)
+    Room in a prompt (if all of them were offered, in a window of 200,000 tokens)
       Claude Code   ✓ all 2 descriptions fit (90 of 8000 characters)
       Codex         ✓ all 2 descriptions fit (106 of 16000 characters)
       Copilot CLI   ✓ all 2 descriptions fit (202 of 15000 characters)
@@ -58,16 +60,17 @@ fn what_is_wrong_is_listed_with_what_to_do() {
     Findings (`rep lint` shows the lines)
       RS103 .claude/skills/draft/SKILL.md: the skill has no `description`
             Add a `description` that says what the skill does and when to use it.
-      RS314 .claude/skills/first-aid/SKILL.md: `first-aid` is not trusted, so it does not replace the one in [TMP]/pack/first-aid/SKILL.md
+      RS314 .claude/skills/first-aid/SKILL.md: `first-aid` is not trusted, so it does not replace the
+            one in [TMP]/pack/first-aid/SKILL.md
             Rename it, or look at it and say `rep trust`.
     [exit 1]
-    "#);
+    ");
 }
 
 #[test]
 fn verbose_names_every_root_that_is_not_there() {
     let ran = mixed().rep("--profile openskills doctor --verbose");
-    assert_snapshot!(ran, @r#"
+    assert_snapshot!(ran, @"
     Roots (profile openskills: the first wins)
       · .agent/skills  not there
       · ~/.agent/skills  not there
@@ -76,10 +79,12 @@ fn verbose_names_every_root_that_is_not_there() {
 
     Skills
       3 skills and 0 agents in use, 1 broken
-      2 not trusted: first-aid, pdf (no hooks, no commands, no wider tools; see `rep trust`)
-      1 never offered to a model: quiet (disable-model-invocation)
+      2 not trusted: first-aid, pdf
+        (no hooks, no commands, no wider tools; see `rep trust`)
+      1 never offered to a model: quiet
+        (disable-model-invocation)
 
-    Room in a prompt (a window of 200,000 tokens)
+    Room in a prompt (if all of them were offered, in a window of 200,000 tokens)
       Claude Code   ✓ all 2 descriptions fit (80 of 8000 characters)
       Codex         ✓ all 2 descriptions fit (96 of 16000 characters)
       Copilot CLI   ✓ all 2 descriptions fit (192 of 15000 characters)
@@ -88,7 +93,7 @@ fn verbose_names_every_root_that_is_not_there() {
       RS103 .claude/skills/draft/SKILL.md: the skill has no `description`
             Add a `description` that says what the skill does and when to use it.
     [exit 1]
-    "#);
+    ");
 }
 
 #[test]
@@ -117,14 +122,14 @@ fn more_descriptions_than_fit_are_counted() {
     }
     let ran = ws.rep("doctor");
     let (_, room) = ran.stdout.split_once("Room in a prompt").unwrap();
-    assert_snapshot!(room, @r#"
-     (a window of 200,000 tokens)
+    assert_snapshot!(room, @"
+     (if all of them were offered, in a window of 200,000 tokens)
       Claude Code   ! 12 descriptions whole, 19 cut or dropped (21411 of 8000 characters)
       Codex         ! 23 descriptions whole, 8 cut or dropped (21659 of 16000 characters)
       Copilot CLI   ! 20 descriptions whole, 11 cut or dropped (23147 of 15000 characters)
 
     ok: nothing stands in the way
-    "#);
+    ");
 }
 
 #[test]

@@ -141,7 +141,9 @@ fn documented() -> Workspace {
 
 #[test]
 fn documentation_is_markdown_with_a_table_and_a_section_for_each() {
-    assert_snapshot!(documented().rep("docs"), @r#"
+    assert_snapshot!(documented().rep("docs"), @r"
+    <!-- Written by `rep docs`; changes are lost when it runs again. -->
+
     # Skills
 
     | name | type | description |
@@ -182,7 +184,7 @@ fn documentation_is_markdown_with_a_table_and_a_section_for_each() {
 
     - **File**: `[TMP]/pack/first-aid/SKILL.md`
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]

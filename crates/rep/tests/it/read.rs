@@ -102,7 +102,7 @@ fn arguments_are_filled_in_for_each_form() {
     </skill_content>
     [exit 0]
     "#);
-    assert_snapshot!(read("tool-result"), @r#"
+    assert_snapshot!(read("tool-result"), @"
     # greet
 
     *Greets. Use when somebody comes.*
@@ -118,9 +118,9 @@ fn arguments_are_filled_in_for_each_form() {
     **Reference Documentation:**
       - references/words.md
 
-    Use the Read tool to access these resources.
+    Use the Read tool to access these resources; they are in [TMP]/home/.claude/skills/greet.
     [exit 0]
-    "#);
+    ");
     assert_snapshot!(read("message"), @r#"
     [system]
     ## AUTO-LOADED SKILL: greet

@@ -4,6 +4,7 @@ use super::Rule;
 
 mod body_size;
 mod code_fence;
+mod comment_cut;
 mod description;
 mod fields;
 mod hidden_text;
@@ -20,6 +21,7 @@ pub(super) static ALL: &[&Rule] = &[
     &description::LENGTH,
     &description::ANGLE_BRACKETS,
     &description::WHEN,
+    &comment_cut::RULE,
     &fields::COMPATIBILITY,
     &fields::UNKNOWN,
     &fields::VERSION,

@@ -275,9 +275,8 @@ fn check_all(checked: &[Checked], request: &LintRequest<'_>) -> Vec<Diagnostic> 
         return Vec::new();
     }
     let mut known: Known = checked.iter().filter_map(|checked| checked.known.clone()).collect();
-    let unmet = skills()
-        .flat_map(|skill| &skill.execution.dependencies)
-        .any(|need| !known.contains(&need.name));
+    let unmet =
+        skills().flat_map(|skill| &skill.execution.dependencies).any(|need| !known.meets(need));
     if unmet {
         known.add((request.environment)().entries());
     }

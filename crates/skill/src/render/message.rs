@@ -59,7 +59,11 @@ pub fn auto_loaded(activation: &Activation, reason: &str) -> Message {
 fn content(activation: &Activation) -> String {
     let description = one_line(&activation.description);
     let body = activation.body.trim_end();
-    format!("## AUTO-LOADED SKILL: {}\n\n*{description}*\n\n{body}", activation.name)
+    let mut out = format!("## AUTO-LOADED SKILL: {}\n\n*{description}*\n\n{body}", activation.name);
+    if activation.resources.as_ref().is_some_and(|files| !files.is_empty()) {
+        out.push_str(&format!("\n\nIts files are in {}.", activation.origin.dir()));
+    }
+    out
 }
 
 fn wrapped(activation: &Activation, inner: &str, reason: &str) -> String {

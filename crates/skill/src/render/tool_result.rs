@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use super::one_line;
+use camino::Utf8Path;
+
 use crate::activate::Activation;
 use crate::catalog::{Entry, NotFound};
 use crate::limits::{RESOURCES_LISTED_MAX, SKILLS_LISTED_MAX};
@@ -16,7 +18,8 @@ pub fn tool_result(activation: &Activation) -> String {
         let _ = write!(out, "*{description}*\n\n");
     }
     out.push_str(activation.body.trim_end());
-    push_resources(&mut out, activation.resources.as_deref().unwrap_or_default());
+    let files = activation.resources.as_deref().unwrap_or_default();
+    push_resources(&mut out, files, activation.origin.dir());
     out
 }
 
@@ -64,7 +67,7 @@ fn heading(group: Group) -> &'static str {
     }
 }
 
-fn push_resources(out: &mut String, files: &[Resource]) {
+fn push_resources(out: &mut String, files: &[Resource], dir: &Utf8Path) {
     if files.is_empty() {
         return;
     }
@@ -84,7 +87,7 @@ fn push_resources(out: &mut String, files: &[Resource]) {
     if files.len() > listed.len() {
         let _ = write!(out, "… and {} more files.\n\n", files.len() - listed.len());
     }
-    out.push_str("Use the Read tool to access these resources.\n");
+    let _ = writeln!(out, "Use the Read tool to access these resources; they are in {dir}.");
 }
 
 #[cfg(test)]
@@ -97,7 +100,7 @@ mod tests {
         let mut one = activation("danish-tender-guidelines", "Use [FAKTA] and [ESTIMAT].\n");
         let paths = ["reference/marker-system.md", "assets/t.md", "scripts/validate.py", "LICENSE"];
         one.resources = Some(paths.into_iter().map(resource).collect());
-        insta::assert_snapshot!(tool_result(&one), @r#"
+        insta::assert_snapshot!(tool_result(&one), @"
         # danish-tender-guidelines
 
         *Does danish-tender-guidelines. Use when asked for danish-tender-guidelines.*
@@ -118,8 +121,8 @@ mod tests {
         **Other Files:**
           - LICENSE
 
-        Use the Read tool to access these resources.
-        "#);
+        Use the Read tool to access these resources; they are in /skills/danish-tender-guidelines.
+        ");
     }
 
     #[test]
