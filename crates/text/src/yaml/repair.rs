@@ -53,7 +53,7 @@ pub fn repair(
 ) -> Result<Repaired, Unmended> {
     let lines = lines_of(text, span);
     let limit = limits.repairs_max;
-    let repairs = Mender { fields, lines: &lines, out: Vec::new() }.run(limit);
+    let repairs = Mender::new(fields, &lines).run(limit);
     if repairs.is_empty() {
         return Err(Unmended::NothingToMend);
     }
@@ -66,6 +66,14 @@ pub fn repair(
     let map = OffsetMap::new(text, span, &repairs);
     map.restore(&mut node);
     Ok(Repaired { node, repairs })
+}
+
+/// The lines as they would be mended, whether or not that is enough.
+#[cfg(test)]
+pub(super) fn corrections(text: &str, fields: &[&str]) -> Vec<String> {
+    let lines = lines_of(text, Span::new(0, text.len()));
+    let repairs = Mender::new(fields, &lines).run(lines.len());
+    repairs.into_iter().map(|repair| repair.corrected).collect()
 }
 
 /// A line of the file, split at its indentation.
@@ -112,159 +120,308 @@ struct Field<'a> {
 }
 
 fn field_of(content: &str) -> Option<Field<'_>> {
+    let (before, rest) = split_dashes(content);
+    let key_len = match rest.chars().next()? {
+        '"' | '\'' => closing(rest)?,
+        _ => rest.find(|c: char| !(c.is_alphanumeric() || "_-./$".contains(c)))?,
+    };
+    let (key, after) = rest.split_at(key_len);
+    let value = after.strip_prefix(':')?;
+    let separated = value.is_empty() || value.starts_with([' ', '\t']);
+    (key_len > 0 && separated).then(|| Field { before, key, value: without_lone_comment(value) })
+}
+
+/// Splits the `- ` marks off the front of a line.
+fn split_dashes(content: &str) -> (&str, &str) {
     let mut rest = content;
     while let Some(item) = rest.strip_prefix("- ") {
         rest = item.trim_start();
     }
-    let key_len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))?;
-    let (key, after) = rest.split_at(key_len);
-    let value = after.strip_prefix(':')?;
-    let separated = value.is_empty() || value.starts_with([' ', '\t']);
-    let before = &content[..content.len() - rest.len()];
-    (key_len > 0 && separated).then(|| Field { before, key, value: value.trim() })
+    content.split_at(content.len() - rest.len())
+}
+
+/// The value, which is empty if there is only a comment where it would stand.
+fn without_lone_comment(value: &str) -> &str {
+    let value = value.trim();
+    if value.starts_with('#') { "" } else { value }
+}
+
+/// What a line holds: a value, and what stands in front of it.
+struct Part<'a> {
+    kind: Kind,
+    /// The text in front of the value: a key with its colon, or the marks of an item.
+    head: &'a str,
+    value: &'a str,
+    /// Lines that are deeper than this column can belong to the value.
+    column: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `key: value`.
+    Field,
+    /// `- key: value`.
+    FieldOfItem,
+    /// `- value`.
+    Item,
+    /// A value on a line of its own, or a further line of one.
+    Bare,
+}
+
+impl<'a> Part<'a> {
+    /// `above` is the column of the field or item that a value on a line of its own belongs to.
+    fn of(line: &Line<'a>, above: usize) -> Self {
+        let content = line.content;
+        let margin = width(line.indent);
+        if let Some(Field { before, key, value }) = field_of(content) {
+            let kind = if before.is_empty() { Kind::Field } else { Kind::FieldOfItem };
+            let head = &content[..before.len() + key.len() + 1];
+            return Part { kind, head, value, column: margin + before.len() };
+        }
+        if !line.is_item() {
+            return Part { kind: Kind::Bare, head: "", value: content, column: above };
+        }
+        let (dashes, rest) = match content.strip_suffix('-') {
+            Some(before) if split_dashes(before).1.is_empty() => (content, ""),
+            _ => split_dashes(content),
+        };
+        let head = dashes.trim_end();
+        let value = without_lone_comment(rest);
+        Part { kind: Kind::Item, head, value, column: margin + head.len() - 1 }
+    }
+
+    fn needs_quotes(&self) -> bool {
+        self.kind != Kind::Bare && needs_quotes(self.value, self.kind == Kind::Item)
+    }
+}
+
+/// What is known of the lines above the one that is read.
+#[derive(Clone, Copy, Default)]
+struct Above {
+    /// The column of the last field or item.
+    column: usize,
+    /// Whether that was a field with a value of its own, so that nothing can stand below it.
+    is_scalar: bool,
+    /// The indentation of the list under the field at the left margin, once it has one.
+    list: Option<usize>,
+    /// Whether the field at the margin was moved there, so that its items must follow.
+    relist: bool,
 }
 
 struct Mender<'a> {
     fields: &'a [&'a str],
     lines: &'a [Line<'a>],
+    /// How many more bytes may be read to find the end of values that are never closed; without
+    /// this, a file of nothing but opened brackets would be read once for each of them.
+    vain_bytes: usize,
     out: Vec<Repair>,
 }
 
-impl Mender<'_> {
+impl<'a> Mender<'a> {
+    fn new(fields: &'a [&'a str], lines: &'a [Line<'a>]) -> Self {
+        let bytes: usize = lines.iter().map(|line| line.content.len() + 1).sum();
+        Mender { fields, lines, vain_bytes: bytes.saturating_mul(4), out: Vec::new() }
+    }
+
     /// Mends line by line, and gives up after more repairs than allowed.
     fn run(mut self, repairs_max: usize) -> Vec<Repair> {
         let mut at = 0;
-        // The indentation of the list under the field at the left margin, once it has one.
-        let mut list_indent = None;
-        let mut scalar_above = false;
-        let mut relist = false;
+        let mut above = Above::default();
         while at < self.lines.len() && self.out.len() <= repairs_max {
             let line = &self.lines[at];
-            if line.is_blank() || line.is_comment() {
-                at += 1;
-                continue;
-            }
-            let misplaced = self.is_misplaced(line, list_indent, scalar_above);
-            if line.is_item() && relist {
-                self.emit(at, &codes::REPAIRED_INDENT, &format!("  {}", line.content));
-                at += 1;
-                continue;
-            }
-            if line.is_item() && list_indent.is_none() {
-                list_indent = Some(width(line.indent));
-            }
-            let indent = if misplaced { String::new() } else { line.indent.replace('\t', "  ") };
-            if indent.is_empty() && !line.is_item() {
-                (list_indent, relist) = (None, misplaced);
-            }
-            let next = self.mend_value(at, &indent, misplaced);
-            scalar_above =
-                field_of(line.content).is_some_and(|f| !f.value.is_empty() && f.before.is_empty());
-            at = next;
+            at = if line.is_blank() || line.is_comment() {
+                at + 1
+            } else {
+                self.mend_line(at, &mut above)
+            };
         }
         self.out
     }
 
+    /// Mends the value that starts on line `at` and returns the number of the line after it.
+    fn mend_line(&mut self, at: usize, above: &mut Above) -> usize {
+        let line = &self.lines[at];
+        let part = Part::of(line, above.column);
+        let misplaced = self.is_misplaced(line, above);
+        let relisted = line.is_item() && above.relist;
+        let indent = match (misplaced, relisted, part.kind) {
+            (true, ..) => String::new(),
+            (_, true, _) => "  ".to_owned(),
+            (.., Kind::Bare) => without_tabs(line.indent, part.column),
+            _ => line.indent.replace('\t', "  "),
+        };
+        above.follow_list(line);
+        if indent.is_empty() && !line.is_item() {
+            (above.list, above.relist) = (None, misplaced);
+        }
+        above.column = if misplaced { 0 } else { part.column };
+        above.is_scalar = part.kind == Kind::Field && !part.value.is_empty();
+        self.mend_value(at, &part, &indent, misplaced || relisted)
+    }
+
     /// A known field that stands deeper than the margin although nothing can contain it there.
-    fn is_misplaced(&self, line: &Line<'_>, list: Option<usize>, scalar_above: bool) -> bool {
+    fn is_misplaced(&self, line: &Line<'_>, above: &Above) -> bool {
         let Some(field) = field_of(line.content) else { return false };
         let known = field.before.is_empty() && self.fields.contains(&field.key);
         let indent = width(line.indent);
-        known && indent > 0 && (scalar_above || list == Some(indent))
+        let below_scalar = above.is_scalar && above.column < indent;
+        known && indent > 0 && (below_scalar || above.list == Some(indent))
     }
 
-    /// Mends the value that starts on line `at` and returns the number of the line after it.
-    fn mend_value(&mut self, at: usize, indent: &str, misplaced: bool) -> usize {
+    fn mend_value(&mut self, at: usize, part: &Part<'_>, indent: &str, moved: bool) -> usize {
         let line = &self.lines[at];
-        let moved = if misplaced { &codes::REPAIRED_INDENT } else { &codes::REPAIRED_TAB };
-        let (head, value, is_item) = match field_of(line.content) {
-            Some(field) => {
-                let key_end = field.before.len() + field.key.len() + 1;
-                (&line.content[..key_end], field.value, false)
-            }
-            None if line.is_item() => ("-", line.content[1..].trim(), true),
-            None => {
-                self.emit(at, moved, &format!("{indent}{}", line.content));
-                return at + 1;
-            }
-        };
-        if is_block_header(value) {
-            self.emit(at, moved, &format!("{indent}{}", line.content));
-            return self.skip_block_scalar(at);
+        let code = if moved { &codes::REPAIRED_INDENT } else { &codes::REPAIRED_TAB };
+        let whole = format!("{indent}{}", line.content);
+        if part.kind != Kind::Bare && is_block_header(part.value) {
+            self.emit(at, code, &whole);
+            return self.skip_block_scalar(at, part);
         }
-        let end = self.value_end(at, value);
-        if needs_quotes(value, is_item) || self.continuation_needs_quotes(at, end, value) {
-            self.quote(at, end, &format!("{indent}{head} "), value);
+        let quote = part.needs_quotes();
+        if !quote && part.value.starts_with(['"', '\'', '[', '{']) {
+            self.emit(at, code, &whole);
+            return self.skip_closed(at, part);
+        }
+        let end = self.plain_end(at, part);
+        if quote || self.continuation_needs_quotes(at, end) {
+            self.quote(at, end, &format!("{indent}{} ", part.head), part);
         } else {
-            self.emit(at, moved, &format!("{indent}{}", line.content));
+            self.emit(at, code, &whole);
             for next in at + 1..end {
-                self.indent_continuation(next);
+                self.indent_continuation(next, part.column);
             }
         }
         end
     }
 
     /// The line after the last line of a plain value: deeper lines, or unindented prose, belong to it.
-    fn value_end(&self, at: usize, value: &str) -> usize {
-        if value.is_empty()
-            || value.starts_with(['"', '\'', '[', '{']) && !needs_quotes(value, false)
-        {
-            return at + 1;
+    fn plain_end(&self, at: usize, part: &Part<'_>) -> usize {
+        let mut end = at + 1;
+        if part.value.is_empty() || part.kind == Kind::Bare {
+            return end;
         }
-        let depth = width(self.lines[at].indent);
-        let belongs = |line: &Line<'_>| {
-            let field = field_of(line.content);
-            let known = field.as_ref().is_some_and(|f| self.fields.contains(&f.key));
-            let deeper = width(line.indent) > depth && !known;
-            let spilled = line.indent.is_empty() && field.is_none() && depth == 0;
-            !line.is_blank() && !line.is_comment() && !line.is_item() && (deeper || spilled)
-        };
-        let rest = &self.lines[at + 1..];
-        at + 1 + rest.iter().take_while(|line| belongs(line)).count()
+        for (next, line) in self.lines.iter().enumerate().skip(end) {
+            if line.is_blank() {
+                continue;
+            }
+            // After a blank line only what cannot be a field by itself still belongs to the value.
+            let apart = next > end;
+            if !self.continues(line, part.column) || apart && field_of(line.content).is_some() {
+                break;
+            }
+            if apart && line.indent.is_empty() {
+                break;
+            }
+            end = next + 1;
+        }
+        end
     }
 
-    fn continuation_needs_quotes(&self, at: usize, end: usize, value: &str) -> bool {
-        !value.starts_with(['"', '\'', '[', '{'])
-            && self.lines[at + 1..end].iter().any(|line| has_field_mark(line.content))
+    fn continues(&self, line: &Line<'_>, column: usize) -> bool {
+        let field = field_of(line.content);
+        let known = field.as_ref().is_some_and(|f| self.fields.contains(&f.key));
+        let deeper = width(line.indent) > column && !known;
+        let spilled = line.indent.is_empty() && field.is_none() && column == 0 && !line.is_item();
+        !line.is_comment() && (deeper || spilled)
     }
 
-    /// Puts a value of one or more lines into double quotes.
-    fn quote(&mut self, at: usize, end: usize, head: &str, value: &str) {
-        let inner = |text: &str| {
+    fn continuation_needs_quotes(&self, at: usize, end: usize) -> bool {
+        (at + 1..end).any(|next| {
+            let content = self.lines[next].content;
+            // Only the last line of a plain value can have a comment.
+            let text = if next + 1 == end { split_comment(content).0 } else { content };
+            has_field_mark(text)
+        })
+    }
+
+    /// Puts a value of one or more lines into double quotes, but not the comment after it.
+    fn quote(&mut self, at: usize, end: usize, head: &str, part: &Part<'_>) {
+        let inner = |line: usize, text: &str| {
+            let is_last = line + 1 == end;
+            let (text, comment) = if is_last { split_comment(text) } else { (text, "") };
             let quoted = emit_scalar(text, super::Style::Double);
-            quoted[1..quoted.len() - 1].to_owned()
+            let close = if is_last { "\"" } else { "" };
+            format!("{}{close}{comment}", &quoted[1..quoted.len() - 1])
         };
-        let close = |line: usize| if line + 1 == end { "\"" } else { "" };
-        let first = format!("{head}\"{}{}", inner(value), close(at));
+        let first = format!("{head}\"{}", inner(at, part.value));
         self.emit(at, &codes::REPAIRED_VALUE, &first);
-        for line in at + 1..end {
-            let text = inner(self.lines[line].content);
-            let corrected = format!("{}{text}{}", self.continuation_indent(line), close(line));
-            self.emit(line, &codes::REPAIRED_VALUE, &corrected);
+        for next in at + 1..end {
+            let line = &self.lines[next];
+            if !line.is_blank() {
+                let text = inner(next, line.content);
+                let corrected = format!("{}{text}", continuation_indent(line, part.column));
+                self.emit(next, &codes::REPAIRED_VALUE, &corrected);
+            }
         }
     }
 
-    fn continuation_indent(&self, line: usize) -> String {
-        let indent = self.lines[line].indent.replace('\t', "  ");
-        if indent.is_empty() { "  ".to_owned() } else { indent }
+    fn indent_continuation(&mut self, at: usize, column: usize) {
+        let line = &self.lines[at];
+        if !line.is_blank() {
+            let corrected = format!("{}{}", continuation_indent(line, column), line.content);
+            self.emit(at, &codes::REPAIRED_INDENT, &corrected);
+        }
     }
 
-    fn indent_continuation(&mut self, line: usize) {
-        let corrected = format!("{}{}", self.continuation_indent(line), self.lines[line].content);
-        self.emit(line, &codes::REPAIRED_INDENT, &corrected);
+    /// Values in quotes or brackets are taken as they are, but for tabs in their indentation.
+    fn skip_closed(&mut self, at: usize, part: &Part<'_>) -> usize {
+        let end = self.closed_end(at, part).unwrap_or(at + 1);
+        for next in at + 1..end {
+            let line = &self.lines[next];
+            if !line.is_blank() {
+                let corrected = without_tabs(line.indent, part.column) + line.content;
+                self.emit(next, &codes::REPAIRED_TAB, &corrected);
+            }
+        }
+        end
+    }
+
+    /// The line after the one that closes the quote or bracket, unless that is not known for sure.
+    fn closed_end(&mut self, at: usize, part: &Part<'_>) -> Option<usize> {
+        if self.vain_bytes == 0 {
+            return None;
+        }
+        let mut scan = Scan::new();
+        if scan.feed(part.value).is_some() {
+            return Some(at + 1);
+        }
+        let mut read = 0;
+        for (next, line) in self.lines.iter().enumerate().skip(at + 1) {
+            if !line.is_blank() && !self.can_be_inside(line, part.column, &scan) {
+                break;
+            }
+            read += line.content.len() + 1;
+            if let Some(end) = scan.feed(line.content) {
+                // Text after the end means that the mark was an apostrophe, or prose.
+                if !has_text_after(line.content, end) {
+                    return Some(next + 1);
+                }
+                break;
+            }
+        }
+        self.vain_bytes = self.vain_bytes.saturating_sub(read);
+        None
+    }
+
+    /// Text in quotes must be deeper than its field; in brackets it need not be.
+    fn can_be_inside(&self, line: &Line<'_>, column: usize, scan: &Scan) -> bool {
+        let known = || field_of(line.content).is_some_and(|f| self.fields.contains(&f.key));
+        width(line.indent) > column || scan.depth > 0 && !known()
     }
 
     /// Block scalars are taken as they are, but for tabs in their indentation.
-    fn skip_block_scalar(&mut self, at: usize) -> usize {
-        let depth = width(self.lines[at].indent);
+    fn skip_block_scalar(&mut self, at: usize, part: &Part<'_>) -> usize {
+        let mut own = explicit_indent(part.value).map(|digit| part.column + digit);
         let mut next = at + 1;
         while let Some(line) = self.lines.get(next) {
-            if !line.is_blank() && width(line.indent) <= depth {
-                break;
-            }
             if !line.is_blank() {
-                let indent = line.indent.replace('\t', "  ");
-                self.emit(next, &codes::REPAIRED_TAB, &format!("{indent}{}", line.content));
+                if width(line.indent) <= part.column {
+                    break;
+                }
+                let own = *own.get_or_insert_with(|| block_indent(line.indent, part.column));
+                let (indent, text) = split_at_width(line.indent, own);
+                let indent = indent.replace('\t', "  ");
+                let corrected = format!("{indent}{text}{}", line.content);
+                self.emit(next, &codes::REPAIRED_TAB, &corrected);
             }
             next += 1;
         }
@@ -282,8 +439,52 @@ impl Mender<'_> {
     }
 }
 
+impl Above {
+    /// Notes where the list under the margin's field stands, and forgets it where it has ended.
+    fn follow_list(&mut self, line: &Line<'_>) {
+        let indent = width(line.indent);
+        if !line.is_item() {
+            self.list = self.list.filter(|list| *list <= indent);
+        } else if self.list.is_none() && !self.relist && self.column < indent {
+            // A list at its field's own column leaves room for more fields there.
+            self.list = Some(indent);
+        }
+    }
+}
+
 fn width(indent: &str) -> usize {
     indent.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum()
+}
+
+/// How many spaces an indentation has before any tab.
+fn spaces(indent: &str) -> usize {
+    indent.len() - indent.trim_start_matches(' ').len()
+}
+
+/// Replaces tabs, unless the spaces before them are deep enough: then they only separate.
+fn without_tabs(indent: &str, column: usize) -> String {
+    if spaces(indent) > column { indent.to_owned() } else { indent.replace('\t', "  ") }
+}
+
+fn continuation_indent(line: &Line<'_>, column: usize) -> String {
+    if line.indent.is_empty() { "  ".to_owned() } else { without_tabs(line.indent, column) }
+}
+
+/// The width of a block scalar's indentation by its first line: tabs after enough spaces are text.
+fn block_indent(indent: &str, column: usize) -> usize {
+    let spaces = spaces(indent);
+    if spaces > column { spaces } else { width(indent) }
+}
+
+/// Splits an indentation where it has reached a width.
+fn split_at_width(indent: &str, wanted: usize) -> (&str, &str) {
+    let mut reached = 0;
+    let end = indent.find(|c| {
+        let full = reached >= wanted;
+        reached += if c == '\t' { 2 } else { 1 };
+        full
+    });
+    indent.split_at(end.unwrap_or(indent.len()))
 }
 
 /// `|` or `>` with nothing but indicators and a comment after it.
@@ -293,9 +494,25 @@ fn is_block_header(value: &str) -> bool {
     rest.is_empty() || rest.starts_with('#')
 }
 
+/// The indentation that a block header asks for, as in `|2-`.
+fn explicit_indent(header: &str) -> Option<usize> {
+    let digit = header.chars().skip(1).take(2).find_map(|c| c.to_digit(10))?;
+    usize::try_from(digit).ok()
+}
+
 /// `: ` or a final `:`, which ends a key wherever it stands in unquoted text.
 fn has_field_mark(text: &str) -> bool {
     text.contains(": ") || text.contains(":\t") || text.ends_with(':')
+}
+
+/// Splits a value from the comment after it; the comment keeps the space in front of it.
+fn split_comment(value: &str) -> (&str, &str) {
+    let closed = if value.starts_with(['"', '\'', '[', '{']) { closing(value) } else { None };
+    let from = closed.unwrap_or(0);
+    let is_mark = |at: &usize| value[..*at].ends_with([' ', '\t']);
+    let marks = value[from..].match_indices('#').map(|(at, _)| from + at);
+    let end = marks.filter(|at| *at > 0).find(is_mark).unwrap_or(value.len());
+    value.split_at(value[..end].trim_end().len())
 }
 
 /// Whether a value on one line cannot be YAML unless it is quoted.
@@ -303,14 +520,13 @@ fn needs_quotes(value: &str, is_item: bool) -> bool {
     let Some(first) = value.chars().next() else { return false };
     match first {
         '*' | '&' | '!' | '%' | '@' | '`' => true,
-        '"' | '\'' => quoted_end(value).is_some_and(|end| has_text_after(value, end)),
-        '[' | '{' => bracket_end(value).is_some_and(|end| has_text_after(value, end)),
+        '"' | '\'' | '[' | '{' => closing(value).is_some_and(|end| has_text_after(value, end)),
         '|' | '>' => !is_block_header(value),
         '-' | '?' if value[1..].starts_with(' ') => !is_item,
         ',' | ']' | '}' => true,
-        // In a list, `- key: value` is a mapping; a second mark is what cannot be.
-        _ if is_item => value.matches(": ").count() > 1 && field_of(value).is_some(),
-        _ => has_field_mark(value.split(" #").next().unwrap_or(value)),
+        // In a list, `- some words: value` is a mapping.
+        _ if is_item => false,
+        _ => has_field_mark(split_comment(value).0),
     }
 }
 
@@ -319,48 +535,72 @@ fn has_text_after(value: &str, end: usize) -> bool {
     !rest.is_empty() && !rest.starts_with('#')
 }
 
-/// Offset after the closing quote, if the value's opening quote is closed on its line.
-fn quoted_end(value: &str) -> Option<usize> {
-    let quote = value.chars().next()?;
-    let mut chars = value.char_indices().skip(1).peekable();
-    while let Some((at, c)) = chars.next() {
-        if c == '\\' && quote == '"' {
-            chars.next();
-        } else if c == quote {
-            if quote == '\'' && chars.peek().is_some_and(|(_, next)| *next == '\'') {
-                chars.next();
-                continue;
-            }
-            return Some(at + 1);
-        }
-    }
-    None
+/// Offset after the mark that closes the quote or bracket a value opens with, if it is on its line.
+fn closing(value: &str) -> Option<usize> {
+    Scan::new().feed(value)
 }
 
-/// Offset after the bracket that closes the first one, if it is closed on its line.
-fn bracket_end(value: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while at < value.len() {
-        let rest = &value[at..];
-        let c = rest.chars().next()?;
-        match c {
-            '[' | '{' => depth += 1,
-            ']' | '}' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            '"' | '\'' => {
-                at += quoted_end(rest)?;
-                continue;
-            }
-            _ => {}
-        }
-        at += c.len_utf8();
+/// Reads a value in quotes or brackets, line by line, until it is closed.
+struct Scan {
+    /// How many brackets are open.
+    depth: usize,
+    /// The quote that is open.
+    quote: Option<char>,
+    /// Whether a quote here opens a text; elsewhere it is an apostrophe.
+    fresh: bool,
+}
+
+impl Scan {
+    fn new() -> Self {
+        Scan { depth: 0, quote: None, fresh: true }
     }
-    None
+
+    /// Reads one line, and returns the offset after the mark that closes the value.
+    fn feed(&mut self, line: &str) -> Option<usize> {
+        let mut chars = line.char_indices().peekable();
+        let mut before = ' ';
+        while let Some((at, c)) = chars.next() {
+            let next = chars.peek().map_or(' ', |(_, next)| *next);
+            if c == '#' && self.quote.is_none() && before.is_whitespace() {
+                return None;
+            }
+            let escapes = match self.quote {
+                Some('"') => c == '\\',
+                Some(quote) => c == quote && next == quote,
+                None => false,
+            };
+            if escapes {
+                chars.next();
+            } else if self.step(c, before, next) {
+                return Some(at + c.len_utf8());
+            }
+            before = c;
+        }
+        None
+    }
+
+    /// Takes one character, and says whether it closes the value.
+    fn step(&mut self, c: char, before: char, next: char) -> bool {
+        if let Some(quote) = self.quote {
+            if c == quote {
+                (self.quote, self.fresh) = (None, false);
+            }
+            return c == quote && self.depth == 0;
+        }
+        match c {
+            '"' | '\'' if self.fresh => self.quote = Some(c),
+            '[' | '{' => (self.depth, self.fresh) = (self.depth + 1, true),
+            ']' | '}' => {
+                (self.depth, self.fresh) = (self.depth.saturating_sub(1), false);
+                return self.depth == 0;
+            }
+            ',' => self.fresh = true,
+            // As in JSON, no space is needed after the colon of a quoted key.
+            ':' => self.fresh = next.is_whitespace() || "\"'".contains(before),
+            c => self.fresh = self.fresh && c.is_whitespace(),
+        }
+        false
+    }
 }
 
 fn splice(text: &str, span: Span, repairs: &[Repair]) -> String {

@@ -224,6 +224,106 @@ fn a_place_in_a_line_that_was_indented_with_tabs_is_not_inside_a_character() {
     assert!(spans(&found.node).iter().all(|span| text.get(span.range()).is_some()));
 }
 
+/// Checks that a bad line beside `good` is mended without a change to `good`.
+#[track_caller]
+fn leaves_alone(good: &str) {
+    let json = whole(good).expect("this text is YAML").to_json();
+    let bad = r#"license: "a: b""#;
+    let mut with_license = json.clone();
+    with_license["license"] = "a: b".into();
+    mends(&format!("{good}license: a: b\n"), &[bad], with_license.clone());
+    mends(&format!("license: a: b\n{good}"), &[bad], with_license);
+}
+
+#[test]
+fn the_inside_of_quotes_and_brackets_is_left_alone() {
+    leaves_alone("description: 'Reads it''s\n  Note: this: that\n\n  # not: a: comment\n  end'\n");
+    leaves_alone("description: \"Reads \\\"x\n  Note: this: that\\\n  end\" # a: comment\n");
+    leaves_alone("description:\n  'Reads\n  Note: this: that'\n");
+    leaves_alone("globs: [\n  \"a: b: c]\", # it's: so: ]\n  don't, .x: y\n]\n");
+    leaves_alone("metadata: {\n  a: 'x\n    b: c: d', \"e\":'}',\n  f: [g: h]\n  }\n");
+    leaves_alone("globs:\n  - 'a\n    b: c: d'\n  - [e,\n    f: g]\n  - - \"h\n      i: j: k\"\n");
+    leaves_alone("'my key': 'a\n  b: c: d'\nclé: \"a\n  b: c: d\"\n");
+}
+
+#[test]
+fn a_quote_or_bracket_that_is_never_closed_hides_no_line() {
+    mends(
+        "name: x\ndescription: a: b\nmetadata:\n  k: it's\n  l: `c`\n",
+        &[r#"description: "a: b""#, r#"  l: "`c`""#],
+        serde_json::json!({
+            "name": "x", "description": "a: b", "metadata": {"k": "it's", "l": "`c`"},
+        }),
+    );
+    let text = "name: 'tis\nlicense: a: b\ndescription: [x\nmetadata: c: d\n";
+    assert_eq!(repair::corrections(text, FIELDS), ["license: \"a: b\"", "metadata: \"c: d\""]);
+}
+
+#[test]
+fn many_brackets_that_are_never_closed_are_read_a_bounded_number_of_times() {
+    let text = "a: [\n".repeat(200_000);
+    assert!(parse_or_repair(&text, Span::new(0, text.len()), &Limits::default(), FIELDS).is_err());
+}
+
+#[test]
+fn tabs_in_the_text_of_a_block_are_left_alone() {
+    leaves_alone("make: |\n  all:\n  \techo hi\n  \t\techo: there: x\n");
+    leaves_alone("make: >-\n \t- tab first\n \tb\n");
+    leaves_alone("make: |2\n   \tall: a: b\n  b\n");
+    leaves_alone("globs:\n  - a: |\n      b: c: d\n      \te\n    f: g\n  - |\n    \th\n");
+}
+
+#[test]
+fn tabs_that_indent_a_block_are_replaced_and_those_after_them_kept() {
+    mends(
+        "make: |\n\tall:\n\t\techo hi\nname: x\n",
+        &["  all:", "  \techo hi"],
+        serde_json::json!({"make": "all:\n\techo hi\n", "name": "x"}),
+    );
+    mends(
+        "make: |\n  all:\n\techo hi\n",
+        &["  echo hi"],
+        serde_json::json!({"make": "all:\necho hi\n"}),
+    );
+}
+
+#[test]
+fn tabs_that_indent_the_inside_of_quotes_and_brackets_are_replaced() {
+    mends(
+        "description: \"a\n\tb: c: d\"\nglobs: [\n\tx\n]\n",
+        &["  b: c: d\"", "  x"],
+        serde_json::json!({"description": "a b: c: d", "globs": ["x"]}),
+    );
+}
+
+#[test]
+fn a_comment_after_a_value_stays_outside_the_quotes() {
+    mends(
+        "description: Use when: now # a comment\nglobs: *.c\t# b: c\nname: a#b: c\n",
+        &[
+            "description: \"Use when: now\" # a comment",
+            "globs: \"*.c\"\t# b: c",
+            "name: \"a#b: c\"",
+        ],
+        serde_json::json!({"description": "Use when: now", "globs": "*.c", "name": "a#b: c"}),
+    );
+    mends(
+        "description: Use this\n  when: now # a comment\nargument-hint: [a b] c # d\n",
+        &["description: \"Use this", "  when: now\" # a comment", "argument-hint: \"[a b] c\" # d"],
+        serde_json::json!({"description": "Use this when: now", "argument-hint": "[a b] c"}),
+    );
+    leaves_alone("metadata: # note: this\n  a: b\t# c: d\n  e: f\n    g # h: i\n");
+}
+
+#[test]
+fn lists_and_mappings_that_are_right_are_left_alone() {
+    leaves_alone("globs:\n- a: b\n  c: d\n  e: f\n- g: h\n");
+    leaves_alone("metadata:\n  owner: x\n  name: y\n");
+    leaves_alone("metadata:\n  tags:\n  - a\n  name: y\n");
+    leaves_alone("metadata:\n  tags:\n    - a\n  more:\n    name: y\n");
+    leaves_alone("description: a\n  - *b*\n\n  - `c`\n \td\n");
+}
+
 mod properties {
     use super::*;
     use proptest::prelude::*;
@@ -270,7 +370,96 @@ mod properties {
         })
     }
 
+    /// A field that is right as it is, with `KEY` for its name.
+    fn good_field() -> impl Strategy<Value = String> {
+        let word =
+            "[a-z]{1,3}('s)?|[a-z]+: [a-z]+: [a-z]+|Note:|\\*x\\*|`y`|- z|#c|name: n|\\[|\\}";
+        let words = move || prop::collection::vec(word, 1..5);
+        let plain = prop::collection::vec("[a-z]{1,3}('s)?|- \\*z\\*|\\[a|`b`", 0..3);
+        let own = "[ ]{1,3}";
+        prop_oneof![
+            (plain, own, "( # a: comment)?").prop_map(|(lines, own, comment)| {
+                let more: String = lines.iter().map(|line| format!("\n{own}{line}")).collect();
+                format!("KEY: plain{more}{comment}\n")
+            }),
+            (words(), own).prop_map(|(words, own)| {
+                let text = words.join(&format!("\n{own}")).replace('\'', "''");
+                format!("KEY: '{text}' # it's: a: comment\n")
+            }),
+            (words(), own).prop_map(|(words, own)| {
+                format!("KEY: \"\\\"{}\"\n", words.join(&format!("\n{own}")))
+            }),
+            ("[|>][+-]?", words(), own, "\t{0,2}").prop_map(|(header, words, own, tabs)| {
+                let text = words.join(&format!("\n{own}{tabs}"));
+                format!("KEY: {header}\n{own}{text}\n")
+            }),
+            (words(), "[ ]{0,3}").prop_map(|(words, own)| {
+                let items = words.iter().map(|word| format!("{own}\"{word}\", # it's: ]\n"));
+                format!("KEY: [\n{}{own}don't]\n", items.collect::<String>())
+            }),
+            words().prop_map(|words| {
+                let items = words.iter().enumerate();
+                let items = items.map(|(n, word)| format!("  k{n}: \"{word}\n   x: y: z\",\n"));
+                format!("KEY: {{\n{}  }}\n", items.collect::<String>())
+            }),
+            (words(), "[ ]{0,2}").prop_map(|(words, own)| {
+                let text = words.join(&format!("\n{own}    \t")).replace('\'', "''");
+                format!("KEY:\n{own}- a: '{text}'\n{own}  b: c\n{own}  name: d\n{own}- e\n")
+            }),
+            (words(), own).prop_map(|(words, own)| {
+                let text = words.join(&format!("\n{own}  \t"));
+                format!("KEY: # a: b: c\n{own}x: y\n{own}name: z\n{own}t: |\n{own}  {text}\n")
+            }),
+            own.prop_map(|own| format!("KEY:\n{own}t:\n{own}- a\n{own}name:\n{own}  name: b\n")),
+            "# [a-z]{1,3}: [a-z']: [`*]{1,3}\n",
+        ]
+    }
+
+    fn bad_line() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "license: Use when: now\n",
+            "license: Use when: now # it's: here\n",
+            "license: *bold* text\n",
+            "license: `code` text\n",
+            "license: [a] b\n",
+            "license:\n\tk: v\n",
+        ])
+    }
+
     proptest! {
+        #[test]
+        fn one_bad_line_changes_no_field_beside_it(
+            good in prop::collection::vec(good_field(), 1..6),
+            bad in bad_line(),
+            place in any::<prop::sample::Index>(),
+        ) {
+            let mut parts: Vec<String> =
+                good.iter().enumerate().map(|(n, field)| field.replace("KEY", &format!("key{n}"))).collect();
+            let without = whole(&parts.concat())
+                .map_err(|e| TestCaseError::fail(format!("{e}\n{}", parts.concat())))?;
+            let place = place.index(parts.len() + 1);
+            let start = parts[..place].concat().len();
+            parts.insert(place, bad.to_owned());
+            let text = parts.concat();
+            let span = Span::new(0, text.len());
+            let found = parse_or_repair(&text, span, &Limits::default(), FIELDS)
+                .map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+            prop_assert!(!found.repairs.is_empty());
+            for repair in &found.repairs {
+                let lies = repair.line.start as usize >= start
+                    && repair.line.end as usize <= start + bad.len();
+                prop_assert!(lies, "{:?}\n{}", repair, text);
+            }
+            let fields = found.node.as_mapping().map(|m| m.entries.clone()).unwrap_or_default();
+            for entry in fields.iter().filter(|entry| entry.key != "license") {
+                let expect = without.as_mapping().and_then(|m| m.get(&entry.key));
+                prop_assert_eq!(Some(entry.value.to_json()), expect.map(Node::to_json), "{}", text);
+                prop_assert_eq!(entry.key_span.slice(&text), &entry.key);
+            }
+            let expect = without.as_mapping().map_or(0, |m| m.entries.len()) + 1;
+            prop_assert_eq!(fields.len(), expect, "{}", text);
+        }
+
         #[test]
         fn what_is_emitted_reads_back_the_same(node in tree()) {
             let text = emit(&node);
