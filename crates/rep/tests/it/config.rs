@@ -89,12 +89,12 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
     [exit 2]
     ");
-    assert_snapshot!(complaint("colour = \"red\"\n"), @r#"
+    assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: `rep config` lists every key.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
     [exit 2]
-    "#);
+    ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `skills_enabled` is "yes", but should be `true` or `false`

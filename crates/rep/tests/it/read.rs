@@ -121,7 +121,7 @@ fn arguments_are_filled_in_for_each_form() {
     Use the Read tool to access these resources; they are in [TMP]/home/.claude/skills/greet.
     [exit 0]
     ");
-    assert_snapshot!(read("message"), @r#"
+    assert_snapshot!(read("message"), @"
     [system]
     ## AUTO-LOADED SKILL: greet
 
@@ -133,9 +133,11 @@ fn arguments_are_filled_in_for_each_form() {
 
     The folder is [TMP]/home/.claude/skills/greet.
 
+    Its files are in [TMP]/home/.claude/skills/greet.
+
     This skill was automatically loaded based on your task (asked for by name).
     [exit 0]
-    "#);
+    ");
 }
 
 #[test]

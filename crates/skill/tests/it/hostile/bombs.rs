@@ -217,7 +217,7 @@ fn documents_and_tags(out: &mut Bombs) {
 
 fn unclosed(out: &mut Bombs) {
     let long = 60 * KIB;
-    let quote = Refused(SYNTAX, "indentation in multiline quoted scalar");
+    let quote = Refused(SYNTAX, "a quoted value is never closed");
     out.field("a double quote never closed", format!("x: \"{}", "a ".repeat(long / 2)), quote);
     out.field("a single quote never closed", format!("x: '{}", "a ".repeat(long / 2)), quote);
     let on_lines = format!("x: \"{}", "a\n".repeat(long / 2));
