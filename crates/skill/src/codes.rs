@@ -131,6 +131,9 @@ repertoire_text::diagnostic_codes! {
     WATCH_FAILED = "RS317", "watch-failed", Warning,
         "A root cannot be watched for changes; it is looked at again at intervals instead.",
         "Raise the system's limit on watches.";
+    PACK_FILE_CHANGED = "RS318", "pack-file-changed", Warning,
+        "A file where one of the built-in pack belongs is not the pack's; it was left alone.",
+        "Keep your own version under another name and remove the file, and the pack's comes back.";
     LINK_AGAIN = "RS319", "link-again", Info,
         "Several symbolic links lead to the same folder; it was searched once.",
         "Remove the links that are not needed.";

@@ -134,12 +134,14 @@ pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
     let (roots, findings) = request.find_roots();
     findings.into_iter().for_each(|found| builder.report(found));
     let mut in_place = false;
-    if request.sync_pack
-        && roots.iter().any(|root| root.scope == Scope::Builtin)
-        && let Err(diagnostic) = pack::sync(&request.places.pack)
-    {
-        builder.report(*diagnostic);
-        in_place = true;
+    if request.sync_pack && roots.iter().any(|root| root.scope == Scope::Builtin) {
+        match pack::sync(&request.places.pack) {
+            Ok(left_alone) => left_alone.into_iter().for_each(|found| builder.report(found)),
+            Err(diagnostic) => {
+                builder.report(*diagnostic);
+                in_place = true;
+            }
+        }
     }
     let mut seen = Vec::new();
     let mut work: Vec<(usize, Candidate)> = Vec::new();

@@ -2,9 +2,12 @@
 //! data folder, where agents can open its resources. Where it cannot be written, it is used in place.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::{Diagnostic, fs};
+use repertoire_text::Diagnostic;
+use repertoire_text::fs::{self, ReadError};
 use rust_embed::RustEmbed;
 
 use crate::codes;
@@ -41,63 +44,206 @@ pub fn digest() -> Digest {
     Digest::of(&list)
 }
 
-/// Brings a folder up to date with the pack. Nothing is written if it is already; files that an older
-/// pack had and this one has not are removed, everything else in the folder is left alone.
-pub fn sync(dir: &Utf8Path) -> Result<(), Box<Diagnostic>> {
-    let stamp = dir.join(STAMP);
-    let old = fs::read_text(&stamp, 1024 * 1024).unwrap_or_default();
-    let new = manifest();
-    if old == new {
-        return Ok(());
-    }
-    write_all(dir, &old, &new).map_err(|error| {
+/// Largest file that is compared with one of the pack; what is larger is somebody's own.
+const COMPARED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Brings a folder up to date with the pack. Files that are missing are written; files that an older
+/// pack had and this one has not are removed. A file that is neither this pack's nor what an earlier one
+/// has written is somebody's own: it is left alone and named. So is everything else in the folder.
+///
+/// Nothing is written or hashed if the folder's stamp is this pack's and every file looks like it.
+pub fn sync(dir: &Utf8Path) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+    let old = fs::read_text(&dir.join(STAMP), 1024 * 1024).unwrap_or_default();
+    let mut left = Vec::new();
+    bring_up_to_date(dir, &old, &mut left).map_err(|error| {
         let code = &codes::PACK_NOT_SYNCED;
         let message = format!("the built-in skills cannot be written to this folder: {error}");
         Box::new(Diagnostic::new(code, message).in_file(dir).help(code.remedy))
-    })
+    })?;
+    Ok(left.iter().map(|path| left_alone(path)).collect())
 }
 
-/// The digest on the first line, then the paths.
+fn left_alone(path: &Utf8Path) -> Diagnostic {
+    let code = &codes::PACK_FILE_CHANGED;
+    let message = "this is not the file of the built-in pack; it was left alone";
+    Diagnostic::new(code, message).in_file(path).help(code.remedy)
+}
+
+/// The digest of the pack on the first line, then each file's digest and path.
 fn manifest() -> String {
     let mut text = format!("{}\n", digest());
     for path in files() {
-        text.push_str(&path);
-        text.push('\n');
+        text.push_str(&format!("{} {path}\n", digest_of(&path)));
     }
     text
 }
 
-fn write_all(dir: &Utf8Path, old: &str, new: &str) -> std::io::Result<()> {
+/// The digest of one file, taken when it was embedded.
+fn digest_of(path: &str) -> Digest {
+    Digest::from(Embedded::get(path).map(|file| file.metadata.sha256_hash()).unwrap_or_default())
+}
+
+/// The files that a stamp records. A line that is none, as in a damaged stamp, records nothing.
+fn recorded(stamp: &str) -> BTreeMap<&str, Digest> {
+    let lines = stamp.lines().skip(1).filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(digest, path)| Some((path, digest.parse().ok()?))).collect()
+}
+
+fn bring_up_to_date(dir: &Utf8Path, old: &str, left: &mut Vec<Utf8PathBuf>) -> io::Result<()> {
+    let new = manifest();
+    let mut before = recorded(old);
     for path in files() {
         let content = read(&path).unwrap_or_default();
-        fs::write_atomic(&dir.join(path.as_ref()), &content)?;
+        let earlier = before.remove(path.as_ref());
+        if old == new && looks_like(&dir.join(path.as_ref()), &content) {
+            continue;
+        }
+        match state(dir, path.as_ref().into(), digest_of(&path), earlier) {
+            State::Current => {}
+            State::Missing | State::Earlier => {
+                fs::write_atomic(&dir.join(path.as_ref()), &content)?;
+            }
+            State::Foreign => left.push(dir.join(path.as_ref())),
+        }
     }
-    let gone = old.lines().skip(1).filter(|path| !new.lines().any(|kept| kept == *path));
-    for path in gone.map(Utf8PathBuf::from).filter(|path| fs::is_beneath(path)) {
-        // A file that the user has removed already is gone as well.
-        let _ = std::fs::remove_file(dir.join(path));
+    if old == new {
+        return Ok(());
+    }
+    for (path, digest) in before {
+        remove(dir, path.into(), digest);
     }
     fs::write_atomic(&dir.join(STAMP), new.as_bytes())
+}
+
+/// Whether a file is there and as long as it should be, which costs no reading.
+fn looks_like(file: &Utf8Path, content: &[u8]) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.len() == content.len() as u64)
+}
+
+/// Removes a file that an older pack has written, unless it has been changed since.
+fn remove(dir: &Utf8Path, path: &Utf8Path, digest: Digest) {
+    if fs::is_beneath(path) && matches!(state(dir, path, digest, None), State::Current) {
+        // One that cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(dir.join(path));
+    }
+}
+
+/// What stands where a file of the pack belongs.
+enum State {
+    Missing,
+    Current,
+    /// What an earlier pack has written there.
+    Earlier,
+    /// Somebody's own.
+    Foreign,
+}
+
+fn state(dir: &Utf8Path, path: &Utf8Path, current: Digest, earlier: Option<Digest>) -> State {
+    let found = fs::read_bytes_beneath(dir, path, COMPARED_BYTES_MAX);
+    match found.map(|bytes| Digest::of(&bytes)) {
+        Ok(digest) if digest == current => State::Current,
+        Ok(digest) if Some(digest) == earlier => State::Earlier,
+        // A link that leads nowhere is still somebody's link.
+        Err(ReadError::NotFound) if !dir.join(path).is_symlink() => State::Missing,
+        _ => State::Foreign,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_folder_is_brought_up_to_date_and_then_left_alone() {
+    const FILE: &str = "error-analyzer/SKILL.md";
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap().join("pack");
-        sync(&dir).unwrap();
-        let file = dir.join("error-analyzer/SKILL.md");
+        (keep, dir)
+    }
+
+    fn put(path: &Utf8Path, text: &str) {
+        fs::write_atomic(path, text.as_bytes()).unwrap();
+    }
+
+    fn text(path: &Utf8Path) -> String {
+        fs::read_text(path, COMPARED_BYTES_MAX).unwrap()
+    }
+
+    /// Syncs and expects these files, and no others, to be left alone.
+    #[track_caller]
+    fn check(dir: &Utf8Path, left: &[&str]) {
+        let found = sync(dir).unwrap();
+        let files: Vec<&Utf8Path> =
+            found.iter().map(|found| found.path.as_deref().unwrap()).collect();
+        let expect: Vec<Utf8PathBuf> = left.iter().map(|path| dir.join(path)).collect();
+        assert_eq!(files, expect);
+        assert!(found.iter().all(|found| found.code.id == "RS318"));
+    }
+
+    #[test]
+    fn a_folder_is_brought_up_to_date_and_then_left_alone() {
+        let (_keep, dir) = folder();
+        check(&dir, &[]);
+        let file = dir.join(FILE);
         let first = std::fs::metadata(&file).unwrap().modified().unwrap();
-        sync(&dir).unwrap();
+        check(&dir, &[]);
         assert_eq!(std::fs::metadata(&file).unwrap().modified().unwrap(), first);
-        fs::write_atomic(&dir.join("mine/SKILL.md"), b"x").unwrap();
-        fs::write_atomic(&dir.join("old.md"), b"x").unwrap();
-        fs::write_atomic(&dir.join(STAMP), b"sha256:0\nold.md\n../evil\n").unwrap();
-        sync(&dir).unwrap();
+        put(&dir.join("mine/SKILL.md"), "x");
+        put(&dir.join("old.md"), "x");
+        put(&dir.join("old-and-mine.md"), "mine");
+        put(&dir.with_file_name("evil"), "x");
+        put(&file, "of the old pack");
+        let (x, of_old) = (Digest::of(b"x"), Digest::of(b"of the old pack"));
+        let stamp = format!(
+            "sha256:0\n{x} old.md\n{x} old-and-mine.md\n{x} ../evil\nbad\n{of_old} {FILE}\n"
+        );
+        put(&dir.join(STAMP), &stamp);
+        check(&dir, &[]);
         assert!(dir.join("mine/SKILL.md").exists() && !dir.join("old.md").exists());
+        assert!(dir.join("old-and-mine.md").exists() && dir.with_file_name("evil").exists());
+        assert_eq!(text(&file).as_bytes(), read(FILE).unwrap().as_ref());
+    }
+
+    #[test]
+    fn a_file_that_was_removed_comes_back_and_one_that_was_changed_is_left() {
+        let (_keep, dir) = folder();
+        check(&dir, &[]);
+        std::fs::remove_file(dir.join(FILE)).unwrap();
+        check(&dir, &[]);
+        assert!(dir.join(FILE).exists());
+        put(&dir.join(FILE), "mine");
+        // It is said every time, and also when the next pack comes.
+        check(&dir, &[FILE]);
+        check(&dir, &[FILE]);
+        let next = text(&dir.join(STAMP)).replacen("sha256:", "sha256:0", 1);
+        put(&dir.join(STAMP), &next);
+        check(&dir, &[FILE]);
+        assert_eq!(text(&dir.join(FILE)), "mine");
+    }
+
+    #[test]
+    fn what_stands_in_a_folder_that_was_never_synced_is_left() {
+        let (_keep, dir) = folder();
+        put(&dir.join(FILE), "mine");
+        put(
+            &dir.join("recovery/SKILL.md"),
+            &String::from_utf8_lossy(&read("recovery/SKILL.md").unwrap()),
+        );
+        check(&dir, &[FILE]);
+        assert_eq!(text(&dir.join(FILE)), "mine");
+        assert!(dir.join("auto-merge/SKILL.md").exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn nothing_is_written_through_links_that_lead_elsewhere() {
+        let (_keep, dir) = folder();
+        let elsewhere = dir.with_file_name("elsewhere");
+        std::fs::create_dir_all(&elsewhere).unwrap();
+        std::fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, dir.join("error-analyzer")).unwrap();
+        assert!(!sync(&dir).unwrap().is_empty());
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The other files of a skill's folder: listed when asked for, read when asked for, and never from
-//! outside the folder.
+//! outside the folder. What is listed, what is read and what a person's word covers is the same.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::codes;
-use crate::dialect::is_skill_file;
 use crate::limits::ResourceLimits;
 use crate::pack;
 use crate::skill::{Digest, Scope, Skill};
@@ -78,33 +77,32 @@ impl Resources {
 
 /// Lists the resources of a skill. A flat skill has none.
 pub fn list(skill: &Skill, limits: &ResourceLimits) -> Resources {
-    if !skill.origin.is_folder() {
-        return Resources::default();
-    }
-    match pack_folder(skill) {
-        Some(folder) => list_pack(&folder),
-        None => list_folder(skill.origin.dir(), limits),
-    }
+    survey(skill, limits).0
 }
 
-/// Reads one resource as text.
+/// Reads one resource as text: one that [`list`] finds, unless only a limit has kept it out.
 pub fn read(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Result<String, ReadError> {
+    if !fs::is_beneath(path) {
+        return Err(ReadError::PathRefused);
+    }
+    if !skill.origin.is_folder() || is_own_file(skill, path) {
+        return Err(ReadError::NotFound);
+    }
     if let Some(folder) = pack_folder(skill) {
-        if !fs::is_beneath(path) {
-            return Err(ReadError::PathRefused);
-        }
         let bytes = pack::read(folder.join(path).as_str()).ok_or(ReadError::NotFound)?;
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
+    refuse_unlisted(skill.origin.dir(), path, limits)?;
     fs::read_text_beneath(skill.origin.dir(), path, limits.bytes_max)
 }
 
 /// The digest of a skill with all its files: what a person agrees to when trusting it.
 ///
-/// It covers every path and content, so adding, changing, renaming or removing any file changes it.
-/// A skill whose files cannot all be read has no such digest and cannot be trusted.
+/// It covers every path and content and where every link leads, so adding, changing, renaming or
+/// removing any file or link changes it. A skill whose files cannot all be read has no such digest and
+/// cannot be trusted.
 pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
-    let resources = list(skill, limits);
+    let (resources, links) = survey(skill, limits);
     if !resources.diagnostics.is_empty() {
         return None;
     }
@@ -114,7 +112,69 @@ pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
             fs::read_bytes_beneath(skill.origin.dir(), &file.path, limits.bytes_max).ok()?;
         lines.push(format!("{} {}", Digest::of(&bytes), file.path));
     }
+    // Quoted, so that no name can be taken for the arrow or for a line.
+    lines.extend(links.iter().map(|link| format!("link {:?} -> {:?}", link.path, link.target)));
     Some(Digest::of(lines.join("\n").as_bytes()))
+}
+
+/// A symbolic link that stays in the skill's folder.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Link {
+    /// Its path below the skill's folder.
+    path: Utf8PathBuf,
+    /// Where it leads in the end, below the skill's folder: the words of the link itself may stay the
+    /// same while a link behind it changes.
+    target: Utf8PathBuf,
+}
+
+fn survey(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>) {
+    if !skill.origin.is_folder() {
+        return Default::default();
+    }
+    match pack_folder(skill) {
+        Some(folder) => (list_pack(skill, &folder), Vec::new()),
+        None => list_folder(skill, limits),
+    }
+}
+
+/// Whether a path below the skill's folder names the file that the skill was loaded from.
+fn is_own_file(skill: &Skill, path: &Utf8Path) -> bool {
+    let mut parts = names_of(path);
+    parts.next() == skill.origin.file.file_name() && parts.next().is_none()
+}
+
+fn names_of(path: &Utf8Path) -> impl DoubleEndedIterator<Item = &str> {
+    path.components().map(|part| part.as_str()).filter(|name| *name != ".")
+}
+
+/// Refuses a path that a listing would not have. This looks at the one path, not at the whole folder,
+/// since a skill's files may all be asked for in turn.
+fn refuse_unlisted(
+    dir: &Utf8Path,
+    path: &Utf8Path,
+    limits: &ResourceLimits,
+) -> Result<(), ReadError> {
+    let names: Vec<&str> = names_of(path).collect();
+    if names.len() > limits.depth_max + 1 || names.iter().any(|name| is_refused_name(name)) {
+        return Err(ReadError::NotFound);
+    }
+    let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+    let mut at = dir.to_owned();
+    for (number, name) in names.iter().enumerate() {
+        at.push(name);
+        match look(&real_dir, &at) {
+            Look::Folder if *name == ".git" => return Err(ReadError::NotFound),
+            // A folder that was asked for is refused, with the right words, when it is opened.
+            Look::Folder => {}
+            Look::File(..) if number + 1 == names.len() => {}
+            Look::LeavesFolder => return Err(ReadError::LinkLeaves),
+            Look::Irregular(error) => return Err(error),
+            Look::File(..) | Look::LinkInside(_) | Look::Nothing => {
+                return Err(ReadError::NotFound);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The folder inside the embedded pack, for built-in skills that are used in place.
@@ -124,13 +184,13 @@ fn pack_folder(skill: &Skill) -> Option<Utf8PathBuf> {
     in_place.then(|| origin.dir().strip_prefix(&origin.root).ok().map(Utf8Path::to_owned))?
 }
 
-fn list_pack(folder: &Utf8Path) -> Resources {
+fn list_pack(skill: &Skill, folder: &Utf8Path) -> Resources {
     let mut files: Vec<Resource> = pack::files()
         .iter()
         .filter_map(|path| {
             let rest = Utf8Path::new(path.as_ref()).strip_prefix(folder).ok()?;
             let bytes = pack::read(path)?.len() as u64;
-            (!is_skill_file(rest.as_str())).then(|| Resource {
+            (!is_own_file(skill, rest)).then(|| Resource {
                 group: Group::of(rest),
                 path: rest.to_owned(),
                 bytes,
@@ -141,15 +201,18 @@ fn list_pack(folder: &Utf8Path) -> Resources {
     Resources { files, diagnostics: Vec::new() }
 }
 
-fn list_folder(dir: &Utf8Path, limits: &ResourceLimits) -> Resources {
+fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>) {
+    let dir = skill.origin.dir();
     let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
     let entries_left = limits.files_max.saturating_mul(ENTRIES_PER_FILE);
     let mut listing = Listing {
+        skill,
         dir,
         real_dir,
         limits,
         entries_left,
         bytes_total: 0,
+        links: Vec::new(),
         links_out: Vec::new(),
         out: Resources::default(),
     };
@@ -160,10 +223,11 @@ fn list_folder(dir: &Utf8Path, limits: &ResourceLimits) -> Resources {
             break;
         }
     }
-    let Listing { mut out, links_out, .. } = listing;
+    let Listing { mut out, mut links, links_out, .. } = listing;
     out.diagnostics.extend(leaves(&links_out));
     out.files.sort();
-    out
+    links.sort();
+    (out, links)
 }
 
 /// How many entries, folders and links included, are looked at for each file that may be listed.
@@ -171,11 +235,13 @@ const ENTRIES_PER_FILE: usize = 2;
 
 /// A listing under way.
 struct Listing<'a> {
+    skill: &'a Skill,
     dir: &'a Utf8Path,
     real_dir: Utf8PathBuf,
     limits: &'a ResourceLimits,
     entries_left: usize,
     bytes_total: u64,
+    links: Vec<Link>,
     links_out: Vec<Utf8PathBuf>,
     out: Resources,
 }
@@ -202,15 +268,14 @@ impl Listing<'_> {
                 Look::Folder if name == ".git" => {}
                 Look::Folder if depth < self.limits.depth_max => pending.push((path, depth + 1)),
                 Look::Folder => return false,
-                Look::File(_) if relative == "" && is_skill_file(&name) => {}
-                Look::File(bytes) => {
-                    self.bytes_total = self.bytes_total.saturating_add(bytes);
-                    let too_many = self.out.files.len() >= self.limits.files_max;
-                    if too_many || self.bytes_total > self.limits.bytes_max {
+                Look::File(bytes, target) => {
+                    self.link(&path, target);
+                    if !self.file(path, bytes) {
                         return false;
                     }
-                    self.out.files.push(Resource { group: Group::of(&path), path, bytes });
                 }
+                // A folder inside is listed under its own name.
+                Look::LinkInside(target) => self.link(&path, Some(target)),
                 Look::LeavesFolder => self.links_out.push(self.dir.join(&path)),
                 Look::Irregular(error) => {
                     self.out.diagnostics.push(error.to_diagnostic(&self.dir.join(&path)));
@@ -219,6 +284,24 @@ impl Listing<'_> {
             }
         }
         all
+    }
+
+    fn link(&mut self, path: &Utf8Path, target: Option<Utf8PathBuf>) {
+        self.links.extend(target.map(|target| Link { path: path.to_owned(), target }));
+    }
+
+    /// Lists one file; false once a limit is passed.
+    fn file(&mut self, path: Utf8PathBuf, bytes: u64) -> bool {
+        if is_own_file(self.skill, &path) {
+            return true;
+        }
+        self.bytes_total = self.bytes_total.saturating_add(bytes);
+        let too_many = self.out.files.len() >= self.limits.files_max;
+        if too_many || self.bytes_total > self.limits.bytes_max {
+            return false;
+        }
+        self.out.files.push(Resource { group: Group::of(&path), path, bytes });
+        true
     }
 
     /// The names in a folder, sorted, and whether these are all.
@@ -243,8 +326,11 @@ impl Listing<'_> {
 }
 
 enum Look {
-    File(u64),
+    /// A file, or a link to one, with the place that the link leads to.
+    File(u64, Option<Utf8PathBuf>),
     Folder,
+    /// A link to a folder, or to something else that is not a file.
+    LinkInside(Utf8PathBuf),
     LeavesFolder,
     Irregular(ReadError),
     Nothing,
@@ -253,7 +339,7 @@ enum Look {
 fn look(real_dir: &Utf8Path, path: &Utf8Path) -> Look {
     let Ok(metadata) = path.symlink_metadata() else { return Look::Nothing };
     if metadata.is_file() {
-        return Look::File(metadata.len());
+        return Look::File(metadata.len(), None);
     }
     if metadata.is_dir() {
         return Look::Folder;
@@ -261,13 +347,20 @@ fn look(real_dir: &Utf8Path, path: &Utf8Path) -> Look {
     if !metadata.is_symlink() {
         return fs::refuse_irregular(path).map_or_else(Look::Irregular, |()| Look::Nothing);
     }
-    let target = path.canonicalize_utf8().ok().filter(|target| target.starts_with(real_dir));
-    // Links to folders inside are found under their own names; a link to a file is one more name.
-    match target.and_then(|target| target.symlink_metadata().ok()) {
-        Some(metadata) if metadata.is_file() => Look::File(metadata.len()),
-        Some(_) => Look::Nothing,
-        None => Look::LeavesFolder,
+    let Some(place) = place_inside(real_dir, path) else { return Look::LeavesFolder };
+    match real_dir.join(&place).symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => Look::File(metadata.len(), Some(place)),
+        Ok(_) => Look::LinkInside(place),
+        Err(_) => Look::LeavesFolder,
     }
+}
+
+/// Where a link leads, below the skill's folder. What git keeps for itself is no part of the skill.
+fn place_inside(real_dir: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let real = path.canonicalize_utf8().ok()?;
+    let place = real.strip_prefix(real_dir).ok()?;
+    let in_git = place.components().any(|part| part.as_str() == ".git");
+    (!in_git).then(|| place.to_owned())
 }
 
 fn over_limit(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
@@ -286,7 +379,9 @@ fn leaves(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
         1 => String::new(),
         count => format!(" (and {} more links)", count - 1),
     };
-    let message = format!("the symbolic link is broken or leads out of the skill's folder{more}");
+    let message = format!(
+        "the symbolic link is broken, or leads into `.git` or out of the skill's folder{more}"
+    );
     Some(Diagnostic::new(code, message).in_file(first).help(code.remedy))
 }
 
@@ -374,5 +469,89 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), count);
+    }
+
+    /// Trusts what `lay` laid, lets `change` change it, and expects the word to be void.
+    #[track_caller]
+    fn check_noticed(lay: impl Fn(&Utf8Path), change: impl Fn(&Utf8Path)) {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap().join("a");
+        let skill = skill(&dir);
+        fs::write_atomic(&dir.join("v1/run.sh"), b"1").unwrap();
+        fs::write_atomic(&dir.join("v2/run.sh"), b"2").unwrap();
+        lay(&dir);
+        let before = digest_of_all(&skill, &ResourceLimits::default()).unwrap();
+        change(&dir);
+        assert_ne!(digest_of_all(&skill, &ResourceLimits::default()), Some(before));
+    }
+
+    fn link_again(target: &str, link: &Utf8Path) {
+        let _ = std::fs::remove_file(link);
+        symlink(target, link).unwrap();
+    }
+
+    #[test]
+    fn the_digest_changes_when_a_link_to_a_folder_leads_elsewhere() {
+        check_noticed(
+            |dir| link_again("v1", &dir.join("scripts")),
+            |dir| link_again("v2", &dir.join("scripts")),
+        );
+        // The same by a second link that is not listed itself.
+        check_noticed(
+            |dir| {
+                std::fs::create_dir(dir.join(".git")).unwrap();
+                link_again("../v1", &dir.join(".git/now"));
+                link_again(".git/now", &dir.join("scripts"));
+            },
+            |dir| link_again("../v2", &dir.join(".git/now")),
+        );
+    }
+
+    #[test]
+    fn the_digest_covers_a_second_file_that_could_be_the_skill() {
+        let put = |dir: &Utf8Path, text: &str| {
+            fs::write_atomic(&dir.join("skill.md"), text.as_bytes()).unwrap();
+        };
+        check_noticed(|dir| put(dir, "one"), |dir| put(dir, "two"));
+    }
+
+    #[test]
+    fn what_git_keeps_is_neither_listed_nor_read_nor_reached_by_a_link() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap().join("a");
+        let skill = skill(&dir);
+        let limits = ResourceLimits::default();
+        fs::write_atomic(&dir.join(".git/hooks/run"), b"1").unwrap();
+        assert!(digest_of_all(&skill, &limits).is_some());
+        symlink(".git/hooks/run", dir.join("file")).unwrap();
+        symlink(".git/hooks", dir.join("folder")).unwrap();
+        let found = list(&skill, &limits);
+        assert!(found.files.is_empty(), "{:?}", found.files);
+        assert_eq!(found.diagnostics[0].code.id, "RS006");
+        assert_eq!(digest_of_all(&skill, &limits), None);
+        for path in [".git/hooks/run", "./.git/hooks/run", "file", "folder/run"] {
+            assert!(read(&skill, path.into(), &limits).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_listed_is_read() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap().join("a");
+        let skill = skill(&dir);
+        let limits = ResourceLimits::default();
+        fs::write_atomic(&dir.join("v1/run.sh"), b"1").unwrap();
+        symlink("v1", dir.join("scripts")).unwrap();
+        symlink("v1/run.sh", dir.join("run")).unwrap();
+        let found = list(&skill, &limits);
+        for file in &found.files {
+            assert_eq!(read(&skill, &file.path, &limits).unwrap(), "1");
+        }
+        assert_eq!(found.files.len(), 2);
+        assert_eq!(read(&skill, "./v1/./run.sh".into(), &limits).unwrap(), "1");
+        for path in ["scripts/run.sh", "SKILL.md", "./SKILL.md", "v1", "scripts", "run/x", "v1/no"]
+        {
+            assert!(read(&skill, path.into(), &limits).is_err(), "{path}");
+        }
     }
 }

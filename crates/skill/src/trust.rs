@@ -5,6 +5,8 @@
 //! itself.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
@@ -17,6 +19,9 @@ use crate::skill::{Digest, Scope, Skill};
 
 /// Largest lock that is read.
 const LOCK_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The format that is written, and the newest that is understood.
+const VERSION: u32 = 1;
 
 /// Whether a skill may be given capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,29 +74,66 @@ pub enum LockError {
         /// What is wrong.
         message: String,
     },
+    /// A later version has written it.
+    #[error(
+        "{path} has format {version}, written by a newer version; this one knows format {VERSION}"
+    )]
+    Newer {
+        /// The lock.
+        path: Utf8PathBuf,
+        /// Its format.
+        version: u32,
+    },
+}
+
+/// As much of a lock as any version has.
+#[derive(Deserialize)]
+struct Versioned {
+    #[serde(default)]
+    version: u32,
 }
 
 impl Lock {
-    /// Reads a lock; a missing one is empty, a damaged one is an error and never overwritten.
+    /// Reads a lock; a missing one is empty. A damaged one, or one that a newer version has written, is
+    /// an error and never overwritten.
     pub fn read(path: &Utf8Path) -> Result<Self, LockError> {
         let text = match fs::read_text(path, LOCK_BYTES_MAX) {
             Ok(text) => text,
             Err(ReadError::NotFound) => return Ok(Lock::default()),
             Err(source) => return Err(LockError::Read { path: path.to_owned(), source }),
         };
+        // The version comes first: a newer format may have what this one would call damage.
+        if let Ok(Versioned { version }) = serde_json::from_str(&text)
+            && version > VERSION
+        {
+            return Err(LockError::Newer { path: path.to_owned(), version });
+        }
         serde_json::from_str(&text).map_err(|error| LockError::Damaged {
             path: path.to_owned(),
             message: error.to_string(),
         })
     }
 
-    /// Writes the lock.
-    pub fn write(&self, path: &Utf8Path) -> Result<(), LockError> {
-        let mut text =
-            serde_json::to_string_pretty(&Lock { version: 1, ..self.clone() }).unwrap_or_default();
+    /// Reads the lock, lets it be changed and writes it, while no other process does the same. Nothing
+    /// is written if the change fails.
+    pub fn update<T, E: From<LockError>>(
+        path: &Utf8Path,
+        change: impl FnOnce(&mut Lock) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _guard =
+            guard(path).map_err(|source| LockError::Write { path: path.to_owned(), source })?;
+        let mut lock = Lock::read(path)?;
+        let done = change(&mut lock)?;
+        lock.write(path)?;
+        Ok(done)
+    }
+
+    fn write(&self, path: &Utf8Path) -> Result<(), LockError> {
+        let failed = |source| LockError::Write { path: path.to_owned(), source };
+        let lock = Lock { version: VERSION, ..self.clone() };
+        let mut text = serde_json::to_string_pretty(&lock).map_err(|error| failed(error.into()))?;
         text.push('\n');
-        fs::write_atomic(path, text.as_bytes())
-            .map_err(|source| LockError::Write { path: path.to_owned(), source })
+        fs::write_atomic(path, text.as_bytes()).map_err(failed)
     }
 
     /// Whether a skill is trusted. Files are only read for skills that the lock names.
@@ -118,6 +160,22 @@ impl Lock {
     /// Takes a person's word back. Returns whether there was one.
     pub fn unpin(&mut self, skill: &Skill) -> bool {
         self.skills.remove(&skill.origin.file).is_some()
+    }
+}
+
+/// Waits until nobody else is changing the lock; others wait until the file is dropped. It stands beside
+/// the lock, which is replaced and not written in place, and it stays there: removing it would let two
+/// processes hold a guard of the same name.
+fn guard(path: &Utf8Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let place = Utf8PathBuf::from(format!("{path}.guard"));
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(place)?;
+    match file.lock() {
+        // Some file systems have no such locks; one person at one keyboard can do without.
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        _ => Ok(file),
     }
 }
 
@@ -156,5 +214,44 @@ mod tests {
         assert_eq!(Lock::read(&path).unwrap(), Lock::default());
         fs::write_atomic(&path, b"{\"skills\": 7}").unwrap();
         assert!(matches!(Lock::read(&path), Err(LockError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_lock_of_a_newer_version_is_refused_and_left_as_it_is() {
+        let keep = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
+        let text = "{\"version\": 2, \"keys\": []}";
+        fs::write_atomic(&path, text.as_bytes()).unwrap();
+        let updated = Lock::update(&path, |_| Ok::<_, LockError>(()));
+        let error = updated.unwrap_err().to_string();
+        assert!(
+            error.ends_with("has format 2, written by a newer version; this one knows format 1")
+        );
+        assert_eq!(fs::read_text(&path, 99).unwrap(), text);
+    }
+
+    #[test]
+    fn many_who_change_the_lock_at_once_lose_no_word() {
+        let keep = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(keep.path()).unwrap().join("new/repertoire.lock");
+        let add = |number: usize| {
+            Lock::update(&path, |lock| {
+                let file = Utf8PathBuf::from(format!("/{number}/SKILL.md"));
+                lock.skills.insert(file, Digest::of(b""));
+                Ok::<_, LockError>(())
+            })
+            .unwrap();
+        };
+        std::thread::scope(|scope| {
+            (0..8).for_each(|number| drop(scope.spawn(move || add(number))));
+        });
+        assert_eq!(Lock::read(&path).unwrap().skills.len(), 8);
+        let failed = Lock::update(&path, |lock| {
+            lock.skills.clear();
+            let path = path.clone();
+            Err::<(), _>(LockError::Damaged { path, message: "no".to_owned() })
+        });
+        assert!(failed.is_err());
+        assert_eq!(Lock::read(&path).unwrap().skills.len(), 8);
     }
 }

@@ -121,17 +121,17 @@ pub fn read_bytes_beneath(
 }
 
 /// Writes a file so that readers see the old text or the new, never half, even after a crash.
-/// Permissions of an existing file are kept; a symbolic link is written through to its target.
+/// Permissions of an existing file are kept, those of a new one follow the user's mask; a symbolic link
+/// is written through to its target, also to one that does not exist yet.
 pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
-    let target = path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let target = behind_links(path)?;
     let dir = match target.parent() {
         Some(dir) if dir != "" => dir.to_owned(),
         _ => Utf8PathBuf::from("."),
     };
     std::fs::create_dir_all(&dir)?;
-    let mut file = tempfile::Builder::new().prefix(".rep-").tempfile_in(&dir)?;
+    let mut file = temporary_file(&dir, &target)?;
     file.write_all(contents)?;
-    set_permissions(file.as_file(), &target)?;
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
     Ok(())
@@ -346,34 +346,80 @@ fn open_beneath_by_kernel(dir: &Utf8Path, relative: &Utf8Path) -> Option<Result<
         Ok(folder) => folder,
         Err(error) => return Some(Err(not_found_or_io(error.into()))),
     };
-    let opened = rustix::fs::openat2(
-        folder,
-        relative.as_std_path(),
-        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
-        Mode::empty(),
-        ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-    );
-    match opened {
+    let open = || {
+        rustix::fs::openat2(
+            &folder,
+            relative.as_std_path(),
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        )
+    };
+    match open_again(open) {
         Ok(file) => Some(Ok(File::from(file))),
-        Err(Errno::NOSYS | Errno::AGAIN | Errno::PERM) => None,
+        // Only a kernel without the call, or a sandbox that refuses it, is worth the weaker check.
+        Err(Errno::NOSYS | Errno::PERM) => None,
         Err(Errno::XDEV | Errno::LOOP) => Some(Err(ReadError::LinkLeaves)),
         Err(Errno::NXIO) => Some(Err(ReadError::NotRegular { kind: "a socket or pipe" })),
         Err(error) => Some(Err(not_found_or_io(error.into()))),
     }
 }
 
+/// How often an open is tried while something is renamed on the way to the file.
+#[cfg(target_os = "linux")]
+const OPEN_TRIES_MAX: usize = 16;
+
+/// The kernel gives up when a `..` in a link meets a rename; whoever renames all the time gets an error,
+/// not the weaker check.
+#[cfg(target_os = "linux")]
+fn open_again<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    for _ in 1..OPEN_TRIES_MAX {
+        match open() {
+            Err(rustix::io::Errno::AGAIN) => {}
+            opened => return opened,
+        }
+    }
+    open()
+}
+
+/// Most symbolic links that are followed to a file that does not exist yet.
+const LINK_HOPS_MAX: usize = 8;
+
+/// The place that a path means once its links are followed, whether or not something is there.
+fn behind_links(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..=LINK_HOPS_MAX {
+        if let Ok(real) = place.canonicalize_utf8() {
+            return Ok(real);
+        }
+        // What is no link is a new file.
+        let Ok(next) = place.read_link_utf8() else { return Ok(place) };
+        place = place.parent().unwrap_or(Utf8Path::new("")).join(next);
+    }
+    let message =
+        format!("{path} is a symbolic link that leads in a circle or through too many links");
+    Err(io::Error::other(message))
+}
+
+/// A file that will take the place of `target`. It has its permissions before it has any content, so
+/// that what is private is never open for a moment.
 #[cfg(unix)]
-fn set_permissions(file: &File, target: &Utf8Path) -> io::Result<()> {
+fn temporary_file(dir: &Utf8Path, target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
-    // Temporary files are private; a new file gets what the user's other new text files have.
-    let permissions = std::fs::metadata(target)
-        .map_or_else(|_| std::fs::Permissions::from_mode(0o644), |meta| meta.permissions());
-    file.set_permissions(permissions)
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".rep-");
+    if let Ok(existing) = std::fs::metadata(target) {
+        let file = builder.tempfile_in(dir)?;
+        file.as_file().set_permissions(existing.permissions())?;
+        return Ok(file);
+    }
+    // The kernel takes away what the user's mask says.
+    builder.permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(dir)
 }
 
 #[cfg(not(unix))]
-fn set_permissions(_file: &File, _target: &Utf8Path) -> io::Result<()> {
-    Ok(())
+fn temporary_file(dir: &Utf8Path, _target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new().prefix(".rep-").tempfile_in(dir)
 }
 
 #[cfg(test)]
@@ -445,5 +491,45 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_new_file_has_the_permissions_that_the_mask_leaves() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_keep, dir) = folder();
+        let mode =
+            |name: &str| std::fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
+        // The mask belongs to the whole process, so it is not set here but compared with what it does.
+        File::create(dir.join("plain")).unwrap();
+        write_atomic(&dir.join("new"), b"1").unwrap();
+        assert_eq!(mode("new"), mode("plain"));
+    }
+
+    #[test]
+    fn a_write_through_a_dangling_link_makes_its_target() {
+        let (_keep, dir) = folder();
+        std::fs::create_dir(dir.join("sub")).unwrap();
+        symlink("sub/second", dir.join("first")).unwrap();
+        symlink("../real.md", dir.join("sub/second")).unwrap();
+        write_atomic(&dir.join("first"), b"1").unwrap();
+        assert!(dir.join("first").is_symlink() && dir.join("sub/second").is_symlink());
+        assert_eq!(read_text(&dir.join("real.md"), 9).unwrap(), "1");
+        symlink("round", dir.join("round")).unwrap();
+        let error = write_atomic(&dir.join("round"), b"1").unwrap_err().to_string();
+        assert!(error.contains("in a circle"), "{error}");
+        assert!(dir.join("round").is_symlink());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_open_that_meets_renames_is_tried_again_and_then_fails() {
+        use rustix::io::Errno;
+        let mut tries = 0;
+        let opened = open_again(|| {
+            tries += 1;
+            if tries < 3 { Err(Errno::AGAIN) } else { Ok(tries) }
+        });
+        assert_eq!(opened, Ok(3));
+        assert_eq!(open_again::<()>(|| Err(Errno::AGAIN)), Err(Errno::AGAIN));
     }
 }

@@ -2,6 +2,7 @@
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::dialect::is_skill_file;
+use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::{Lock, LockError, Trust};
 
@@ -27,45 +28,55 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if args.names.is_empty() {
         return list(&catalog, ui);
     }
-    let path = ctx.config.lock_path();
-    let failed = |error: LockError| Failure::cannot_run(error.to_string());
-    let mut lock = Lock::read(&path).map_err(failed)?;
     // Nothing is said before it is written down.
-    let mut said = Vec::new();
-    for name in &args.names {
-        let entry = meant(ctx, &catalog, name, args.revoke)?;
-        let skill = &entry.skill;
-        let file = catalog.places().shorten(&skill.origin.file);
-        if !needs_word(entry) {
-            said.push(format!(
-                "`{}` in {file} needs no word: it is your own or built in",
-                entry.id
-            ));
-            continue;
-        }
-        if args.revoke {
-            let word = match lock.unpin(skill) {
-                true => "is no longer trusted",
-                false => "was not trusted",
-            };
-            said.push(format!("`{}` in {file} {word}", entry.id));
-            continue;
-        }
-        let digest = lock.pin(skill, &request.limits.resources).ok_or_else(|| {
-            Failure::no(format!(
-                "`{}` in {file} has files that cannot be read, so it cannot be trusted",
-                entry.id
-            ))
-            .hint(format!("`rep show {}` says which.", entry.id))
-        })?;
-        let word = ui.paint(ui::GOOD, "trusted");
-        said.push(format!("{word} `{}` in {file}, as it is now ({digest})", entry.id));
-    }
-    lock.write(&path).map_err(failed)?;
+    let said = Lock::update(&ctx.config.lock_path(), |lock| {
+        let limits = &request.limits.resources;
+        let say = |name: &String| say(ctx, args, &catalog, name, lock, limits, ui);
+        args.names.iter().map(say).collect::<Result<Vec<String>, Failure>>()
+    })?;
     for line in said {
         writeln!(ui.out, "{line}")?;
     }
     Ok(Exit::Done)
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        Failure::cannot_run(error.to_string())
+    }
+}
+
+/// Gives or takes back the word about one skill, and says so.
+fn say(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    catalog: &Catalog,
+    name: &str,
+    lock: &mut Lock,
+    limits: &ResourceLimits,
+    ui: &Ui<'_>,
+) -> Result<String, Failure> {
+    let entry = meant(ctx, catalog, name, args.revoke)?;
+    let (id, skill) = (&entry.id, &entry.skill);
+    let file = catalog.places().shorten(&skill.origin.file);
+    if !needs_word(entry) {
+        return Ok(format!("`{id}` in {file} needs no word: it is your own or built in"));
+    }
+    if args.revoke {
+        let word = match lock.unpin(skill) {
+            true => "is no longer trusted",
+            false => "was not trusted",
+        };
+        return Ok(format!("`{id}` in {file} {word}"));
+    }
+    let digest = lock.pin(skill, limits).ok_or_else(|| {
+        Failure::no(format!(
+            "`{id}` in {file} has files that cannot be read, so it cannot be trusted"
+        ))
+        .hint(format!("`rep show {id}` says which."))
+    })?;
+    let word = ui.paint(ui::GOOD, "trusted");
+    Ok(format!("{word} `{id}` in {file}, as it is now ({digest})"))
 }
 
 /// Whether a person has to say something about it at all.

@@ -41,3 +41,13 @@ fn the_skills_of_the_seeds_are_all_there() {
         assert!(names.lines().any(|line| line == name), "{name}");
     }
 }
+
+#[test]
+fn a_built_in_skill_that_you_have_changed_stays_yours_and_doctor_says_so() {
+    let ws = Workspace::with_shipped_pack();
+    assert_eq!(ws.rep("list").code, 0);
+    ws.skill("data/skills/recovery", "recovery", "Mine. Use when lost.");
+    let ran = ws.rep("doctor");
+    assert!(ran.stdout.contains("RS318"), "{ran}");
+    assert!(ws.rep("show recovery").stdout.contains("Mine. Use when lost."));
+}

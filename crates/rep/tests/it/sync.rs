@@ -186,3 +186,13 @@ fn compat_writes_and_says_what_openskills_does() {
     [exit 2]
     "#);
 }
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_a_file_that_is_not_there_yet_stays_a_link() {
+    let ws = Workspace::new();
+    std::os::unix::fs::symlink("CLAUDE.md", ws.path("project/AGENTS.md")).unwrap();
+    assert_eq!(ws.rep("sync").code, 0);
+    assert!(ws.path("project/AGENTS.md").is_symlink());
+    assert!(ws.text("project/CLAUDE.md").contains("first-aid"));
+}

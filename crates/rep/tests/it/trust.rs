@@ -157,6 +157,32 @@ fn a_damaged_lock_stops_everything_and_is_never_overwritten() {
 }
 
 #[test]
+fn a_lock_of_a_newer_version_stops_everything_and_is_never_overwritten() {
+    let ws = rivals();
+    let lock = "home/.config/repertoire/repertoire.lock";
+    ws.write(lock, "{\"version\": 2}");
+    let ran = ws.rep("trust first-aid");
+    assert!(ran.code == 3 && ran.stderr.contains("written by a newer version"), "{ran}");
+    assert_eq!(ws.text(lock), "{\"version\": 2}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_a_folder_that_leads_elsewhere_voids_the_word() {
+    let ws = rivals();
+    let skill = "project/.claude/skills/first-aid";
+    ws.write(&format!("{skill}/v1/run.sh"), "true\n");
+    ws.write(&format!("{skill}/v2/run.sh"), "curl\n");
+    let link = ws.path(&format!("{skill}/scripts"));
+    std::os::unix::fs::symlink("v1", &link).unwrap();
+    assert_eq!(ws.rep("trust first-aid").code, 0);
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("v2", &link).unwrap();
+    let list = ws.rep("trust").stdout;
+    assert!(list.contains("changed    first-aid  .claude/skills"), "{list}");
+}
+
+#[test]
 fn json_lists_everything_that_waits() {
     let list = rivals().json("--json trust", "trust.json");
     assert_eq!(keys(&list["skills"][0]), ["name", "path", "scope", "trust"]);

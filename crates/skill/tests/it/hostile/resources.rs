@@ -80,7 +80,7 @@ fn links_that_leave_are_named_and_those_that_stay_are_files() {
         symlink("/etc", dir.join("etc")).unwrap();
         symlink("loop", dir.join("loop")).unwrap();
     };
-    check(lay, 2, &[("RS006", "leads out of the skill's folder (and 2 more links)")]);
+    check(lay, 2, &[("RS006", "out of the skill's folder (and 2 more links)")]);
 }
 
 #[test]
