@@ -23,6 +23,10 @@ use repertoire_skill::limits::{Limits, WalkLimits};
 use repertoire_skill::lint::{LintRequest, RuleSet, lint};
 use repertoire_skill::profile::{Places, ProfileId, Root};
 
+/// The allocator that `rep` uses.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROUNDS: usize = 15;
 
 fn main() {

@@ -1,6 +1,8 @@
 //! A finding about a user's file: a value that can be printed, sorted, counted and serialised.
 //! What went wrong with an *operation* is an error instead and has its own enums.
 
+use std::borrow::Cow;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +83,7 @@ pub struct Diagnostic {
     /// Where in the file, for people.
     pub position: Option<Position>,
     /// What to do next.
-    pub help: Option<String>,
+    pub help: Option<Cow<'static, str>>,
     /// A correction, if one is certain.
     pub fix: Option<Fix>,
 }
@@ -119,7 +121,7 @@ impl Diagnostic {
 
     /// Says what to do next.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
         self.help = Some(help.into());
         self
     }

@@ -35,7 +35,7 @@ impl From<&Diagnostic> for DiagnosticJson {
             message: diagnostic.message.clone(),
             line: diagnostic.position.map(|position| position.line),
             column: diagnostic.position.map(|position| position.column),
-            help: diagnostic.help.clone(),
+            help: diagnostic.help.as_deref().map(str::to_owned),
             fixable: diagnostic.fix.is_some(),
         }
     }

@@ -134,7 +134,8 @@ fn scalar(value: &str) -> Option<Scalar> {
     };
     let means_itself = match style {
         Style::Plain => is_plain_text(bytes),
-        _ => !text.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'\\') || is_odd(byte)),
+        Style::Single => !text.bytes().any(|byte| byte == b'\'' || is_odd(byte)),
+        _ => !text.bytes().any(|byte| matches!(byte, b'"' | b'\\') || is_odd(byte)),
     };
     means_itself.then(|| Scalar { text: text.to_owned(), style })
 }

@@ -343,7 +343,7 @@ mod properties {
     fn simple_line() -> impl Strategy<Value = String> {
         let key = "[a-zA-Z][a-z0-9_-]{0,2}";
         let value = "[a-zA-Z0-9-][a-z0-9:#,.!&*'\"\\[\\]| \u{e9}\u{2014}\u{2028}]{0,9}";
-        let quoted = "(\"[a-z:#' \u{e9}]{0,6}\"|'[a-z:# \u{e9}]{0,6}')";
+        let quoted = "(\"[a-z:#'\\\\ \u{e9}]{0,6}\"|'[a-z:#\"\\\\ \u{e9}]{0,6}')";
         prop_oneof![
             3 => (key, value).prop_map(|(key, value)| format!("{key}: {value}")),
             2 => (key, quoted).prop_map(|(key, value)| format!("{key}: {value}")),
