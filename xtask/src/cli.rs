@@ -8,8 +8,8 @@ const INTRODUCTION: &str = "\
 Data goes to standard output, everything else to standard error. Output has colour on a terminal, unless `NO_COLOR`
 is set or `--color never` is given.
 
-`--json` works with `list`, `show`, `read` (whole files), `lint`, `deps`, `trust`, `config` and `doctor`; `props`
-always prints JSON. The shapes are published as JSON Schemas in [schemas/](schemas/) and only ever gain fields.
+`--json` works with every command but `demo`, `docs`, `completions` and `man`, which refuse it; `props` always prints
+JSON. The shapes are published as JSON Schemas in [schemas/](schemas/) and only ever gain fields.
 ";
 
 const EXIT_CODES: &[(&str, &str)] = &[
