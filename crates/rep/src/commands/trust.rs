@@ -1,10 +1,12 @@
 //! `rep trust`: a person's word about a skill, bound to every file of it.
 
 use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::codes;
 use repertoire_skill::dialect::is_skill_file;
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::{Lock, LockError, Trust};
+use repertoire_text::Diagnostic;
 
 use crate::cli::Ctx;
 use crate::commands::resolve;
@@ -76,7 +78,22 @@ fn say(
         .hint(format!("`rep show {id}` says which."))
     })?;
     let word = ui.paint(ui::GOOD, "trusted");
-    Ok(format!("{word} `{id}` in {file}, as it is now ({digest})"))
+    let mut said = format!("{word} `{id}` in {file}, as it is now ({digest})");
+    if let Some(other) = kept_out_by(catalog, entry) {
+        said.push_str(&format!("\nIt now stands before the one in {other}."));
+    }
+    Ok(said)
+}
+
+/// The skill whose name it takes over, now that it is trusted.
+fn kept_out_by(catalog: &Catalog, entry: &Entry) -> Option<String> {
+    let file = &entry.skill.origin.file;
+    let kept_out = |found: &Diagnostic| {
+        found.code == &codes::UNTRUSTED_SHADOW && found.path.as_ref() == Some(file)
+    };
+    let lost = catalog.shadowed().iter().find(|lost| lost.entry.skill.origin.file == *file)?;
+    let waits = catalog.diagnostics().iter().any(kept_out);
+    waits.then(|| catalog.places().shorten(&lost.by))
 }
 
 /// Whether a person has to say something about it at all.

@@ -24,10 +24,11 @@ fn an_untrusted_skill_never_replaces_a_trusted_one_until_a_person_says_so() {
     1 skill, 0 agents, 1 shadowed
     [exit 0]
     "#);
-    assert_snapshot!(ws.rep("trust first-aid"), @r#"
+    assert_snapshot!(ws.rep("trust first-aid"), @"
     trusted `first-aid` in .claude/skills/first-aid/SKILL.md, as it is now ([DIGEST])
+    It now stands before the one in [TMP]/pack/first-aid/SKILL.md.
     [exit 0]
-    "#);
+    ");
     assert_snapshot!(ws.rep("list"), @r#"
     .claude/skills · project
       first-aid     The project's. Use when hurt.
@@ -100,10 +101,11 @@ fn one_of_several_that_wait_is_named_by_its_folder() {
     hint: Name the one you mean by its path.
     [exit 1]
     "#);
-    assert_snapshot!(ws.rep("trust .agents/skills/first-aid/"), @r#"
+    assert_snapshot!(ws.rep("trust .agents/skills/first-aid/"), @"
     trusted `first-aid` in .agents/skills/first-aid/SKILL.md, as it is now ([DIGEST])
+    It now stands before the one in [TMP]/pack/first-aid/SKILL.md.
     [exit 0]
-    "#);
+    ");
     assert_snapshot!(ws.rep("trust .agents/skills/none"), @r#"
     [stderr]
     error: there is no skill in `.agents/skills/none`

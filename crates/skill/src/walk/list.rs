@@ -1,5 +1,6 @@
 //! Lists one folder: what may be a skill in it, what may hold one, and what is passed over.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -67,6 +68,9 @@ pub(super) struct Listing {
     pub(super) cut: bool,
     refused_names: Vec<String>,
     refused_links: Vec<Utf8PathBuf>,
+    /// Where links of this folder lead, by what is written in them: a thousand links that say the same
+    /// are resolved once.
+    link_targets: BTreeMap<Utf8PathBuf, Option<Utf8PathBuf>>,
 }
 
 /// What all listings of a walk have in common.
@@ -182,7 +186,7 @@ impl<'a> Lister<'a> {
         if !self.is_of_interest(&path, in_skill) {
             return;
         }
-        let Some(target) = self.allowed_target(&path) else {
+        let Some(target) = self.target_of(&mut out.link_targets, &path) else {
             out.refused_links.push(path);
             return;
         };
@@ -199,6 +203,15 @@ impl<'a> Lister<'a> {
             let behind_link = Some(target);
             out.folders.push(Folder { dir: path, in_skill, behind_link, linked: true });
         }
+    }
+
+    fn target_of(
+        &self,
+        known: &mut BTreeMap<Utf8PathBuf, Option<Utf8PathBuf>>,
+        link: &Utf8Path,
+    ) -> Option<Utf8PathBuf> {
+        let written = link.read_link_utf8().ok()?;
+        known.entry(written).or_insert_with(|| self.allowed_target(link)).clone()
     }
 
     /// The real path behind a link, if it may be followed.
