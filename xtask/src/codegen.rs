@@ -82,7 +82,7 @@ pub(crate) fn read(path: &Utf8Path) -> Result<String> {
     fs::read_text(&root().join(path), FILE_BYTES_MAX).with_context(|| format!("reading {path}"))
 }
 
-fn root() -> &'static Utf8Path {
+pub(crate) fn root() -> &'static Utf8Path {
     Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Utf8Path::new("."))
 }
 

@@ -4,21 +4,27 @@
 
 use std::process::ExitCode;
 
+use camino::Utf8Path;
+
 mod check;
 mod cli;
 mod codegen;
 mod configuration;
 mod diagnostics;
+mod eval;
 mod markdown;
+mod model;
 mod profiles;
 mod schemas;
 
 const USAGE: &str = "\
-usage: cargo xtask codegen [--check]
+usage: cargo xtask COMMAND
 
   codegen          write docs/cli.md, docs/configuration.md, docs/diagnostics.md, docs/profiles.md
                    and docs/schemas/ from the code
-  codegen --check  write nothing; exit with 1 if one of them is out of date";
+  codegen --check  write nothing; exit with 1 if one of them is out of date
+  model DIR        pack the word vectors and background frequencies in DIR into the program
+  eval DIR         measure selection on every set of labelled queries in DIR";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 fn main() -> ExitCode {
@@ -27,6 +33,8 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
+        ["model", dir] => model::pack(Utf8Path::new(dir)),
+        ["eval", dir] => eval::run(Utf8Path::new(dir)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

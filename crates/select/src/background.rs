@@ -1,0 +1,103 @@
+//! How common words are among public skills.
+//!
+//! In a catalog of thirty skills a word's own frequency says little: a word in one of thirty may be the most
+//! telling or an accident. So every catalog is counted as if some background stood beside it.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use crate::strings::{Reader, Strings};
+
+const MAGIC: &[u8; 8] = b"REPBDF1\n";
+
+static EMBEDDED: &[u8] = include_bytes!("../data/model/background.bin");
+
+/// Where a word was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Name and description.
+    Head,
+    /// Name, description and the beginning of the body.
+    Whole,
+}
+
+/// Document frequencies over a large corpus.
+#[derive(Clone, Debug)]
+pub struct Background {
+    skills: u32,
+    stems: Strings,
+    head: Cow<'static, [u8]>,
+    whole: Cow<'static, [u8]>,
+}
+
+impl Background {
+    /// The frequencies that are part of the program.
+    pub fn embedded() -> &'static Background {
+        static BACKGROUND: OnceLock<Background> = OnceLock::new();
+        BACKGROUND.get_or_init(|| {
+            Background::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Background::none)
+        })
+    }
+
+    /// No background: every catalog speaks for itself.
+    pub fn none() -> Background {
+        let nothing = Cow::Borrowed(&[] as &[u8]);
+        Background { skills: 1, stems: Strings::default(), head: nothing.clone(), whole: nothing }
+    }
+
+    /// Reads what [`Background::write`] wrote.
+    pub fn read(bytes: Cow<'static, [u8]>) -> Option<Background> {
+        let mut reader = Reader::new(bytes);
+        reader.starts_with(MAGIC)?;
+        let skills = reader.u32()?;
+        let stems = Strings::read(&mut reader)?;
+        let head = reader.take(2 * stems.len())?;
+        let whole = reader.take(2 * stems.len())?;
+        (skills > 0 && reader.is_at_end()).then_some(Background { skills, stems, head, whole })
+    }
+
+    /// The bytes of a table: stems in order, with the number of skills that have each in name or
+    /// description, and anywhere.
+    pub fn write(skills: u32, counts: &std::collections::BTreeMap<String, (u16, u16)>) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&skills.to_le_bytes());
+        Strings::from_sorted(counts.keys().map(String::as_str)).write(&mut bytes);
+        bytes.extend(counts.values().flat_map(|(head, _)| head.to_le_bytes()));
+        bytes.extend(counts.values().flat_map(|(_, whole)| whole.to_le_bytes()));
+        bytes
+    }
+
+    /// The share of skills that have a stem.
+    pub fn share(&self, stem: &str, part: Part) -> f32 {
+        let counts = match part {
+            Part::Head => &self.head,
+            Part::Whole => &self.whole,
+        };
+        let count = self.stems.find(stem).and_then(|at| counts.get(2 * at..2 * at + 2));
+        let count = count.map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
+        f32::from(count) / self.skills as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_frequencies_can_be_read() {
+        let background = Background::embedded();
+        let common = background.share("file", Part::Whole);
+        let rare = background.share("tender", Part::Whole);
+        assert!(common > 0.4 && rare > 0.0 && rare < 0.001, "{common} {rare}");
+        assert_eq!(background.share("no such stem", Part::Head), 0.0);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let counts = [("b".to_owned(), (1, 2)), ("a".to_owned(), (0, 7))].into();
+        let read = Background::read(Background::write(10, &counts).into()).unwrap();
+        assert_eq!(read.share("a", Part::Whole), 0.7);
+        assert_eq!(read.share("a", Part::Head), 0.0);
+        assert_eq!(read.share("b", Part::Head), 0.1);
+    }
+}

@@ -1,0 +1,73 @@
+//! What selection sees of a skill.
+
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::depend::{self, Met};
+use repertoire_skill::skill::{Digest, Triggers};
+
+/// A skill as text and triggers. It borrows: an index keeps none of the text.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// The name to ask for, and the one that is reported.
+    pub id: &'a str,
+    /// The same digest is the same text.
+    pub digest: Digest,
+    /// Its name.
+    pub name: &'a str,
+    /// What it does and when to use it, from all fields that say so.
+    pub description: Vec<&'a str>,
+    /// The instructions, in Markdown.
+    pub body: &'a str,
+    /// What makes it apply.
+    pub triggers: Triggers,
+    /// Whether it may be picked without being named.
+    pub is_offered: bool,
+    /// The agent that it asks for.
+    pub agent: Option<&'a str>,
+    /// Names of the skills that it needs.
+    pub needs: Vec<&'a str>,
+}
+
+impl<'a> Document<'a> {
+    /// A document of name, description and body alone.
+    pub fn new(id: &'a str, name: &'a str, description: &'a str, body: &'a str) -> Self {
+        Document {
+            id,
+            digest: Digest::of(format!("{name}\0{description}\0{body}").as_bytes()),
+            name,
+            description: vec![description],
+            body,
+            triggers: Triggers::default(),
+            is_offered: true,
+            agent: None,
+            needs: Vec::new(),
+        }
+    }
+
+    /// An entry of a catalog.
+    pub fn of(entry: &'a Entry, catalog: &'a Catalog) -> Self {
+        let skill = &*entry.skill;
+        let words = |list: &'a [String]| list.iter().map(String::as_str);
+        let mut description = vec![skill.description.as_str()];
+        description.extend(skill.claude.when_to_use.as_deref());
+        description.extend(words(&skill.tags));
+        description.extend(words(&skill.capabilities));
+        description.extend(words(&skill.triggers.keywords));
+        let needs = depend::met(skill, catalog.entries()).into_iter().filter_map(|(_, met)| {
+            match met {
+                Met::By(entry) => Some(entry.id.as_str()),
+                _ => None,
+            }
+        });
+        Document {
+            id: &entry.id,
+            digest: skill.digest(),
+            name: &skill.name,
+            description,
+            body: skill.body(),
+            triggers: skill.triggers.clone(),
+            is_offered: !skill.claude.disable_model_invocation && !skill.is_agent(),
+            agent: skill.claude.agent.as_deref(),
+            needs: needs.collect(),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Measuring selection against labelled queries.
+
+pub mod metrics;

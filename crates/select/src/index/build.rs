@@ -1,0 +1,437 @@
+//! Making an index: words are counted in parallel, a chunk of skills at a time, and chunks are merged in
+//! order. Skills that an earlier index has are taken from it as one more chunk.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+use repertoire_skill::skill::Digest;
+
+use super::Index;
+use super::pairs::{self, Pair};
+use super::postings::{Posting, Postings, Weight};
+use crate::document::Document;
+use crate::limits::BODY_BYTES_MAX;
+use crate::passages;
+use crate::strings::Strings;
+use crate::vectors::{Encoder, Vectors};
+use crate::words::{Language, each_word};
+
+/// How frequencies in one half of a skill become a weight.
+struct Saturation {
+    /// At which frequency a word says half of what it can say.
+    half: f32,
+    strong: Field,
+    plain: Field,
+}
+
+/// How one field counts.
+struct Field {
+    weight: f32,
+    /// How far a longer field makes each word say less.
+    normalisation: f32,
+}
+
+const HEAD: Saturation = Saturation {
+    half: 2.0,
+    strong: Field { weight: 2.5, normalisation: 0.6 },
+    plain: Field { weight: 1.0, normalisation: 0.6 },
+};
+
+const BODY: Saturation = Saturation {
+    half: 1.5,
+    strong: Field { weight: 2.0, normalisation: 0.9 },
+    plain: Field { weight: 1.0, normalisation: 0.9 },
+};
+
+/// Words in the fields of a skill.
+pub(super) type Lengths = [u16; 4];
+
+/// What is usual among public skills, in words without stop words.
+const USUAL: Lengths = [3, 50, 50, 800];
+/// How many skills of usual length stand beside a catalog's own.
+const USUAL_SKILLS: f32 = 3.0;
+/// Steps of usual lengths: the next is a fifth longer.
+const STEP: f32 = 1.2;
+
+/// The usual lengths of a catalog's fields, where they are written at all.
+///
+/// They are rounded to steps, so that one more skill hardly ever changes them: with them, the weights of all
+/// others would change.
+fn usual_lengths<'a>(all: impl Iterator<Item = &'a Lengths>) -> Lengths {
+    let mut sums = USUAL.map(|length| f32::from(length) * USUAL_SKILLS);
+    let mut counts = [USUAL_SKILLS; 4];
+    for lengths in all {
+        for (field, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
+            sums[field] += f32::from(*length);
+            counts[field] += 1.0;
+        }
+    }
+    std::array::from_fn(|field| {
+        let mean = (sums[field] / counts[field]).max(1.0);
+        let steps = (libm::logf(mean) / libm::logf(STEP)).round();
+        libm::powf(STEP, steps).round() as u16
+    })
+}
+
+/// How much the body counts in a skill's vector, against name and description.
+const BODY_IN_VECTOR: f32 = 0.6;
+/// How much of the body is read for the vector.
+const BODY_IN_VECTOR_BYTES: usize = 3000;
+
+impl Field {
+    fn frequency(&self, count: u16, longer: f32) -> f32 {
+        self.weight * f32::from(count) / (1.0 - self.normalisation + self.normalisation * longer)
+    }
+}
+
+impl Saturation {
+    fn weigh(&self, strong: u16, plain: u16, longer: &[f32]) -> Weight {
+        let frequency =
+            self.strong.frequency(strong, longer[0]) + self.plain.frequency(plain, longer[1]);
+        Weight::new(frequency / (frequency + self.half), strong > 0, plain > 0)
+    }
+}
+
+impl Counts {
+    /// Weights in a skill whose fields are so much longer than usual.
+    fn weigh(&self, longer: [f32; 4]) -> (Weight, Weight) {
+        let head = HEAD.weigh(self.name, self.description, &longer[..2]);
+        (head, BODY.weigh(self.headings, self.body, &longer[2..]))
+    }
+}
+
+/// What is kept of one skill.
+struct Analysis<W> {
+    /// Its place in the catalog.
+    skill: u32,
+    /// Stems of the chunk's list: how often they occur or, later, what that weighs.
+    terms: Vec<(u32, W)>,
+    lengths: Lengths,
+    contra: Vec<u32>,
+    pairs: Vec<u8>,
+    vector: Vec<i8>,
+    scale: f32,
+}
+
+/// Some skills, with stems numbered within the chunk.
+struct Chunk<W> {
+    terms: Vec<String>,
+    skills: Vec<Analysis<W>>,
+}
+
+type Weights = (Weight, Weight);
+
+impl Chunk<Counts> {
+    fn weigh(self, usual: Lengths) -> Chunk<Weights> {
+        let weigh = |skill: Analysis<Counts>| {
+            let longer = std::array::from_fn(|field| {
+                f32::from(skill.lengths[field]) / f32::from(usual[field])
+            });
+            let terms = skill.terms.iter().map(|(term, counts)| (*term, counts.weigh(longer)));
+            Analysis {
+                skill: skill.skill,
+                terms: terms.collect(),
+                lengths: skill.lengths,
+                contra: skill.contra,
+                pairs: skill.pairs,
+                vector: skill.vector,
+                scale: skill.scale,
+            }
+        };
+        Chunk { terms: self.terms, skills: self.skills.into_iter().map(weigh).collect() }
+    }
+}
+
+/// Skills a chunk: large enough that most words of a chunk are known by its middle.
+const CHUNK: usize = 128;
+
+impl Index {
+    /// Indexes skills. What `before` holds under the same digest is taken over, not read again.
+    ///
+    /// The result is the same with and without an earlier index.
+    pub fn build(documents: &[Document<'_>], vectors: &Vectors, before: Option<&Index>) -> Index {
+        let before = before.filter(|index| index.dimensions == vectors.dimensions());
+        let known: HashMap<Digest, u32> = before
+            .map(|index| index.digests.iter().copied().zip(0..).collect())
+            .unwrap_or_default();
+        let old: Vec<Option<u32>> =
+            documents.iter().map(|document| known.get(&document.digest).copied()).collect();
+        let fresh: Vec<usize> = (0..documents.len()).filter(|at| old[*at].is_none()).collect();
+        let counted: Vec<Chunk<Counts>> =
+            fresh.par_chunks(CHUNK).map(|part| analyse(documents, part, vectors)).collect();
+
+        let of_fresh = counted.iter().flat_map(|chunk| &chunk.skills).map(|skill| &skill.lengths);
+        let of_old = old.iter().flatten().filter_map(|at| before?.lengths.get(*at as usize));
+        let usual = usual_lengths(of_fresh.chain(of_old));
+        if before.is_some_and(|before| before.usual != usual) {
+            return Index::build(documents, vectors, None);
+        }
+        let mut chunks: Vec<Chunk<Weights>> =
+            counted.into_par_iter().map(|chunk| chunk.weigh(usual)).collect();
+        if let Some(before) = before.filter(|_| fresh.len() < documents.len()) {
+            chunks.push(take_over(before, &old));
+        }
+        let digests = documents.iter().map(|document| document.digest).collect();
+        merge(digests, usual, vectors.dimensions(), &chunks)
+    }
+}
+
+fn analyse(documents: &[Document<'_>], part: &[usize], vectors: &Vectors) -> Chunk<Counts> {
+    let mut counter = Counter::new(vectors);
+    let skills = part.iter().map(|at| counter.analyse(&documents[*at], *at as u32)).collect();
+    Chunk { terms: counter.terms, skills }
+}
+
+/// What is in a field of the skill at hand.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    name: u16,
+    description: u16,
+    headings: u16,
+    body: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Name,
+    Description,
+    Headings,
+    Body,
+}
+
+struct Counter<'a> {
+    encoder: Encoder<'a>,
+    terms: Vec<String>,
+    by_stem: HashMap<String, u32>,
+    /// Words as written, in the language of their text; `None` for stop words.
+    by_word: HashMap<(Language, Box<str>), Option<u32>>,
+    /// Of the skill at hand, by stem.
+    counts: HashMap<u32, Counts>,
+    lengths: Lengths,
+    pairs: Vec<Pair>,
+}
+
+impl<'a> Counter<'a> {
+    fn new(vectors: &'a Vectors) -> Self {
+        Counter {
+            encoder: vectors.encoder(),
+            terms: Vec::new(),
+            by_stem: HashMap::new(),
+            by_word: HashMap::new(),
+            counts: HashMap::new(),
+            lengths: [0; 4],
+            pairs: Vec::new(),
+        }
+    }
+
+    fn term(&mut self, language: Language, word: &str) -> Option<u32> {
+        // A borrowed key would spare the copy, but not for a pair of language and word.
+        let key = (language, Box::from(word));
+        if let Some(known) = self.by_word.get(&key) {
+            return *known;
+        }
+        let term = (!language.is_stop_word(word)).then(|| {
+            let stem = language.stem(word);
+            let next = self.terms.len() as u32;
+            *self.by_stem.entry(stem).or_insert_with_key(|stem| {
+                self.terms.push(stem.clone());
+                next
+            })
+        });
+        self.by_word.insert(key, term);
+        term
+    }
+
+    fn count(&mut self, text: &str, language: Language, section: Section) {
+        let mut before: Option<u32> = None;
+        each_word(text, |word| {
+            let Some(term) = self.term(language, word) else { return };
+            let counts = self.counts.entry(term).or_default();
+            let count = match section {
+                Section::Name => &mut counts.name,
+                Section::Description => &mut counts.description,
+                Section::Headings => &mut counts.headings,
+                Section::Body => &mut counts.body,
+            };
+            *count = count.saturating_add(1);
+            let length = &mut self.lengths[section as usize];
+            *length = length.saturating_add(1);
+            if let Some(before) = before {
+                let [first, second] = [before, term].map(|term| &self.terms[term as usize]);
+                self.pairs.push(Pair::new(first, second));
+            }
+            before = Some(term);
+        });
+    }
+
+    fn analyse(&mut self, document: &Document<'_>, skill: u32) -> Analysis<Counts> {
+        self.counts.clear();
+        self.lengths = [0; 4];
+        self.pairs.clear();
+        let whole = document.description.join("\n");
+        let described = passages::split(&whole);
+        let language = Language::of(&whole);
+        self.count(document.name, Language::ENGLISH, Section::Name);
+        for passage in &described.pro {
+            self.count(passage, language, Section::Description);
+        }
+        let body = beginning(document.body, BODY_BYTES_MAX);
+        let body_language = Language::of(beginning(body, 4000));
+        let mut in_code = false;
+        for line in body.lines() {
+            let trimmed = line.trim_start();
+            in_code ^= trimmed.starts_with("```") || trimmed.starts_with("~~~");
+            let is_heading = !in_code && trimmed.starts_with('#');
+            let section = if is_heading { Section::Headings } else { Section::Body };
+            self.count(&without_addresses(line), body_language, section);
+        }
+        let mut terms: Vec<(u32, Counts)> = self.counts.drain().collect();
+        terms.sort_unstable_by_key(|(term, _)| *term);
+        let contra = self.stems(&described.contra.join("\n"), language);
+        let (vector, scale) = self.vector(document, &described.pro.join(" "), body);
+        let pairs = pairs::filter(&mut self.pairs);
+        Analysis { skill, terms, lengths: self.lengths, contra, pairs, vector, scale }
+    }
+
+    fn stems(&mut self, text: &str, language: Language) -> Vec<u32> {
+        let mut stems = Vec::new();
+        each_word(text, |word| stems.extend(self.term(language, word)));
+        stems.sort_unstable();
+        stems.dedup();
+        stems
+    }
+
+    fn vector(&mut self, document: &Document<'_>, described: &str, body: &str) -> (Vec<i8>, f32) {
+        let head = self.encoder.encode(&format!("{} {described}", document.name));
+        let body = self.encoder.encode(beginning(body, BODY_IN_VECTOR_BYTES));
+        let both = head.plus(&body, BODY_IN_VECTOR);
+        (both.bytes, both.scale)
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn beginning(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// A line without web addresses: their words are about places, not about the skill.
+fn without_addresses(line: &str) -> std::borrow::Cow<'_, str> {
+    if !line.contains("://") {
+        return line.into();
+    }
+    let plain = line.split_whitespace().filter(|word| !word.contains("://"));
+    plain.collect::<Vec<_>>().join(" ").into()
+}
+
+/// The skills of an earlier index, at their new places.
+fn take_over(before: &Index, old: &[Option<u32>]) -> Chunk<Weights> {
+    let mut skills = Vec::new();
+    // Two skills of the same text share what the earlier index has once.
+    let mut takers: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
+    for (skill, old) in old.iter().enumerate() {
+        let Some(at) = old.map(|old| old as usize) else { continue };
+        takers[at].push(skills.len());
+        skills.push(Analysis {
+            skill: skill as u32,
+            terms: Vec::new(),
+            lengths: before.lengths[at],
+            contra: before.contra(at).to_vec(),
+            pairs: before.pairs(at).to_vec(),
+            vector: before.vector(at).to_vec(),
+            scale: before.scales[at],
+        });
+    }
+    for term in 0..before.terms.len() {
+        for posting in before.postings.of(term) {
+            for taker in takers.get(posting.skill as usize).into_iter().flatten() {
+                skills[*taker].terms.push((term as u32, (posting.head, posting.body)));
+            }
+        }
+    }
+    Chunk { terms: before.terms.iter().map(str::to_owned).collect(), skills }
+}
+
+/// One index out of chunks, the same whatever the chunks.
+fn merge(
+    digests: Vec<Digest>,
+    usual: Lengths,
+    dimensions: usize,
+    chunks: &[Chunk<Weights>],
+) -> Index {
+    let stems = used_stems(chunks);
+    let place = |term: &String| stems.binary_search(&term.as_str()).unwrap_or(0) as u32;
+    let places: Vec<Vec<u32>> =
+        chunks.par_iter().map(|chunk| chunk.terms.iter().map(place).collect()).collect();
+    let mut skills: Vec<Placed<'_>> = chunks
+        .iter()
+        .zip(&places)
+        .flat_map(|(chunk, places)| chunk.skills.iter().map(|skill| Placed { skill, places }))
+        .collect();
+    skills.sort_unstable_by_key(|placed| placed.skill.skill);
+
+    let mut index = Index {
+        digests,
+        usual,
+        dimensions,
+        postings: invert(stems.len(), &skills),
+        terms: Strings::from_sorted(stems),
+        ..Index::default()
+    };
+    for Placed { skill, places } in &skills {
+        let mut contra: Vec<u32> = skill.contra.iter().map(|term| places[*term as usize]).collect();
+        contra.sort_unstable();
+        index.contra.push(&contra);
+        index.pairs.push(&skill.pairs);
+        index.lengths.push(skill.lengths);
+        index.vectors.extend_from_slice(&skill.vector);
+        index.scales.push(skill.scale);
+    }
+    index
+}
+
+/// A skill, and where its chunk's stems stand in the index.
+struct Placed<'a> {
+    skill: &'a Analysis<Weights>,
+    places: &'a [u32],
+}
+
+/// All stems of chunks, sorted. Those that only a removed skill had are not among them.
+fn used_stems(chunks: &[Chunk<Weights>]) -> Vec<&str> {
+    let used = chunks.par_iter().flat_map_iter(|chunk| {
+        let mut used = vec![false; chunk.terms.len()];
+        for skill in &chunk.skills {
+            let terms = skill.terms.iter().map(|(term, _)| term);
+            terms.chain(&skill.contra).for_each(|term| used[*term as usize] = true);
+        }
+        let terms = chunk.terms.iter().zip(used);
+        terms.filter_map(|(term, used)| used.then_some(term.as_str()))
+    });
+    let mut stems: Vec<&str> = used.collect();
+    stems.par_sort_unstable();
+    stems.dedup();
+    stems
+}
+
+/// From lists of stems, a skill each, to lists of skills, a stem each.
+fn invert(stems: usize, skills: &[Placed<'_>]) -> Postings {
+    let mut starts = vec![0usize; stems + 1];
+    for Placed { skill, places } in skills {
+        for (term, _) in &skill.terms {
+            starts[places[*term as usize] as usize + 1] += 1;
+        }
+    }
+    for at in 1..starts.len() {
+        starts[at] += starts[at - 1];
+    }
+    let mut next = starts.clone();
+    let empty = Posting { skill: 0, head: Weight::default(), body: Weight::default() };
+    let mut flat = vec![empty; starts[stems]];
+    for Placed { skill, places } in skills {
+        for (term, (head, body)) in &skill.terms {
+            let place = &mut next[places[*term as usize] as usize];
+            flat[*place] = Posting { skill: skill.skill, head: *head, body: *body };
+            *place += 1;
+        }
+    }
+    Postings::pack((0..stems).map(|at| flat[starts[at]..starts[at + 1]].iter().copied()))
+}

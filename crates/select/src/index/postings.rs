@@ -1,0 +1,180 @@
+//! Lists of skills, a stem each, packed into bytes.
+
+/// One skill in a stem's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Posting {
+    /// The skill's place in the catalog.
+    pub(crate) skill: u32,
+    /// What the stem says in name and description.
+    pub(crate) head: Weight,
+    /// What it says in headings and body.
+    pub(crate) body: Weight,
+}
+
+/// How much a stem says about a skill, and where it stands, in a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight(pub(super) u8);
+
+const LEVELS: u8 = 63;
+
+impl Weight {
+    /// `strong` is the name or a heading, `plain` the description or the text.
+    pub(crate) fn new(saturation: f32, in_strong: bool, in_plain: bool) -> Self {
+        if !in_strong && !in_plain {
+            return Weight(0);
+        }
+        let level = (saturation * f32::from(LEVELS)).round().clamp(1.0, f32::from(LEVELS)) as u8;
+        Weight(level << 2 | u8::from(in_strong) << 1 | u8::from(in_plain))
+    }
+
+    pub(crate) fn level(self) -> usize {
+        usize::from(self.0 >> 2)
+    }
+
+    /// 0 to 1.
+    pub(crate) fn share(self) -> f32 {
+        f32::from(self.0 >> 2) / f32::from(LEVELS)
+    }
+
+    pub(crate) fn in_strong(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    pub(crate) fn in_plain(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// What each level of a weight counts, times a factor.
+pub(crate) fn levels(factor: f32) -> [f32; LEVELS as usize + 1] {
+    std::array::from_fn(|level| factor * level as f32 / f32::from(LEVELS))
+}
+
+/// The lists of all stems.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Postings {
+    /// Where each list ends.
+    pub(super) ends: Vec<u32>,
+    /// How many skills have the stem at all, and how many in name or description.
+    pub(super) frequencies: Vec<[u32; 2]>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Postings {
+    /// Packs lists that come in the order of stems, each with skills in order.
+    ///
+    /// A skill is the distance to the one before it, with a bit that says whether a weight for the head
+    /// follows the one for the body.
+    pub(super) fn pack(lists: impl Iterator<Item = impl Iterator<Item = Posting>>) -> Self {
+        let mut packed = Postings::default();
+        for list in lists {
+            let mut next = 0;
+            let mut frequencies = [0; 2];
+            for Posting { skill, head, body } in list {
+                let in_head = head != Weight(0);
+                put_number(&mut packed.bytes, (skill - next) << 1 | u32::from(in_head));
+                packed.bytes.push(body.0);
+                if in_head {
+                    packed.bytes.push(head.0);
+                }
+                next = skill + 1;
+                frequencies[0] += 1;
+                frequencies[1] += u32::from(in_head);
+            }
+            packed.ends.push(packed.bytes.len() as u32);
+            packed.frequencies.push(frequencies);
+        }
+        packed.bytes.shrink_to_fit();
+        packed
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        4 * self.ends.len() + 8 * self.frequencies.len() + self.bytes.len()
+    }
+
+    /// A stem's list. Bytes that are no list give a shorter one, never a panic.
+    pub(super) fn of(&self, term: usize) -> impl Iterator<Item = Posting> {
+        let start = term.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |e| *e);
+        let end = self.ends.get(term).copied().unwrap_or(start);
+        let mut rest = self.bytes.get(start as usize..end as usize).unwrap_or_default();
+        let mut next = 0u32;
+        std::iter::from_fn(move || {
+            let number = take_number(&mut rest)?;
+            let skill = next.wrapping_add(number >> 1);
+            next = skill.wrapping_add(1);
+            let body = take_weight(&mut rest)?;
+            let head = if number & 1 == 1 { take_weight(&mut rest)? } else { Weight(0) };
+            Some(Posting { skill, head, body })
+        })
+    }
+}
+
+/// Seven bits a byte, lowest first; the high bit says that more follow.
+fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+#[inline]
+fn take_weight(bytes: &mut &[u8]) -> Option<Weight> {
+    let (first, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(Weight(*first))
+}
+
+#[inline]
+fn take_number(bytes: &mut &[u8]) -> Option<u32> {
+    let (first, mut rest) = bytes.split_first()?;
+    let mut number = u32::from(first & 0x7f);
+    if first & 0x80 != 0 {
+        let mut shift = 7;
+        loop {
+            let (byte, after) = rest.split_first()?;
+            rest = after;
+            number |= u32::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    *bytes = rest;
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_come_back_as_they_were_packed() {
+        let list = |skills: &'static [u32]| {
+            skills.iter().map(|skill| Posting {
+                skill: *skill,
+                head: Weight::new(0.5, skill % 3 == 0, false),
+                body: Weight::new(*skill as f32 / 100_000.0, skill % 2 == 0, true),
+            })
+        };
+        let lists: [&[u32]; 4] = [&[0, 1, 2], &[], &[7, 300, 70_000, 99_999], &[16_384]];
+        let packed = Postings::pack(lists.into_iter().map(list));
+        for (term, expected) in lists.into_iter().enumerate() {
+            assert!(packed.of(term).eq(list(expected)), "list {term}");
+            assert_eq!(packed.frequencies[term][0] as usize, expected.len());
+        }
+        assert_eq!(packed.frequencies[0][1], 1);
+        assert_eq!(packed.of(4).count(), 0);
+    }
+
+    #[test]
+    fn a_weight_keeps_fields_and_nearly_its_size() {
+        let weight = Weight::new(0.5, true, false);
+        assert!(weight.in_strong() && !weight.in_plain());
+        assert!((levels(1.0)[weight.level()] - 0.5).abs() < 0.01);
+        assert_eq!(Weight::new(0.0, false, true).level(), 1);
+        assert_eq!(Weight::new(2.0, false, true).level(), 63);
+        assert_eq!(Weight::new(1.0, false, false), Weight(0));
+    }
+}

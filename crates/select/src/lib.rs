@@ -1,0 +1,22 @@
+//! From a task to the few skills that matter, with reasons, and silence when none fits.
+
+pub mod background;
+pub mod document;
+pub mod eval;
+pub mod index;
+pub mod limits;
+pub mod passages;
+mod query;
+mod stages;
+pub mod strings;
+pub mod vectors;
+pub mod words;
+
+pub use document::Document;
+pub use index::Index;
+
+/// Temporary.
+pub fn rank(text: &str, index: &Index, words: bool, meaning: bool) -> Vec<(usize, f32)> {
+    let query = query::Query::new(text, index, background::Background::embedded(), vectors::Vectors::embedded());
+    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning }).into_iter().map(|c| (c.skill, c.score)).collect()
+}

@@ -1,0 +1,12 @@
+//! The caps on what is read of a task and of a skill.
+
+/// How much of a body is indexed.
+pub const BODY_BYTES_MAX: usize = 20_000;
+/// How much of a task's text is read.
+pub const TASK_BYTES_MAX: usize = 32_768;
+/// How many different words of a task are scored.
+pub const TASK_TERMS_MAX: usize = 64;
+/// How many sentences of a task are also scored on their own.
+pub const SENTENCES_MAX: usize = 12;
+/// How many skills are looked at closely after all were scored.
+pub const CANDIDATES_MAX: usize = 256;

@@ -1,0 +1,104 @@
+//! Passages of a description that say what a skill is *not* for.
+//!
+//! "Do not use for spreadsheets" makes a skill look like one for spreadsheets to everything that counts
+//! words. Such passages are taken out before a description is indexed, and speak against the skill instead.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+/// Where a passage begins; it lasts to the end of its sentence.
+const OPENINGS: &[&str] = &[
+    r"(do|does|should|must|shall|can|may) ?n[o']t (be )?(use[ds]?|invoke[ds]?|triggers?|triggered|apply|activate|load|handle|cover|replace|need)\b",
+    r"don['’]t (use|invoke|trigger|apply|activate|load)\b",
+    r"doesn['’]t (handle|cover|apply|replace|trigger)\b",
+    r"(is |are )?not (for|intended|meant|suitable|needed|applicable|designed|to be used|when|if|use|used)\b",
+    r"never (use|for|invoke|trigger)\b",
+    r"avoid (using|for|when|if)\b",
+    r"skip (this|it|if|when|for)\b",
+    r"(anti-?triggers?|negative triggers?|exclusions?|excludes|out of scope|when not to use|not for):?",
+    r"for [^.;:\n]{1,80}[,—–-] ?(please )?(use|see|prefer) [^.;\n]{1,60} instead",
+    r"(use|prefer|see) [^.;,\n]{1,60} instead (for|when|if|of)\b",
+];
+
+fn opening() -> &'static Regex {
+    static OPENING: OnceLock<Regex> = OnceLock::new();
+    OPENING.get_or_init(|| {
+        let pattern = format!(r"(?i)\b(?:{})", OPENINGS.join("|"));
+        Regex::new(&pattern).unwrap_or_else(|error| unreachable!("the table is fixed: {error}"))
+    })
+}
+
+/// A description without the passages that speak against it, and those passages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passages<'a> {
+    /// What speaks for the skill, in order.
+    pub pro: Vec<&'a str>,
+    /// What speaks against it.
+    pub contra: Vec<&'a str>,
+}
+
+/// Takes a description apart.
+///
+/// ```
+/// use repertoire_select::passages::split;
+///
+/// let passages = split("Fills in forms. Do not use for spreadsheets; PDF only.");
+/// assert_eq!(passages.pro, ["Fills in forms. ", "; PDF only."]);
+/// assert_eq!(passages.contra, ["Do not use for spreadsheets"]);
+/// ```
+pub fn split(description: &str) -> Passages<'_> {
+    let mut passages = Passages::default();
+    let mut at = 0;
+    while let Some(found) = opening().find_at(description, at) {
+        let end = sentence_end(description, found.end());
+        passages.pro.push(&description[at..found.start()]);
+        passages.contra.push(&description[found.start()..end]);
+        at = end;
+    }
+    passages.pro.push(&description[at..]);
+    passages.pro.retain(|passage| !passage.trim().is_empty());
+    passages
+}
+
+/// Where the sentence ends that goes on at a place. A full stop ends it only before a blank: `v1.2` does not.
+fn sentence_end(text: &str, from: usize) -> usize {
+    let rest = &text[from..];
+    let ends = |(at, c): (usize, char)| match c {
+        ';' | '\n' => true,
+        '.' | '!' | '?' => rest[at + 1..].chars().next().is_none_or(char::is_whitespace),
+        '。' => true,
+        _ => false,
+    };
+    rest.char_indices().find(|found| ends(*found)).map_or(text.len(), |(at, _)| from + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_skill_is_not_for_is_told_apart() {
+        let cases = [
+            ("Deploys apps. DO NOT USE FOR: listing resources (use az-list). USE FOR: rollout.", "DO NOT USE FOR: listing resources (use az-list)"),
+            ("Reviews code. Not for security audits.", "Not for security audits"),
+            ("Writes tests. Don't use when there is no code v1.2 yet", "Don't use when there is no code v1.2 yet"),
+            ("Makes charts. For tables, use sheet-maker instead.", "For tables, use sheet-maker instead"),
+        ];
+        for (description, contra) in cases {
+            assert_eq!(split(description).contra, [contra], "{description}");
+        }
+    }
+
+    #[test]
+    fn plain_descriptions_stay_whole() {
+        for plain in [
+            "Use for notes and not only for notes",
+            "Cannot be reached? Finds out why.",
+            "Use when a test does not pass",
+            "",
+        ] {
+            assert!(split(plain).contra.is_empty(), "{plain}: {:?}", split(plain));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A task's text as the index sees it: stems with what they are worth, pairs, sentences and a direction.
+
+use crate::background::{Background, Part};
+use crate::index::{Index, Pair};
+use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
+use crate::vectors::{Vector, Vectors};
+use crate::words::{Language, each_word};
+
+/// How many skills of the background stand beside a catalog.
+const BACKGROUND_SKILLS: f32 = 500.0;
+/// The share of a stem that the background has not: less than one skill of the many.
+const UNSEEN: f32 = 0.5 / 67_745.0;
+
+/// A word of the task.
+#[derive(Clone, Debug)]
+pub(crate) struct Term {
+    /// As the user wrote it, in lower case.
+    pub(crate) word: String,
+    pub(crate) stem: String,
+    /// Places in the index's stems that it stands for, with how well: 1 for the very stem.
+    pub(crate) places: Vec<(usize, f32)>,
+    /// How telling it is in a name or description.
+    pub(crate) head: f32,
+    /// How telling it is anywhere in a skill.
+    pub(crate) whole: f32,
+}
+
+/// Some of the task's terms, in the order of the text: the whole of it, or a sentence.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    /// Places in [`Query::terms`].
+    pub(crate) terms: Vec<usize>,
+    /// Pairs that stand side by side, with what they are worth.
+    pub(crate) pairs: Vec<(Pair, f32)>,
+    pub(crate) vector: Vector,
+}
+
+/// A task's text.
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    pub(crate) terms: Vec<Term>,
+    pub(crate) whole: Span,
+    /// Empty where the text is one sentence.
+    pub(crate) sentences: Vec<Span>,
+}
+
+impl Query {
+    pub(crate) fn new(text: &str, index: &Index, background: &Background, vectors: &Vectors) -> Self {
+        let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
+        let language = Language::of(text);
+        let mut encoder = vectors.encoder();
+        let mut query = Query {
+            terms: Vec::new(),
+            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: encoder.encode(text) },
+            sentences: Vec::new(),
+        };
+        for sentence in sentences(text) {
+            let terms = query.add(sentence, language, index, background);
+            if terms.is_empty() {
+                continue;
+            }
+            query.whole.terms.extend_from_slice(&terms);
+            let pairs = query.pairs(&terms);
+            query.whole.pairs.extend_from_slice(&pairs);
+            if query.sentences.len() < SENTENCES_MAX {
+                query.sentences.push(Span { terms, pairs, vector: encoder.encode(sentence) });
+            }
+        }
+        let Query { whole, sentences, .. } = &mut query;
+        for span in std::iter::once(whole).chain(&mut *sentences) {
+            span.terms.sort_unstable();
+            span.terms.dedup();
+            span.pairs.sort_by_key(|(pair, _)| *pair);
+            span.pairs.dedup_by_key(|(pair, _)| *pair);
+        }
+        if sentences.len() == 1 {
+            sentences.clear();
+        }
+        query
+    }
+
+    /// Adds the terms of a sentence, and returns them in its order.
+    fn add(
+        &mut self,
+        sentence: &str,
+        language: Language,
+        index: &Index,
+        background: &Background,
+    ) -> Vec<usize> {
+        let mut order = Vec::new();
+        each_word(sentence, |word| {
+            if language.is_stop_word(word) {
+                return;
+            }
+            let stem = language.stem(word);
+            let known = self.terms.iter().position(|term| term.stem == stem);
+            let at = known.or_else(|| {
+                if self.terms.len() == TASK_TERMS_MAX {
+                    return None;
+                }
+                self.terms.push(Term::new(word, stem, index, background));
+                Some(self.terms.len() - 1)
+            });
+            order.extend(at);
+        });
+        order
+    }
+
+    fn pairs(&self, terms: &[usize]) -> Vec<(Pair, f32)> {
+        let pairs = terms.windows(2).map(|two| {
+            let [first, second] = [&self.terms[two[0]], &self.terms[two[1]]];
+            (Pair::new(&first.stem, &second.stem), (first.head * second.head).sqrt())
+        });
+        pairs.collect()
+    }
+}
+
+impl Term {
+    fn new(word: &str, stem: String, index: &Index, background: &Background) -> Self {
+        let place = index.terms().find(&stem);
+        let [anywhere, in_head] = place.map(|at| index.frequencies(at)).unwrap_or_default();
+        let worth = |frequency: u32, part: Part| {
+            let share = background.share(&stem, part).max(UNSEEN);
+            let frequency = frequency as f32 + BACKGROUND_SKILLS * share;
+            let skills = index.len() as f32 + BACKGROUND_SKILLS;
+            libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
+        };
+        let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
+        let places = place.map(|at| (at, 1.0)).into_iter().collect();
+        Term { word: word.to_owned(), stem, places, head, whole }
+    }
+}
+
+/// The sentences of a text, roughly: ends of lines, and marks that end a sentence before a blank.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut chars = rest.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            let ends = match c {
+                '\n' | '。' | '！' | '？' => true,
+                '.' | '!' | '?' | ';' => chars.peek().is_none_or(|(_, next)| next.is_whitespace()),
+                _ => false,
+            };
+            if ends {
+                let (sentence, after) = rest.split_at(at + c.len_utf8());
+                rest = after;
+                return Some(sentence);
+            }
+        }
+        Some(std::mem::take(&mut rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_people_end_them() {
+        let all: Vec<&str> = sentences("Use v1.2 now. Then stop!\nDone? 終。次").collect();
+        assert_eq!(all, ["Use v1.2 now.", " Then stop!", "\n", "Done?", " 終。", "次"]);
+    }
+}

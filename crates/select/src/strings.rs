@@ -1,0 +1,181 @@
+//! Many sorted strings in two flat arrays: nothing to build when they are read from a file, and a binary
+//! search away.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Sorted, distinct strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strings {
+    /// Where each string ends, and a zero before them, as little-endian 32-bit numbers.
+    offsets: Cow<'static, [u8]>,
+    text: Cow<'static, [u8]>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Strings { offsets: Cow::Borrowed(&[0; 4]), text: Cow::Borrowed(&[]) }
+    }
+}
+
+impl Strings {
+    /// A table of strings that are sorted by their bytes and distinct.
+    pub fn from_sorted<'a>(strings: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut text = Vec::new();
+        let mut offsets = vec![0; 4];
+        for string in strings {
+            text.extend_from_slice(string.as_bytes());
+            offsets.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        }
+        Strings { offsets: offsets.into(), text: text.into() }
+    }
+
+    /// Reads a table; `None` where the bytes cannot be one.
+    ///
+    /// Order is not checked: a table that is out of order finds less, and does nothing worse.
+    pub(crate) fn read(bytes: &mut Reader) -> Option<Self> {
+        let count = bytes.u32()? as usize;
+        let offsets = bytes.take(count.checked_add(1)?.checked_mul(4)?)?;
+        let length = u32_at(&offsets, count) as usize;
+        let text = bytes.take(length)?;
+        let grows = (0..count).all(|at| u32_at(&offsets, at) <= u32_at(&offsets, at + 1));
+        (grows && u32_at(&offsets, 0) == 0).then_some(Strings { offsets, text })
+    }
+
+    /// Appends the table to bytes.
+    pub fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&(self.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.offsets);
+        bytes.extend_from_slice(&self.text);
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len() / 4 - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.offsets.len() + self.text.len()
+    }
+
+    fn get_bytes(&self, at: usize) -> &[u8] {
+        let start = u32_at(&self.offsets, at) as usize;
+        let end = u32_at(&self.offsets, at + 1) as usize;
+        &self.text[start..end]
+    }
+
+    /// The string at a place; empty if it is not text.
+    pub fn get(&self, at: usize) -> &str {
+        std::str::from_utf8(self.get_bytes(at)).unwrap_or_default()
+    }
+
+    /// All strings in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// Where a string stands.
+    pub fn find(&self, string: &str) -> Option<usize> {
+        let at = self.lower_bound(string);
+        (at < self.len() && self.get_bytes(at) == string.as_bytes()).then_some(at)
+    }
+
+    /// The place of the first string that is not before this one.
+    pub fn lower_bound(&self, string: &str) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get_bytes(middle).cmp(string.as_bytes()) {
+                Ordering::Less => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    /// The places of all strings that start with this one.
+    pub fn starting_with(&self, prefix: &str) -> std::ops::Range<usize> {
+        let start = self.lower_bound(prefix);
+        let length =
+            (start..self.len()).take_while(|at| self.get_bytes(*at).starts_with(prefix.as_bytes()));
+        start..start + length.count()
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(4 * at..4 * at + 4).and_then(|four| four.try_into().ok());
+    four.map_or(0, u32::from_le_bytes)
+}
+
+/// Takes a file apart from front to back; everything past its end is `None`.
+pub(crate) struct Reader {
+    bytes: Cow<'static, [u8]>,
+    at: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(bytes: Cow<'static, [u8]>) -> Self {
+        Reader { bytes, at: 0 }
+    }
+
+    /// The next bytes; free where they are part of the program.
+    pub(crate) fn take(&mut self, length: usize) -> Option<Cow<'static, [u8]>> {
+        let end = self.at.checked_add(length)?;
+        let range = self.at..end;
+        self.at = end;
+        match &self.bytes {
+            Cow::Borrowed(bytes) => bytes.get(range).map(Cow::Borrowed),
+            Cow::Owned(bytes) => bytes.get(range).map(|part| Cow::Owned(part.to_vec())),
+        }
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        Some(u32_at(&self.take(4)?, 0))
+    }
+
+    /// Whether the next bytes are these.
+    pub(crate) fn starts_with(&mut self, expected: &[u8]) -> Option<()> {
+        (*self.take(expected.len())? == *expected).then_some(())
+    }
+
+    /// Whether everything was taken.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_found_where_they_stand() {
+        let words = ["", "a", "ab", "b", "ø"];
+        let table = Strings::from_sorted(words);
+        for (at, word) in words.iter().enumerate() {
+            assert_eq!(table.find(word), Some(at));
+            assert_eq!(table.get(at), *word);
+        }
+        assert_eq!(table.find("aa"), None);
+        assert_eq!(table.find("z"), None);
+        assert_eq!(table.starting_with("a"), 1..3);
+    }
+
+    #[test]
+    fn a_table_comes_back_from_its_bytes_and_a_cut_one_does_not() {
+        let table = Strings::from_sorted(["one", "two"]);
+        let mut bytes = Vec::new();
+        table.write(&mut bytes);
+        let read = |bytes: &[u8]| Strings::read(&mut Reader::new(bytes.to_vec().into()));
+        assert!(read(&bytes).unwrap().iter().eq(table.iter()));
+        for end in 0..bytes.len() {
+            assert!(read(&bytes[..end]).is_none(), "cut at {end}");
+        }
+    }
+}

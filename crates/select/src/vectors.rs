@@ -1,0 +1,346 @@
+//! Static word vectors: a text is the sum of its pieces' rows.
+//!
+//! A model is a vocabulary of WordPiece tokens and a matrix of signed bytes with a scale a row. There is
+//! nothing to run: looking up, adding and a dot product. The model that is part of the program is described in
+//! `data/model/README.md`; any other of the same layout does as well.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use crate::strings::{Reader, Strings};
+
+const MAGIC: &[u8; 8] = b"REPVEC1\n";
+/// A longer word is no word, and takes quadratic time to cut.
+const WORD_CHARS_MAX: usize = 64;
+
+static EMBEDDED: &[u8] = include_bytes!("../data/model/vectors.bin");
+
+/// A matrix that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VectorsError {
+    /// Rows, scales and vocabulary do not belong together.
+    #[error(
+        "{tokens} tokens need {tokens} scales and a whole number of bytes a row, but there are {scales} scales and {bytes} bytes"
+    )]
+    Mismatch {
+        /// Lines of the vocabulary.
+        tokens: usize,
+        /// Number of scales.
+        scales: usize,
+        /// Size of the matrix.
+        bytes: usize,
+    },
+    /// A scale is not a finite number.
+    #[error("the scale of row {row} is not a finite number")]
+    Scale {
+        /// The row.
+        row: usize,
+    },
+    /// Too many dimensions or none.
+    #[error("{dimensions} dimensions; there must be 1 to {}", Vectors::DIMENSIONS_MAX)]
+    Dimensions {
+        /// How many.
+        dimensions: usize,
+    },
+}
+
+/// A vocabulary and its matrix.
+#[derive(Clone, Debug)]
+pub struct Vectors {
+    tokens: Strings,
+    scales: Cow<'static, [u8]>,
+    rows: Cow<'static, [u8]>,
+    dimensions: usize,
+}
+
+/// A direction, of length 1 or (for a text without any known piece) 0, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vector {
+    /// The components.
+    pub bytes: Vec<i8>,
+    /// What a component counts.
+    pub scale: f32,
+}
+
+impl Vectors {
+    /// The most dimensions that a matrix may have: within them a dot product of bytes fits 32 bits.
+    pub const DIMENSIONS_MAX: usize = 4096;
+
+    /// The matrix that is part of the program.
+    pub fn embedded() -> &'static Vectors {
+        static VECTORS: OnceLock<Vectors> = OnceLock::new();
+        VECTORS
+            .get_or_init(|| Vectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Vectors::none))
+    }
+
+    /// No vectors: every text is close to nothing.
+    pub fn none() -> Vectors {
+        let nothing = Cow::Borrowed(&[] as &[u8]);
+        let tokens = Strings::default();
+        Vectors { tokens, scales: nothing.clone(), rows: nothing, dimensions: 1 }
+    }
+
+    /// Reads what [`Vectors::write`] wrote.
+    pub fn read(bytes: Cow<'static, [u8]>) -> Option<Vectors> {
+        let mut reader = Reader::new(bytes);
+        reader.starts_with(MAGIC)?;
+        let dimensions = reader.u32()? as usize;
+        let tokens = Strings::read(&mut reader)?;
+        let scales = reader.take(4 * tokens.len())?;
+        let rows = reader.take(tokens.len().checked_mul(dimensions)?)?;
+        let fits = (1..=Self::DIMENSIONS_MAX).contains(&dimensions) && reader.is_at_end();
+        fits.then_some(Vectors { tokens, scales, rows, dimensions })
+    }
+
+    /// A matrix from its three parts: a token a line, a little-endian `f32` a row, and the rows in the
+    /// same order. This is the layout in which such matrices are published.
+    pub fn from_parts(vocabulary: &str, scales: &[u8], rows: &[u8]) -> Result<Vectors, VectorsError> {
+        let lines: Vec<&str> = vocabulary.lines().collect();
+        let dimensions = rows.len() / lines.len().max(1);
+        if scales.len() != 4 * lines.len() || rows.len() != dimensions * lines.len() {
+            let (tokens, scales, bytes) = (lines.len(), scales.len() / 4, rows.len());
+            return Err(VectorsError::Mismatch { tokens, scales, bytes });
+        }
+        if !(1..=Self::DIMENSIONS_MAX).contains(&dimensions) {
+            return Err(VectorsError::Dimensions { dimensions });
+        }
+        let scale = |row: usize| f32_at(scales, row);
+        if let Some(row) = (0..lines.len()).find(|row| !scale(*row).is_finite()) {
+            return Err(VectorsError::Scale { row });
+        }
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        order.sort_by_key(|row| lines[*row]);
+        order.dedup_by_key(|row| lines[*row]);
+        Ok(Vectors {
+            tokens: Strings::from_sorted(order.iter().map(|row| lines[*row])),
+            scales: order.iter().flat_map(|row| scale(*row).to_le_bytes()).collect(),
+            rows: order
+                .iter()
+                .flat_map(|row| &rows[row * dimensions..(row + 1) * dimensions])
+                .copied()
+                .collect(),
+            dimensions,
+        })
+    }
+
+    /// The matrix as one file, which is ready to use as it is.
+    pub fn write(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&(self.dimensions as u32).to_le_bytes());
+        self.tokens.write(&mut bytes);
+        bytes.extend_from_slice(&self.scales);
+        bytes.extend_from_slice(&self.rows);
+        bytes
+    }
+
+    /// Components of a vector.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Starts a text.
+    pub fn encoder(&self) -> Encoder<'_> {
+        Encoder { vectors: self, words: HashMap::new(), pieces: Vec::new(), normal: String::new() }
+    }
+
+    /// The vector of one text.
+    pub fn encode(&self, text: &str) -> Vector {
+        self.encoder().encode(text)
+    }
+}
+
+fn f32_at(bytes: &[u8], at: usize) -> f32 {
+    let four = bytes.get(4 * at..4 * at + 4).and_then(|four| four.try_into().ok());
+    four.map_or(0.0, f32::from_le_bytes)
+}
+
+/// Encodes many texts: words that were cut once are remembered.
+pub struct Encoder<'a> {
+    vectors: &'a Vectors,
+    words: HashMap<Box<str>, Vec<u32>>,
+    pieces: Vec<u32>,
+    normal: String,
+}
+
+impl Encoder<'_> {
+    /// The vector of one text.
+    pub fn encode(&mut self, text: &str) -> Vector {
+        self.pieces.clear();
+        let mut normal = std::mem::take(&mut self.normal);
+        normal.clear();
+        normalise(text, &mut normal);
+        let mut rest = normal.as_str();
+        while let Some(start) = rest.find(|c: char| c != ' ') {
+            let word = &rest[start..];
+            let end = word.find(' ').unwrap_or(word.len());
+            self.add_word(&word[..end]);
+            rest = &word[end..];
+        }
+        self.normal = normal;
+        self.sum()
+    }
+
+    fn add_word(&mut self, word: &str) {
+        if let Some(known) = self.words.get(word) {
+            self.pieces.extend_from_slice(known);
+            return;
+        }
+        let pieces = self.vectors.cut(word);
+        self.pieces.extend_from_slice(&pieces);
+        // A stranger's text full of different words does not fill memory.
+        if self.words.len() < 1 << 16 {
+            self.words.insert(word.into(), pieces);
+        }
+    }
+
+    fn sum(&self) -> Vector {
+        let dimensions = self.vectors.dimensions;
+        let mut sum = vec![0f32; dimensions];
+        for piece in &self.pieces {
+            let piece = *piece as usize;
+            let scale = f32_at(&self.vectors.scales, piece);
+            let row = &self.vectors.rows[piece * dimensions..(piece + 1) * dimensions];
+            for (sum, byte) in sum.iter_mut().zip(row) {
+                *sum += f32::from(*byte as i8) * scale;
+            }
+        }
+        quantise(&sum)
+    }
+}
+
+impl Vectors {
+    /// Cuts a word into the longest known pieces from the left; none, if a rest is unknown.
+    fn cut(&self, word: &str) -> Vec<u32> {
+        let mut pieces = Vec::new();
+        if word.chars().count() > WORD_CHARS_MAX {
+            return pieces;
+        }
+        let mut candidate = String::with_capacity(word.len() + 2);
+        let mut start = 0;
+        while start < word.len() {
+            let ends = word[start..].char_indices().map(|(at, c)| start + at + c.len_utf8());
+            let found = ends.rev().find_map(|end| {
+                candidate.clear();
+                if start > 0 {
+                    candidate.push_str("##");
+                }
+                candidate.push_str(&word[start..end]);
+                self.tokens.find(&candidate).map(|token| (token, end))
+            });
+            let Some((token, end)) = found else { return Vec::new() };
+            pieces.push(token as u32);
+            start = end;
+        }
+        pieces
+    }
+}
+
+/// Lower case without accents, cut at changes of case, with blanks around punctuation and around characters of dense scripts.
+fn normalise(text: &str, out: &mut String) {
+    let mut after_lower = false;
+    let mut push = |c: char| {
+        if after_lower && c.is_uppercase() {
+            out.push(' ');
+        }
+        after_lower = c.is_lowercase() || c.is_numeric();
+        let is_ideograph = matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}');
+        if c.is_whitespace() || c.is_control() {
+            out.push(' ');
+        } else if is_ideograph || !(c.is_alphanumeric() || is_combining_mark(c)) {
+            out.extend([' ', c, ' ']);
+        } else if c.is_ascii() {
+            out.push(c.to_ascii_lowercase());
+        } else {
+            out.extend(c.to_lowercase().nfd().filter(|c| !is_combining_mark(*c)));
+        }
+    };
+    if text.is_ascii() {
+        text.chars().for_each(&mut push);
+    } else {
+        text.nfd().filter(|c| !is_combining_mark(*c)).for_each(&mut push);
+    }
+}
+
+fn quantise(sum: &[f32]) -> Vector {
+    let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let most = sum.iter().fold(0f32, |most, x| most.max(x.abs()));
+    if length.is_nan() || length <= 0.0 || !length.is_finite() {
+        return Vector { bytes: vec![0; sum.len()], scale: 0.0 };
+    }
+    let bytes: Vec<i8> = sum.iter().map(|x| (x / most * 127.0).round() as i8).collect();
+    // Of length 1 after rounding, so that a text is as close to itself as can be.
+    let rounded = bytes.iter().map(|byte| i32::from(*byte).pow(2)).sum::<i32>();
+    Vector { bytes, scale: 1.0 / (rounded as f32).sqrt() }
+}
+
+/// The sum of products of two rows of bytes.
+pub fn dot(a: &[i8], b: &[i8]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b))).sum()
+}
+
+impl Vector {
+    /// This direction with some of another one.
+    pub fn plus(&self, other: &Vector, share: f32) -> Vector {
+        let component = |(mine, theirs): (&i8, &i8)| {
+            f32::from(*mine) * self.scale + f32::from(*theirs) * (other.scale * share)
+        };
+        let sum: Vec<f32> = self.bytes.iter().zip(&other.bytes).map(component).collect();
+        quantise(&sum)
+    }
+
+    /// The cosine between two texts, -1 to 1.
+    pub fn closeness(&self, other: &Vector) -> f32 {
+        dot(&self.bytes, &other.bytes) as f32 * self.scale * other.scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_mean_the_same_are_closer_than_texts_that_do_not() {
+        let vectors = Vectors::embedded();
+        let tender = vectors.encode("public procurement rules");
+        let near = tender.closeness(&vectors.encode("tender guidelines for purchasing"));
+        let far = tender.closeness(&vectors.encode("sort photographs by colour"));
+        assert!(near > far + 0.1, "{near} {far}");
+        assert!((tender.closeness(&tender) - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_text_without_words_is_close_to_nothing() {
+        let vectors = Vectors::embedded();
+        let nothing = vectors.encode("");
+        assert_eq!(nothing.closeness(&vectors.encode("anything")), 0.0);
+        assert_eq!(nothing.closeness(&nothing), 0.0);
+    }
+
+    #[test]
+    fn parts_that_do_not_belong_together_are_refused() {
+        let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat();
+        assert!(Vectors::from_parts("a\nb\n", &scales, &[1, 0, 0, 1]).is_ok());
+        let cut = Vectors::from_parts("a\nb\n", &scales, &[1, 0, 0]);
+        assert_eq!(cut.unwrap_err(), VectorsError::Mismatch { tokens: 2, scales: 2, bytes: 3 });
+        let nan = [1f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
+        let nan = Vectors::from_parts("a\nb\n", &nan, &[1, 0, 0, 1]);
+        assert_eq!(nan.unwrap_err(), VectorsError::Scale { row: 1 });
+        assert!(Vectors::from_parts("", &[], &[]).is_err());
+    }
+
+    #[test]
+    fn another_matrix_can_take_the_place_of_the_embedded_one() {
+        let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes(), 1f32.to_le_bytes()].concat();
+        let parts = Vectors::from_parts("b\na\n##c\n", &scales, &[0, 1, 1, 0, 1, 0]).unwrap();
+        let read = Vectors::read(parts.write().into()).unwrap();
+        for vectors in [parts, read] {
+            assert_eq!(vectors.encode("A").bytes, [127, 0]);
+            assert_eq!(vectors.encode("bc").bytes, [127, 127]);
+            assert_eq!(vectors.encode("unknown").scale, 0.0);
+        }
+    }
+}
