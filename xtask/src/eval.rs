@@ -76,12 +76,18 @@ fn measure(dir: &Utf8Path) -> Result<String> {
         let (mut ndcg, mut r1, mut n) = (0.0, 0.0, 0.0);
         for query in queries.iter().filter(|query| !query.rel.is_empty()) {
             let ranked = repertoire_select::rank(&query.text, &index, words, meaning);
-            let ids: Vec<&str> = ranked.iter().take(5).map(|(at, _)| items[*at].id.as_str()).collect();
+            let ids: Vec<&str> =
+                ranked.iter().take(5).map(|(at, _)| items[*at].id.as_str()).collect();
             ndcg += metrics::ndcg(&ids, &query.rel, 5);
             r1 += metrics::recall(&ids, &query.rel, 1);
             n += 1.0;
         }
-        line += &format!("  {:.3}/{:.3} {:4.0}us", ndcg / n, r1 / n, start.elapsed().as_secs_f64() * 1e6 / n);
+        line += &format!(
+            "  {:.3}/{:.3} {:4.0}us",
+            ndcg / n,
+            r1 / n,
+            start.elapsed().as_secs_f64() * 1e6 / n
+        );
     }
     line += &format!("  built {built:?} {} bytes a skill\n", index.bytes() / index.len());
     Ok(line)

@@ -52,12 +52,11 @@ impl<'a> Document<'a> {
         description.extend(words(&skill.tags));
         description.extend(words(&skill.capabilities));
         description.extend(words(&skill.triggers.keywords));
-        let needs = depend::met(skill, catalog.entries()).into_iter().filter_map(|(_, met)| {
-            match met {
+        let needs =
+            depend::met(skill, catalog.entries()).into_iter().filter_map(|(_, met)| match met {
                 Met::By(entry) => Some(entry.id.as_str()),
                 _ => None,
-            }
-        });
+            });
         Document {
             id: &entry.id,
             digest: skill.digest(),

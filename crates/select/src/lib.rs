@@ -3,20 +3,35 @@
 pub mod background;
 pub mod document;
 pub mod eval;
+mod evidence;
 pub mod index;
 pub mod limits;
 pub mod passages;
 mod query;
+pub mod selection;
+pub mod settings;
 mod stages;
 pub mod strings;
+pub mod task;
 pub mod vectors;
 pub mod words;
 
 pub use document::Document;
 pub use index::Index;
+pub use selection::Selection;
+pub use settings::{Settings, Stage, Stages};
+pub use task::Task;
 
 /// Temporary.
 pub fn rank(text: &str, index: &Index, words: bool, meaning: bool) -> Vec<(usize, f32)> {
-    let query = query::Query::new(text, index, background::Background::embedded(), vectors::Vectors::embedded());
-    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning }).into_iter().map(|c| (c.skill, c.score)).collect()
+    let query = query::Query::new(
+        text,
+        index,
+        background::Background::embedded(),
+        vectors::Vectors::embedded(),
+    );
+    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning })
+        .into_iter()
+        .map(|c| (c.skill, c.score))
+        .collect()
 }

@@ -80,10 +80,19 @@ mod tests {
     #[test]
     fn what_a_skill_is_not_for_is_told_apart() {
         let cases = [
-            ("Deploys apps. DO NOT USE FOR: listing resources (use az-list). USE FOR: rollout.", "DO NOT USE FOR: listing resources (use az-list)"),
+            (
+                "Deploys apps. DO NOT USE FOR: listing resources (use az-list). USE FOR: rollout.",
+                "DO NOT USE FOR: listing resources (use az-list)",
+            ),
             ("Reviews code. Not for security audits.", "Not for security audits"),
-            ("Writes tests. Don't use when there is no code v1.2 yet", "Don't use when there is no code v1.2 yet"),
-            ("Makes charts. For tables, use sheet-maker instead.", "For tables, use sheet-maker instead"),
+            (
+                "Writes tests. Don't use when there is no code v1.2 yet",
+                "Don't use when there is no code v1.2 yet",
+            ),
+            (
+                "Makes charts. For tables, use sheet-maker instead.",
+                "For tables, use sheet-maker instead",
+            ),
         ];
         for (description, contra) in cases {
             assert_eq!(split(description).contra, [contra], "{description}");

@@ -45,7 +45,12 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    pub(crate) fn new(text: &str, index: &Index, background: &Background, vectors: &Vectors) -> Self {
+    pub(crate) fn new(
+        text: &str,
+        index: &Index,
+        background: &Background,
+        vectors: &Vectors,
+    ) -> Self {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
         let language = Language::of(text);
         let mut encoder = vectors.encoder();

@@ -73,8 +73,7 @@ impl Vectors {
     /// The matrix that is part of the program.
     pub fn embedded() -> &'static Vectors {
         static VECTORS: OnceLock<Vectors> = OnceLock::new();
-        VECTORS
-            .get_or_init(|| Vectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Vectors::none))
+        VECTORS.get_or_init(|| Vectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Vectors::none))
     }
 
     /// No vectors: every text is close to nothing.
@@ -98,7 +97,11 @@ impl Vectors {
 
     /// A matrix from its three parts: a token a line, a little-endian `f32` a row, and the rows in the
     /// same order. This is the layout in which such matrices are published.
-    pub fn from_parts(vocabulary: &str, scales: &[u8], rows: &[u8]) -> Result<Vectors, VectorsError> {
+    pub fn from_parts(
+        vocabulary: &str,
+        scales: &[u8],
+        rows: &[u8],
+    ) -> Result<Vectors, VectorsError> {
         let lines: Vec<&str> = vocabulary.lines().collect();
         let dimensions = rows.len() / lines.len().max(1);
         if scales.len() != 4 * lines.len() || rows.len() != dimensions * lines.len() {

@@ -198,11 +198,10 @@ impl Language {
             read += 1;
         });
         let english = votes[0];
-        let (best, most) = votes
-            .iter()
-            .enumerate()
-            .skip(1)
-            .fold((0, 0), |best, (at, votes)| if *votes > best.1 { (at, *votes) } else { best });
+        let (best, most) =
+            votes.iter().enumerate().skip(1).fold((0, 0), |best, (at, votes)| {
+                if *votes > best.1 { (at, *votes) } else { best }
+            });
         if most >= 2 && most > english { Language(best as u8) } else { Language::ENGLISH }
     }
 
@@ -258,9 +257,10 @@ mod tests {
     #[test]
     fn identifiers_are_cut_at_case_hyphen_and_underscore() {
         assert_eq!(words("getUserName"), ["get", "user", "name"]);
-        assert_eq!(words("parseURLNow danish-tender_guidelines"), [
-            "parse", "url", "now", "danish", "tender", "guidelines"
-        ]);
+        assert_eq!(
+            words("parseURLNow danish-tender_guidelines"),
+            ["parse", "url", "now", "danish", "tender", "guidelines"]
+        );
         assert_eq!(words("oauth2Login v1.2"), ["oauth2", "login", "v1", "2"]);
         assert_eq!(words("C++ and c# in it's"), ["c++", "and", "c#", "in", "it", "s"]);
     }

@@ -16,9 +16,11 @@ pub type Gold = BTreeMap<String, f64>;
 /// ```
 pub fn ndcg(ranked: &[&str], gold: &Gold, k: usize) -> f64 {
     let discount = |rank: usize| libm::log2(rank as f64 + 2.0);
-    let gain = ranked.iter().take(k).enumerate().map(|(rank, id)| {
-        gold.get(*id).copied().unwrap_or(0.0) / discount(rank)
-    });
+    let gain = ranked
+        .iter()
+        .take(k)
+        .enumerate()
+        .map(|(rank, id)| gold.get(*id).copied().unwrap_or(0.0) / discount(rank));
     let mut ideal: Vec<f64> = gold.values().copied().collect();
     ideal.sort_by(|a, b| b.total_cmp(a));
     let best: f64 = ideal.iter().take(k).enumerate().map(|(rank, g)| g / discount(rank)).sum();

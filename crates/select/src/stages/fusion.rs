@@ -63,9 +63,8 @@ pub(crate) fn rank(query: &Query, index: &Index, used: Use) -> Vec<Candidate> {
 fn best(scores: &[f32]) -> Vec<u32> {
     let mut places: Vec<u32> = (0..scores.len() as u32).collect();
     if places.len() > CANDIDATES_MAX {
-        let order = |a: &u32, b: &u32| {
-            scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b))
-        };
+        let order =
+            |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
         places.select_nth_unstable_by(CANDIDATES_MAX, order);
         places.truncate(CANDIDATES_MAX);
         places.sort_unstable();
