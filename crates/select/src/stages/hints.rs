@@ -104,13 +104,8 @@ impl Hints {
     /// The exact name decides; then the name in any spelling; then a plugin's skill of that name, if only one
     /// plugin has it.
     fn resolve(&self, name: &str) -> Target {
-        let spelled = |map: &HashMap<String, Vec<usize>>, key: &str| map.get(key).cloned();
-        let Some(found) = spelled(&self.by_id, &key(name)).or_else(|| {
-            if name.contains(':') { None } else { spelled(&self.by_name, &normalise(name)) }
-        }) else {
-            return Target::Nowhere;
-        };
-        match found.as_slice() {
+        let bare = || self.by_name.get(&normalise(name)).filter(|_| !name.contains(':'));
+        match self.by_id.get(&key(name)).or_else(bare).map_or(&[] as &[usize], Vec::as_slice) {
             [] => Target::Nowhere,
             [skill] => Target::Skill(*skill),
             several => self.choose(name, several),
