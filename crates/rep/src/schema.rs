@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
-use repertoire_select::selector::Explanation;
+use repertoire_select::selector::{Explanation, Problem};
 use repertoire_select::{Stage, Task};
 use repertoire_skill::catalog::{Broken, Entry, RootReport};
 use repertoire_skill::discover::RootState;
@@ -444,8 +444,14 @@ pub struct WhyJson {
     pub lacked: Option<Lack>,
     /// Telling words of the task that it does not have.
     pub missing: Vec<String>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
     /// What every stage says.
     pub stages: Vec<StageJson>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
 }
 
 /// One stage's word on a skill.
@@ -474,6 +480,9 @@ impl From<Explanation> for WhyJson {
             rank: why.rank,
             lacked: why.lacked,
             missing: why.missing,
+            by_text: why.by_text,
+            by_triggers: why.by_triggers,
+            problems: why.problems,
             stages: stages.collect(),
         }
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use repertoire_skill::catalog::Catalog;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::document::Document;
 use crate::evidence::{Evidence, combine};
@@ -88,8 +90,7 @@ struct Weighed {
     by_triggers: f32,
     boost: f32,
     against: f32,
-    candidate: Option<Candidate>,
-    features: Features,
+    candidate: Candidate,
 }
 
 /// What one stage says about one skill.
@@ -99,10 +100,17 @@ pub struct StageScore {
     pub stage: Stage,
     /// What it says, in the unit of the stage.
     pub score: f32,
-    /// Whether it is a probability or a share, so that it can be drawn as a bar.
-    pub is_share: bool,
     /// Why.
     pub reasons: Vec<Reason>,
+}
+
+/// A trigger that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// What the skill declares.
+    pub declared: String,
+    /// Why it cannot be used.
+    pub message: String,
 }
 
 /// Why a skill was picked or not.
@@ -118,8 +126,14 @@ pub struct Explanation {
     pub rank: Option<usize>,
     /// What kept it out; `None` if it was picked.
     pub lacked: Option<Lack>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
     /// What every stage says.
     pub stages: Vec<StageScore>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
     /// Telling words of the task that the skill does not have.
     pub missing: Vec<String>,
 }
@@ -288,7 +302,7 @@ impl Selector {
     ) -> Weighed {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let features = Features::new(query, &candidate, rival);
+        let features = Features::new(&candidate, rival);
         let by_text = if rank.is_some() { calibrate::probability(&features) } else { 0.0 };
         let by_triggers = combine(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
@@ -331,8 +345,7 @@ impl Selector {
             by_triggers,
             boost,
             against,
-            candidate: Some(candidate),
-            features,
+            candidate,
         }
     }
 
@@ -436,26 +449,36 @@ impl Selector {
         selection.near_misses.retain(|miss| !is_picked(miss));
     }
 
+    fn problems(&self, skill: usize) -> Vec<Problem> {
+        let of_it = self.ready.triggers.problems().filter(|(of, ..)| *of == skill);
+        of_it
+            .map(|(_, declared, message)| Problem {
+                declared: declared.to_owned(),
+                message: message.to_owned(),
+            })
+            .collect()
+    }
+
     fn explanation(&self, one: Weighed, lacked: Option<Lack>) -> Explanation {
         let of = |stage: Stage| {
             let belongs = |reason: &&Reason| reason.stage() == stage;
             one.reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
         };
-        let candidate = one.candidate.as_ref();
+        let candidate = &one.candidate;
         let stages = Stage::ALL
             .into_iter()
             .filter(|stage| *stage != Stage::Needs && self.settings.stages.has(*stage))
             .map(|stage| {
                 let reasons = of(stage);
-                let (score, is_share) = match stage {
-                    Stage::Words => (candidate.map_or(0.0, |c| c.words + c.pairs), false),
-                    Stage::Meaning => (candidate.map_or(0.0, |c| c.closeness), true),
-                    Stage::Context => (one.boost, true),
-                    Stage::Negatives => (-one.against, true),
-                    _ if reasons.is_empty() => (0.0, true),
-                    _ => (one.by_triggers, true),
+                let score = match stage {
+                    Stage::Words => candidate.words + candidate.pairs,
+                    Stage::Meaning => candidate.closeness,
+                    Stage::Context => one.boost,
+                    Stage::Negatives => -one.against,
+                    _ if reasons.is_empty() => 0.0,
+                    _ => one.by_triggers,
                 };
-                StageScore { stage, score: round(score), is_share, reasons }
+                StageScore { stage, score: round(score), reasons }
             })
             .collect();
         let card = &self.ready.cards[one.skill];
@@ -465,7 +488,10 @@ impl Selector {
             threshold: self.threshold(card),
             rank: one.rank,
             lacked,
+            by_text: round(one.by_text),
+            by_triggers: round(one.by_triggers),
             stages,
+            problems: self.problems(one.skill),
             missing: one.missing,
         }
     }
