@@ -16,7 +16,8 @@ use crate::selection::{
     Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
 };
 use crate::settings::{Settings, Stage};
-use crate::stages::calibrate::{self, Features};
+pub use crate::stages::calibrate::Fit;
+use crate::stages::calibrate;
 use crate::stages::context::{self, Context};
 use crate::stages::fusion::{self, Candidate, Use};
 use crate::stages::triggers::{Fired, Triggers};
@@ -74,6 +75,8 @@ pub struct Ranked {
     pub name: String,
     /// How likely it is to be right, 0 to 1.
     pub score: f32,
+    /// What its text has to do with the task.
+    pub fit: Fit,
 }
 
 /// A skill that a task was weighed against.
@@ -91,6 +94,7 @@ struct Weighed {
     boost: f32,
     against: f32,
     candidate: Candidate,
+    fit: Fit,
 }
 
 /// What one stage says about one skill.
@@ -223,8 +227,23 @@ impl Selector {
     /// The best skills for a task whatever their score: what a search shows.
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
         let (weighed, _) = self.weigh(task, &[]);
-        let ranked = weighed.into_iter().take(limit);
-        ranked.map(|one| Ranked { name: self.id(one.skill), score: one.score }).collect()
+        self.ranked(weighed, limit)
+    }
+
+    /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.
+    pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
+        let (mut weighed, _) = self.weigh(task, &[]);
+        weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
+        self.ranked(weighed, limit)
+    }
+
+    fn ranked(&self, weighed: Vec<Weighed>, limit: usize) -> Vec<Ranked> {
+        let ranked = weighed.into_iter().take(limit).map(|one| Ranked {
+            name: self.id(one.skill),
+            score: round(one.score),
+            fit: one.fit,
+        });
+        ranked.collect()
     }
 
     /// Why a skill is picked for a task or not; `None` if there is no such skill.
@@ -279,7 +298,6 @@ impl Selector {
                 self.weigh_one(&query, candidate, rank, rival, fired, context.as_ref())
             })
             .collect();
-        weighed.retain(|one| one.score > 0.0 || wanted.contains(&one.skill));
         weighed.sort_by(|a, b| {
             let named = |one: &Weighed| one.strategy != Strategy::Hint;
             named(a)
@@ -302,8 +320,12 @@ impl Selector {
     ) -> Weighed {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let features = Features::new(&candidate, rival);
-        let by_text = if rank.is_some() { calibrate::probability(&features) } else { 0.0 };
+        let own_words = match self.settings.stages.has(Stage::Negatives) {
+            true => contra::find(query, &candidate, index),
+            false => None,
+        };
+        let fit = Fit::new(&candidate, rival, own_words.as_ref().map_or(0.0, |(share, _)| *share));
+        let by_text = if rank.is_some() { calibrate::probability(&fit) } else { 0.0 };
         let by_triggers = combine(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
         let strategy = match () {
@@ -325,9 +347,7 @@ impl Selector {
         }
         let mut not: Vec<(f32, Reason)> =
             against.into_iter().map(|found| (found.strength, found.reason)).collect();
-        if self.settings.stages.has(Stage::Negatives) {
-            not.extend(contra::find(query, &candidate, index));
-        }
+        not.extend(own_words);
         let against = combine(not.iter().map(|(strength, _)| *strength));
         reasons.extend(not.into_iter().map(|(_, reason)| reason));
         // Whoever names a skill has decided.
@@ -346,6 +366,7 @@ impl Selector {
             boost,
             against,
             candidate,
+            fit,
         }
     }
 

@@ -5,25 +5,28 @@
 
 use super::fusion::Candidate;
 
-/// What a probability is made of.
+/// How a skill's text fits a task: what a probability is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Features {
+pub struct Fit {
     /// Closeness of meaning, -1 to 1.
-    pub(crate) closeness: f32,
+    pub closeness: f32,
     /// The score without votes.
-    pub(crate) score: f32,
+    pub score: f32,
     /// How far ahead of the next best skill it is or, then negative, behind the best.
-    pub(crate) margin: f32,
+    pub margin: f32,
+    /// How strongly its own description speaks against it, 0 to 1.
+    pub against: f32,
 }
 
-impl Features {
-    /// The features of a candidate; `rival` is the best score of any other.
-    pub(crate) fn new(candidate: &Candidate, rival: Option<f32>) -> Self {
+impl Fit {
+    /// The fit of a candidate; `rival` is the best score of any other.
+    pub(crate) fn new(candidate: &Candidate, rival: Option<f32>, against: f32) -> Self {
         let score = candidate.score - candidate.vote;
-        Features {
+        Fit {
             closeness: candidate.closeness,
             score,
             margin: candidate.score - rival.unwrap_or(0.0).max(RIVAL_MIN),
+            against,
         }
     }
 }
@@ -36,11 +39,11 @@ const CLOSENESS: f32 = 0.8;
 const MARGIN: f32 = 1.2;
 const SCORE: f32 = 2.3;
 
-/// How likely a skill with such features is the right one.
-pub(crate) fn probability(features: &Features) -> f32 {
+/// How likely a skill that fits so is the right one.
+pub(crate) fn probability(fit: &Fit) -> f32 {
     let sum = CONSTANT
-        + CLOSENESS * features.closeness
-        + MARGIN * libm::tanhf(features.margin / 10.0)
-        + SCORE * libm::log1pf(features.score.max(0.0));
+        + CLOSENESS * fit.closeness
+        + MARGIN * libm::tanhf(fit.margin / 10.0)
+        + SCORE * libm::log1pf(fit.score.max(0.0));
     1.0 / (1.0 + libm::expf(-sum))
 }
