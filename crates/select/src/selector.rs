@@ -16,8 +16,8 @@ use crate::selection::{
     Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
 };
 use crate::settings::{Settings, Stage};
-pub use crate::stages::calibrate::Fit;
 use crate::stages::calibrate;
+pub use crate::stages::calibrate::Fit;
 use crate::stages::context::{self, Context};
 use crate::stages::fusion::{self, Candidate, Use};
 use crate::stages::triggers::{Fired, Triggers};
