@@ -12,7 +12,7 @@ mod build;
 mod pairs;
 mod postings;
 
-pub(crate) use pairs::Pair;
+pub(crate) use pairs::{Pair, StemHash};
 use postings::Postings;
 pub(crate) use postings::{Posting, Weight, levels};
 

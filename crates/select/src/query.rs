@@ -1,7 +1,7 @@
 //! A task's text as the index sees it: stems with what they are worth, pairs, sentences and a direction.
 
 use crate::background::{Background, Part};
-use crate::index::{Index, Pair};
+use crate::index::{Index, Pair, StemHash};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
 use crate::vectors::{Vector, Vectors};
 use crate::words::{Language, each_word};
@@ -132,7 +132,7 @@ impl Query {
         let pairs = terms.windows(2).map(|two| {
             let [one, other] = [&self.terms[two[0]], &self.terms[two[1]]];
             PairOf {
-                pair: Pair::new(&one.stem, &other.stem),
+                pair: Pair::new(StemHash::new(&one.stem), StemHash::new(&other.stem)),
                 first: two[0],
                 second: two[1],
                 worth: (one.head * other.head).sqrt(),
