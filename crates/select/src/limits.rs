@@ -9,4 +9,4 @@ pub const TASK_TERMS_MAX: usize = 64;
 /// How many sentences of a task are also scored on their own.
 pub const SENTENCES_MAX: usize = 12;
 /// How many skills are looked at closely after all were scored.
-pub const CANDIDATES_MAX: usize = 256;
+pub const CANDIDATES_MAX: usize = 128;

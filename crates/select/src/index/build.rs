@@ -13,7 +13,7 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::passages;
 use crate::strings::Strings;
 use crate::vectors::{Encoder, Vectors};
-use crate::words::{Language, each_word};
+use crate::words::{Language, Table, each_word};
 
 /// How frequencies in one half of a skill become a weight.
 struct Saturation {
@@ -209,7 +209,7 @@ struct Counter<'a> {
     hashes: Vec<StemHash>,
     by_stem: HashMap<String, u32>,
     /// Words as written, a table a language: each is looked at once.
-    by_word: [HashMap<Box<str>, u32>; Language::COUNT],
+    by_word: [Table<u32>; Language::COUNT],
     /// Of the skill at hand, by stem, and which of them are not zero.
     counts: Vec<Counts>,
     touched: Vec<u32>,
@@ -224,7 +224,7 @@ impl<'a> Counter<'a> {
             terms: Vec::new(),
             hashes: Vec::new(),
             by_stem: HashMap::new(),
-            by_word: std::array::from_fn(|_| HashMap::new()),
+            by_word: std::array::from_fn(|_| Table::new()),
             counts: Vec::new(),
             touched: Vec::new(),
             lengths: [0; 4],
@@ -233,7 +233,7 @@ impl<'a> Counter<'a> {
     }
 
     fn term(&mut self, language: Language, word: &str) -> Option<u32> {
-        let known = self.by_word[language.number()].get(word).copied();
+        let known = self.by_word[language.number()].get(word);
         let term = known.unwrap_or_else(|| self.new_word(language, word));
         (term != STOP).then_some(term)
     }
@@ -251,7 +251,7 @@ impl<'a> Counter<'a> {
                 next
             })
         };
-        self.by_word[language.number()].insert(word.into(), term);
+        self.by_word[language.number()].insert(word, term);
         term
     }
 
