@@ -2,9 +2,9 @@
 
 use crate::background::{Background, Part};
 use crate::expand::expand;
-use crate::index::{Index, Pair};
+use crate::index::{Index, Pair, StemHash};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
-use crate::vectors::{Vector, Vectors};
+use crate::vectors::{Vector, Vectors, quantise};
 use crate::words::{Language, each_word};
 
 /// How many skills of the background stand beside a catalog.
@@ -71,13 +71,18 @@ impl Query {
     ) -> Self {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
         let language = Language::of(text);
-        let mut encoder = vectors.encoder();
         let mut query = Query {
             terms: Vec::new(),
-            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: encoder.encode(text) },
+            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: Vector::default() },
             sentences: Vec::new(),
         };
+        // The sum of a text is that of its sentences: each is read once.
+        let mut sum = vectors.empty_sum();
+        let mut sums = Vec::new();
         for sentence in sentences(text) {
+            let mut part = vectors.empty_sum();
+            vectors.add(sentence, &mut part);
+            sum.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
             let terms = query.add(sentence, language, index, background);
             if terms.is_empty() {
                 continue;
@@ -86,18 +91,23 @@ impl Query {
             let pairs = query.pairs(&terms);
             query.whole.pairs.extend_from_slice(&pairs);
             if query.sentences.len() < SENTENCES_MAX {
-                query.sentences.push(Span { terms, pairs, vector: encoder.encode(sentence) });
+                query.sentences.push(Span { terms, pairs, vector: Vector::default() });
+                sums.push(part);
             }
         }
         let Query { whole, sentences, .. } = &mut query;
-        for span in std::iter::once(whole).chain(&mut *sentences) {
+        if sentences.len() == 1 {
+            sentences.clear();
+        }
+        whole.vector = quantise(&sum);
+        for (sentence, sum) in sentences.iter_mut().zip(&sums) {
+            sentence.vector = quantise(sum);
+        }
+        for span in std::iter::once(whole).chain(sentences) {
             span.terms.sort_unstable();
             span.terms.dedup();
             span.pairs.sort_by_key(|pair| (pair.first, pair.second));
             span.pairs.dedup_by_key(|pair| (pair.first, pair.second));
-        }
-        if sentences.len() == 1 {
-            sentences.clear();
         }
         query
     }
@@ -133,7 +143,7 @@ impl Query {
         let pairs = terms.windows(2).map(|two| {
             let [one, other] = [&self.terms[two[0]], &self.terms[two[1]]];
             PairOf {
-                pair: Pair::new(&one.stem, &other.stem),
+                pair: Pair::new(StemHash::new(&one.stem), StemHash::new(&other.stem)),
                 first: two[0],
                 second: two[1],
                 worth: (one.head * other.head).sqrt(),
@@ -155,8 +165,9 @@ impl Term {
             frequencies = std::array::from_fn(|at| frequencies[at].max(other[at]));
         }
         let [anywhere, in_head] = frequencies;
+        let in_background = background.find(&stem);
         let worth = |frequency: u32, part: Part| {
-            let share = background.share(&stem, part).max(UNSEEN);
+            let share = in_background.map_or(0.0, |at| background.share_at(at, part)).max(UNSEEN);
             let frequency = frequency as f32 + BACKGROUND_SKILLS * share;
             let skills = index.len() as f32 + BACKGROUND_SKILLS;
             libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
