@@ -10,3 +10,9 @@ pub const TASK_TERMS_MAX: usize = 64;
 pub const SENTENCES_MAX: usize = 12;
 /// How many skills are looked at closely after all were scored.
 pub const CANDIDATES_MAX: usize = 256;
+/// How large a file of labelled queries may be.
+pub const LABELS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How many queries one such file may hold.
+pub const LABELS_MAX: usize = 100_000;
+/// How many problems of one such file are told of.
+pub const LABEL_PROBLEMS_MAX: usize = 20;
