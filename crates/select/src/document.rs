@@ -43,6 +43,11 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Every entry of a catalog, in its order.
+    pub fn all(catalog: &'a Catalog) -> Vec<Self> {
+        catalog.entries().iter().map(|entry| Document::of(entry, catalog)).collect()
+    }
+
     /// An entry of a catalog.
     pub fn of(entry: &'a Entry, catalog: &'a Catalog) -> Self {
         let skill = &*entry.skill;

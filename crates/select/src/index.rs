@@ -14,7 +14,7 @@ mod postings;
 
 pub(crate) use pairs::Pair;
 use postings::Postings;
-pub(crate) use postings::{Posting, levels};
+pub(crate) use postings::{Posting, Weight, levels};
 
 use crate::strings::Strings;
 use crate::vectors::{Vector, dot};
@@ -121,6 +121,17 @@ impl Index {
     fn vector(&self, skill: usize) -> &[i8] {
         let start = skill * self.dimensions;
         self.vectors.get(start..start + self.dimensions).unwrap_or_default()
+    }
+
+    /// Adds, to a number a skill, its closeness to a text times a factor.
+    pub(crate) fn add_closeness(&self, query: &Vector, factor: f32, scores: &mut [f32]) {
+        if self.dimensions == 0 || query.bytes.len() != self.dimensions {
+            return;
+        }
+        let rows = self.vectors.chunks_exact(self.dimensions).zip(&self.scales);
+        for (score, (row, scale)) in scores.iter_mut().zip(rows) {
+            *score += factor * (dot(row, &query.bytes) as f32 * (scale * query.scale));
+        }
     }
 
     /// The closeness of a text to one skill, -1 to 1.

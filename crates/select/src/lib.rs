@@ -6,9 +6,11 @@ pub mod eval;
 mod evidence;
 pub mod index;
 pub mod limits;
+pub mod model;
 pub mod passages;
 mod query;
 pub mod selection;
+pub mod selector;
 pub mod settings;
 mod stages;
 pub mod strings;
@@ -18,7 +20,9 @@ pub mod words;
 
 pub use document::Document;
 pub use index::Index;
+pub use model::Model;
 pub use selection::Selection;
+pub use selector::Selector;
 pub use settings::{Settings, Stage, Stages};
 pub use task::Task;
 
@@ -30,7 +34,7 @@ pub fn rank(text: &str, index: &Index, words: bool, meaning: bool) -> Vec<(usize
         background::Background::embedded(),
         vectors::Vectors::embedded(),
     );
-    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning })
+    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning }, &[])
         .into_iter()
         .map(|c| (c.skill, c.score))
         .collect()

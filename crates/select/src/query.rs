@@ -17,12 +17,29 @@ pub(crate) struct Term {
     /// As the user wrote it, in lower case.
     pub(crate) word: String,
     pub(crate) stem: String,
-    /// Places in the index's stems that it stands for, with how well: 1 for the very stem.
-    pub(crate) places: Vec<(usize, f32)>,
+    /// Places in the index's stems that it stands for.
+    pub(crate) places: Vec<Place>,
     /// How telling it is in a name or description.
     pub(crate) head: f32,
     /// How telling it is anywhere in a skill.
     pub(crate) whole: f32,
+}
+
+/// A stem of the index that a word of the task stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    /// How like the word it is: 1 for its very stem.
+    pub(crate) likeness: f32,
+}
+
+/// Two terms side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairOf {
+    pub(crate) pair: Pair,
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    pub(crate) worth: f32,
 }
 
 /// Some of the task's terms, in the order of the text: the whole of it, or a sentence.
@@ -30,8 +47,8 @@ pub(crate) struct Term {
 pub(crate) struct Span {
     /// Places in [`Query::terms`].
     pub(crate) terms: Vec<usize>,
-    /// Pairs that stand side by side, with what they are worth.
-    pub(crate) pairs: Vec<(Pair, f32)>,
+    /// Terms that stand side by side.
+    pub(crate) pairs: Vec<PairOf>,
     pub(crate) vector: Vector,
 }
 
@@ -75,8 +92,8 @@ impl Query {
         for span in std::iter::once(whole).chain(&mut *sentences) {
             span.terms.sort_unstable();
             span.terms.dedup();
-            span.pairs.sort_by_key(|(pair, _)| *pair);
-            span.pairs.dedup_by_key(|(pair, _)| *pair);
+            span.pairs.sort_by_key(|pair| (pair.first, pair.second));
+            span.pairs.dedup_by_key(|pair| (pair.first, pair.second));
         }
         if sentences.len() == 1 {
             sentences.clear();
@@ -111,10 +128,15 @@ impl Query {
         order
     }
 
-    fn pairs(&self, terms: &[usize]) -> Vec<(Pair, f32)> {
+    fn pairs(&self, terms: &[usize]) -> Vec<PairOf> {
         let pairs = terms.windows(2).map(|two| {
-            let [first, second] = [&self.terms[two[0]], &self.terms[two[1]]];
-            (Pair::new(&first.stem, &second.stem), (first.head * second.head).sqrt())
+            let [one, other] = [&self.terms[two[0]], &self.terms[two[1]]];
+            PairOf {
+                pair: Pair::new(&one.stem, &other.stem),
+                first: two[0],
+                second: two[1],
+                worth: (one.head * other.head).sqrt(),
+            }
         });
         pairs.collect()
     }
@@ -131,7 +153,7 @@ impl Term {
             libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
         };
         let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
-        let places = place.map(|at| (at, 1.0)).into_iter().collect();
+        let places = place.map(|at| Place { at, likeness: 1.0 }).into_iter().collect();
         Term { word: word.to_owned(), stem, places, head, whole }
     }
 }

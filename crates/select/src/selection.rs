@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::settings::Stage;
+
 /// How a skill came to be picked.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -148,6 +150,26 @@ pub enum Reason {
         /// Words of the task that stand in such a passage and nowhere else in the description.
         words: Vec<String>,
     },
+}
+
+impl Reason {
+    /// The stage that found it.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Reason::Hint { .. } => Stage::Hints,
+            Reason::Event { .. } => Stage::Events,
+            Reason::Path { .. } => Stage::Paths,
+            Reason::Phrase { .. } => Stage::Phrases,
+            Reason::Pattern { .. } => Stage::Patterns,
+            Reason::Word { .. } | Reason::Sentence { .. } => Stage::Words,
+            Reason::Meaning { .. } => Stage::Meaning,
+            Reason::Conversation { .. } | Reason::Usage { .. } | Reason::Agent { .. } => {
+                Stage::Context
+            }
+            Reason::Not { .. } | Reason::NotFor { .. } => Stage::Negatives,
+            Reason::Need { .. } => Stage::Needs,
+        }
+    }
 }
 
 impl fmt::Display for Reason {

@@ -105,7 +105,8 @@ impl Stages {
 pub struct Settings {
     /// Whether skills are picked that nobody named.
     pub enabled: bool,
-    /// How sure to be of a pick, 0 to 1. A skill's own `triggers.confidence` goes before it.
+    /// How sure to be of a pick, 0 to 1. A skill's own `triggers.confidence` may ask for
+    /// more, never for less.
     pub threshold: f32,
     /// Most skills to pick. What they need comes on top.
     pub max_skills: usize,

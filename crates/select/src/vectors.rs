@@ -140,6 +140,15 @@ impl Vectors {
         bytes
     }
 
+    /// What tells this matrix from others: an index made with another one is of no use.
+    pub fn fingerprint(&self) -> u64 {
+        let sample = self.rows.iter().step_by(997).chain(self.scales.iter().step_by(97));
+        let sizes = [self.tokens.len(), self.dimensions].map(|size| size as u64);
+        let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x0100_0000_01b3);
+        let hash = sizes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix);
+        sample.fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
+    }
+
     /// Components of a vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions

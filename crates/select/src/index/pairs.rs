@@ -1,10 +1,10 @@
 //! Which pairs of words stand side by side in a skill, as a Bloom filter a skill.
 //!
 //! That `pull` and `request` stand together says more than that both occur. Keeping every pair would take more
-//! room than all the rest; a filter takes ten bits a pair and is wrong once in sixty times, in favour of a
+//! room than all the rest; a filter takes eight bits a pair and is wrong once in thirty times, in favour of a
 //! skill that has both words anyway.
 
-const BITS_A_PAIR: usize = 10;
+const BITS_A_PAIR: usize = 8;
 const PROBES: u64 = 3;
 
 /// A pair of stems, as a number.
@@ -57,7 +57,7 @@ mod tests {
         let filter = filter(&mut pairs);
         assert!((0..500).all(|n| has(&filter, pair(n))));
         let wrong = (500..10_500).filter(|n| has(&filter, pair(*n))).count();
-        assert!(wrong < 300, "{wrong} of 10,000");
+        assert!(wrong < 500, "{wrong} of 10,000");
         assert!(!has(&[], pair(0)));
     }
 }

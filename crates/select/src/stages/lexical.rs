@@ -3,24 +3,36 @@
 //! What a word is worth depends on how rare it is in the catalog and among public skills; how much it says
 //! about a skill stands in the index.
 
-use crate::index::{Index, Posting, levels};
-use crate::query::{Query, Term};
+use super::fusion::Candidate;
+use crate::index::{Index, Posting, Weight, levels};
+use crate::query::{Place, Query, Term};
 
 /// The most that a word in name and description, and one in headings and body, can add, as multiples of its
 /// worth.
-pub(crate) const HEAD: f32 = 3.0;
-pub(crate) const BODY: f32 = 1.5;
+const HEAD: f32 = 3.0;
+const BODY: f32 = 1.5;
 /// What a word adds wherever it stands, as a multiple of its worth.
-pub(crate) const ANYWHERE: f32 = 0.4;
+const ANYWHERE: f32 = 0.4;
+
+/// What a term says about a skill.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hit {
+    /// What it adds to the score.
+    pub(crate) score: f32,
+    /// Which of the term's places in the index it is.
+    pub(crate) place: usize,
+    pub(crate) head: Weight,
+    pub(crate) body: Weight,
+}
 
 /// Adds every skill's score by words.
 pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
     for term in &query.terms {
-        for (place, factor) in &term.places {
-            let head = levels(HEAD * term.head * factor);
-            let body = levels(BODY * term.whole * factor);
-            let anywhere = ANYWHERE * term.whole * factor;
-            for posting in index.postings(*place) {
+        for Place { at, likeness } in &term.places {
+            let head = levels(HEAD * term.head * likeness);
+            let body = levels(BODY * term.whole * likeness);
+            let anywhere = ANYWHERE * term.whole * likeness;
+            for posting in index.postings(*at) {
                 if let Some(score) = scores.get_mut(posting.skill as usize) {
                     *score += head[posting.head.level()] + body[posting.body.level()] + anywhere;
                 }
@@ -29,8 +41,32 @@ pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
     }
 }
 
+/// Notes for candidates, which are in the order of the catalog, what a term says about them.
+pub(crate) fn find(
+    term: &Term,
+    place: Place,
+    index: &Index,
+    candidates: &mut [Candidate],
+    at: usize,
+) {
+    let mut next = candidates.iter_mut().peekable();
+    for posting in index.postings(place.at) {
+        let skill = posting.skill as usize;
+        while next.next_if(|candidate| candidate.skill < skill).is_some() {}
+        let Some(candidate) = next.peek_mut() else { return };
+        if candidate.skill == skill {
+            let score = place.likeness * weigh(term, posting);
+            let hit = &mut candidate.hits[at];
+            if score > hit.score {
+                let Posting { head, body, .. } = posting;
+                *hit = Hit { score, place: place.at, head, body };
+            }
+        }
+    }
+}
+
 /// What one word adds to one skill.
-pub(crate) fn weigh(term: &Term, posting: Posting) -> f32 {
+fn weigh(term: &Term, posting: Posting) -> f32 {
     HEAD * term.head * posting.head.share()
         + BODY * term.whole * posting.body.share()
         + ANYWHERE * term.whole

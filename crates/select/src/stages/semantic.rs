@@ -3,12 +3,15 @@
 use crate::index::Index;
 use crate::query::Query;
 
-/// What full closeness adds, in the units of the lexical score.
-pub(crate) const CLOSENESS: f32 = 33.0;
+/// What full closeness adds, in the units of the score by words.
+const CLOSENESS: f32 = 33.0;
 
 /// Adds every skill's score by meaning.
 pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
-    for (skill, score) in scores.iter_mut().enumerate() {
-        *score += CLOSENESS * index.closeness(skill, &query.whole.vector);
-    }
+    index.add_closeness(&query.whole.vector, CLOSENESS, scores);
+}
+
+/// What closeness adds.
+pub(crate) fn worth(closeness: f32, is_used: bool) -> f32 {
+    if is_used { CLOSENESS * closeness } else { 0.0 }
 }

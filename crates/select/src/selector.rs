@@ -1,0 +1,501 @@
+//! The engine: a catalog made ready, and tasks answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use repertoire_skill::catalog::Catalog;
+
+use crate::document::Document;
+use crate::evidence::{Evidence, combine};
+use crate::index::Index;
+use crate::model::Model;
+use crate::query::Query;
+use crate::selection::{
+    Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
+};
+use crate::settings::{Settings, Stage};
+use crate::stages::calibrate::{self, Features};
+use crate::stages::context::{self, Context};
+use crate::stages::fusion::{self, Candidate, Use};
+use crate::stages::triggers::{Fired, Triggers};
+use crate::stages::{contra, lexical};
+use crate::task::Task;
+
+/// A catalog made ready for tasks.
+///
+/// It keeps no text. Copies are cheap and share everything, so that the same catalog can be asked under
+/// different settings.
+///
+/// ```
+/// use repertoire_select::{Document, Model, Selector, Settings, Task};
+///
+/// let skills = [
+///     Document::new("invoices", "invoices", "Checks invoices against purchase orders", ""),
+///     Document::new("photos", "photos", "Sorts photographs by date and place", ""),
+/// ];
+/// let selector = Selector::new(&skills, Model::embedded(), Settings::default(), None);
+///
+/// let selection = selector.select(&Task::new("check this invoice against the purchase order"));
+/// assert_eq!(selection.picks[0].name, "invoices");
+/// assert!(selector.select(&Task::new("what's for lunch?")).picks.is_empty());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Selector {
+    ready: Arc<Ready>,
+    model: Model,
+    settings: Settings,
+}
+
+#[derive(Debug)]
+struct Ready {
+    cards: Vec<Card>,
+    index: Index,
+    triggers: Triggers,
+}
+
+/// What is kept of a skill besides its index.
+#[derive(Debug)]
+struct Card {
+    id: String,
+    /// The score that it asks for itself.
+    confidence: f32,
+    is_offered: bool,
+    agent: Option<String>,
+    /// Places of the skills that it needs.
+    needs: Vec<usize>,
+}
+
+/// A skill in a ranking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// The skill.
+    pub name: String,
+    /// How likely it is to be right, 0 to 1.
+    pub score: f32,
+}
+
+/// A skill that a task was weighed against.
+#[derive(Debug)]
+struct Weighed {
+    skill: usize,
+    score: f32,
+    strategy: Strategy,
+    reasons: Vec<Reason>,
+    missing: Vec<String>,
+    /// Its place by words and meaning, from 1.
+    rank: Option<usize>,
+    by_text: f32,
+    by_triggers: f32,
+    boost: f32,
+    against: f32,
+    candidate: Option<Candidate>,
+    features: Features,
+}
+
+/// What one stage says about one skill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageScore {
+    /// The stage.
+    pub stage: Stage,
+    /// What it says, in the unit of the stage.
+    pub score: f32,
+    /// Whether it is a probability or a share, so that it can be drawn as a bar.
+    pub is_share: bool,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a skill was picked or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The skill.
+    pub name: String,
+    /// How likely it is to be right, 0 to 1.
+    pub score: f32,
+    /// What is asked of it.
+    pub threshold: f32,
+    /// Its place among all skills by words and meaning, from 1, if it was among the best.
+    pub rank: Option<usize>,
+    /// What kept it out; `None` if it was picked.
+    pub lacked: Option<Lack>,
+    /// What every stage says.
+    pub stages: Vec<StageScore>,
+    /// Telling words of the task that the skill does not have.
+    pub missing: Vec<String>,
+}
+
+impl Selector {
+    /// Makes a catalog ready.
+    pub fn of(catalog: &Catalog, model: Model, settings: Settings) -> Self {
+        let documents = Document::all(catalog);
+        Selector::new(&documents, model, settings, None)
+    }
+
+    /// Makes skills ready. What an earlier index has of them is not worked out again.
+    pub fn new(
+        documents: &[Document<'_>],
+        model: Model,
+        settings: Settings,
+        before: Option<&Index>,
+    ) -> Self {
+        let index = Index::build(documents, model.vectors(), before);
+        Selector::with_index(documents, index, model, settings)
+    }
+
+    /// Makes skills ready with an index that was made of just these.
+    pub(crate) fn with_index(
+        documents: &[Document<'_>],
+        index: Index,
+        model: Model,
+        settings: Settings,
+    ) -> Self {
+        let places: BTreeMap<&str, usize> =
+            documents.iter().enumerate().map(|(at, document)| (document.id, at)).collect();
+        let card = |document: &Document<'_>| Card {
+            id: document.id.to_owned(),
+            confidence: document.triggers.confidence.unwrap_or(0.0) as f32,
+            is_offered: document.is_offered,
+            agent: document.agent.map(str::to_owned),
+            needs: document.needs.iter().filter_map(|id| places.get(id).copied()).collect(),
+        };
+        let cards = documents.iter().map(card).collect();
+        let triggers = Triggers::new(documents);
+        Selector { ready: Arc::new(Ready { cards, index, triggers }), model, settings }
+    }
+
+    /// The same catalog under other settings.
+    pub fn with_settings(&self, settings: Settings) -> Self {
+        Selector { settings, ..self.clone() }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The index, to be kept for later.
+    pub fn index(&self) -> &Index {
+        &self.ready.index
+    }
+
+    /// Picks the skills for a task.
+    pub fn select(&self, task: &Task) -> Selection {
+        let (weighed, unresolved) = self.weigh(task, &[]);
+        let mut selection = Selection { unresolved, ..Selection::default() };
+        let mut taken = vec![false; self.ready.cards.len()];
+        let best = weighed.iter().map(|one| one.score).fold(0.0, f32::max);
+        for one in weighed {
+            match self.lacks(&one, selection.picks.len()) {
+                None => {
+                    taken[one.skill] = true;
+                    selection.picks.push(self.pick(one));
+                }
+                Some(lacked) if selection.near_misses.len() < self.settings.near_misses => {
+                    selection.near_misses.push(self.near_miss(one, lacked));
+                }
+                Some(_) => {}
+            }
+        }
+        if self.settings.stages.has(Stage::Needs) {
+            self.add_needs(&mut selection, &mut taken);
+        }
+        if selection.picks.is_empty() {
+            let threshold = self.settings.threshold;
+            selection.abstention = Some(Abstention { best, threshold });
+        }
+        selection
+    }
+
+    /// The best skills for a task whatever their score: what a search shows.
+    pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
+        let (weighed, _) = self.weigh(task, &[]);
+        let ranked = weighed.into_iter().take(limit);
+        ranked.map(|one| Ranked { name: self.id(one.skill), score: one.score }).collect()
+    }
+
+    /// Why a skill is picked for a task or not; `None` if there is no such skill.
+    pub fn explain(&self, task: &Task, name: &str) -> Option<Explanation> {
+        let skill = self.ready.cards.iter().position(|card| card.id == name)?;
+        let (weighed, _) = self.weigh(task, &[skill]);
+        let mut picked = 0;
+        for one in weighed {
+            let lacked = self.lacks(&one, picked);
+            if one.skill == skill {
+                return Some(self.explanation(one, lacked));
+            }
+            picked += usize::from(lacked.is_none());
+        }
+        None
+    }
+
+    fn id(&self, skill: usize) -> String {
+        self.ready.cards[skill].id.clone()
+    }
+
+    /// Weighs the skills that have anything to say, the best first.
+    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Vec<Weighed>, Vec<Unresolved>) {
+        let stages = self.settings.stages;
+        let index = &self.ready.index;
+        let Fired { pro, contra: against, unresolved } = self.ready.triggers.find(task, stages);
+        let used = Use { words: stages.has(Stage::Words), meaning: stages.has(Stage::Meaning) };
+        let query = Query::new(&task.text, index, self.model.background(), self.model.vectors());
+        let mut wanted = wanted.to_vec();
+        wanted.extend(pro.iter().map(|found| found.skill));
+        let candidates = if used.words || used.meaning || !wanted.is_empty() {
+            fusion::rank(&query, index, used, &wanted)
+        } else {
+            Vec::new()
+        };
+        let best = [0, 1].map(|at| candidates.get(at).map(|candidate| candidate.score));
+        let context = stages.has(Stage::Context).then(|| Context::new(task, &self.model));
+        let mut by_skill: BTreeMap<usize, (Vec<Evidence>, Vec<Evidence>)> = BTreeMap::new();
+        for found in pro {
+            by_skill.entry(found.skill).or_default().0.push(found);
+        }
+        for found in against {
+            by_skill.entry(found.skill).or_default().1.push(found);
+        }
+        let mut weighed: Vec<Weighed> = candidates
+            .into_iter()
+            .enumerate()
+            .map(|(at, candidate)| {
+                let rival = if at == 0 { best[1] } else { best[0] };
+                let fired = by_skill.remove(&candidate.skill).unwrap_or_default();
+                let rank = (used.words || used.meaning).then_some(at + 1);
+                self.weigh_one(&query, candidate, rank, rival, fired, context.as_ref())
+            })
+            .collect();
+        weighed.retain(|one| one.score > 0.0 || wanted.contains(&one.skill));
+        weighed.sort_by(|a, b| {
+            let named = |one: &Weighed| one.strategy != Strategy::Hint;
+            named(a)
+                .cmp(&named(b))
+                .then(b.score.total_cmp(&a.score))
+                .then(a.rank.cmp(&b.rank))
+                .then(a.skill.cmp(&b.skill))
+        });
+        (weighed, unresolved)
+    }
+
+    fn weigh_one(
+        &self,
+        query: &Query,
+        candidate: Candidate,
+        rank: Option<usize>,
+        rival: Option<f32>,
+        (pro, against): (Vec<Evidence>, Vec<Evidence>),
+        context: Option<&Context<'_>>,
+    ) -> Weighed {
+        let card = &self.ready.cards[candidate.skill];
+        let index = &self.ready.index;
+        let features = Features::new(query, &candidate, rival);
+        let by_text = if rank.is_some() { calibrate::probability(&features) } else { 0.0 };
+        let by_triggers = combine(pro.iter().map(|found| found.strength));
+        let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
+        let strategy = match () {
+            () if is_named => Strategy::Hint,
+            () if by_triggers > 0.0 => Strategy::Trigger,
+            () => Strategy::Match,
+        };
+        let mut reasons: Vec<Reason> = pro.into_iter().map(|found| found.reason).collect();
+        reasons.extend(self.reasons(query, &candidate));
+        let mut score = combine([by_triggers, by_text]);
+        let mut boost = 0.0;
+        if let Some(context) = context.filter(|_| score >= context::FIT_MIN && !is_named) {
+            let agent = card.agent.as_deref();
+            for (more, reason) in context.find(candidate.skill, &card.id, agent, index) {
+                boost += more;
+                reasons.push(reason);
+            }
+            score = (score + boost).min(1.0);
+        }
+        let mut not: Vec<(f32, Reason)> =
+            against.into_iter().map(|found| (found.strength, found.reason)).collect();
+        if self.settings.stages.has(Stage::Negatives) {
+            not.extend(contra::find(query, &candidate, index));
+        }
+        let against = combine(not.iter().map(|(strength, _)| *strength));
+        reasons.extend(not.into_iter().map(|(_, reason)| reason));
+        // Whoever names a skill has decided.
+        if !is_named {
+            score *= 1.0 - against;
+        }
+        Weighed {
+            skill: candidate.skill,
+            score,
+            strategy,
+            reasons,
+            missing: missing(query, &candidate),
+            rank,
+            by_text,
+            by_triggers,
+            boost,
+            against,
+            candidate: Some(candidate),
+            features,
+        }
+    }
+
+    /// What the text says for a skill: its telling words, and meaning.
+    fn reasons(&self, query: &Query, candidate: &Candidate) -> Vec<Reason> {
+        const WORDS_MAX: usize = 5;
+        let mut hits: Vec<_> =
+            query.terms.iter().zip(&candidate.hits).filter(|(_, hit)| hit.score > 0.0).collect();
+        hits.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+        let mut reasons: Vec<Reason> = hits
+            .iter()
+            .take(WORDS_MAX)
+            .map(|(term, hit)| {
+                let stem = self.ready.index.terms().get(hit.place);
+                Reason::Word {
+                    word: term.word.clone(),
+                    as_word: (stem != term.stem).then(|| stem.to_owned()),
+                    fields: fields(hit),
+                    weight: round(hit.score / candidate.words),
+                }
+            })
+            .collect();
+        if candidate.closeness >= 0.3 && self.settings.stages.has(Stage::Meaning) {
+            reasons.push(Reason::Meaning { closeness: round(candidate.closeness) });
+        }
+        if candidate.vote > 4.5 && candidate.sentence > 0 {
+            reasons.push(Reason::Sentence { sentence: candidate.sentence + 1 });
+        }
+        reasons
+    }
+
+    /// What keeps a skill out, when so many were picked before it.
+    fn lacks(&self, one: &Weighed, picked: usize) -> Option<Lack> {
+        let card = &self.ready.cards[one.skill];
+        if one.strategy == Strategy::Hint {
+            return None;
+        }
+        let threshold = self.threshold(card);
+        match () {
+            () if one.score < threshold => Some(Lack::Score { threshold }),
+            () if !self.settings.enabled => Some(Lack::Enabled),
+            () if !card.is_offered => Some(Lack::Name),
+            () if picked >= self.settings.max_skills => {
+                Some(Lack::Room { max_skills: self.settings.max_skills })
+            }
+            () => None,
+        }
+    }
+
+    /// A skill may ask for more than the settings do, never for less.
+    fn threshold(&self, card: &Card) -> f32 {
+        self.settings.threshold.max(card.confidence)
+    }
+
+    fn pick(&self, one: Weighed) -> Pick {
+        Pick {
+            name: self.id(one.skill),
+            score: round(one.score),
+            strategy: one.strategy,
+            reasons: one.reasons,
+        }
+    }
+
+    fn near_miss(&self, one: Weighed, lacked: Lack) -> NearMiss {
+        NearMiss {
+            name: self.id(one.skill),
+            score: round(one.score),
+            lacked,
+            missing: one.missing,
+            reasons: one.reasons,
+        }
+    }
+
+    /// Puts what picks need right after them, with what that needs in turn.
+    fn add_needs(&self, selection: &mut Selection, taken: &mut [bool]) {
+        let cards = &self.ready.cards;
+        let mut picks = Vec::new();
+        for pick in std::mem::take(&mut selection.picks) {
+            let start = cards.iter().position(|card| card.id == pick.name);
+            let mut waiting: Vec<(usize, usize)> = start
+                .into_iter()
+                .flat_map(|by| cards[by].needs.iter().rev().map(move |need| (*need, by)))
+                .collect();
+            let score = pick.score;
+            picks.push(pick);
+            while let Some((need, by)) = waiting.pop() {
+                if std::mem::replace(&mut taken[need], true) {
+                    continue;
+                }
+                picks.push(Pick {
+                    name: self.id(need),
+                    score,
+                    strategy: Strategy::Need,
+                    reasons: vec![Reason::Need { by: self.id(by) }],
+                });
+                waiting.extend(cards[need].needs.iter().rev().map(|next| (*next, need)));
+            }
+        }
+        selection.picks = picks;
+        let is_picked = |miss: &NearMiss| selection.picks.iter().any(|pick| pick.name == miss.name);
+        selection.near_misses.retain(|miss| !is_picked(miss));
+    }
+
+    fn explanation(&self, one: Weighed, lacked: Option<Lack>) -> Explanation {
+        let of = |stage: Stage| {
+            let belongs = |reason: &&Reason| reason.stage() == stage;
+            one.reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
+        };
+        let candidate = one.candidate.as_ref();
+        let stages = Stage::ALL
+            .into_iter()
+            .filter(|stage| *stage != Stage::Needs && self.settings.stages.has(*stage))
+            .map(|stage| {
+                let reasons = of(stage);
+                let (score, is_share) = match stage {
+                    Stage::Words => (candidate.map_or(0.0, |c| c.words + c.pairs), false),
+                    Stage::Meaning => (candidate.map_or(0.0, |c| c.closeness), true),
+                    Stage::Context => (one.boost, true),
+                    Stage::Negatives => (-one.against, true),
+                    _ if reasons.is_empty() => (0.0, true),
+                    _ => (one.by_triggers, true),
+                };
+                StageScore { stage, score: round(score), is_share, reasons }
+            })
+            .collect();
+        let card = &self.ready.cards[one.skill];
+        Explanation {
+            name: card.id.clone(),
+            score: round(one.score),
+            threshold: self.threshold(card),
+            rank: one.rank,
+            lacked,
+            stages,
+            missing: one.missing,
+        }
+    }
+}
+
+/// The most telling words of a task that a skill has nowhere.
+fn missing(query: &Query, candidate: &Candidate) -> Vec<String> {
+    const WORDS_MAX: usize = 4;
+    let mut terms: Vec<_> = query
+        .terms
+        .iter()
+        .zip(&candidate.hits)
+        .filter(|(_, hit)| hit.score == 0.0)
+        .map(|(term, _)| term)
+        .collect();
+    terms.sort_by(|a, b| b.whole.total_cmp(&a.whole));
+    terms.iter().take(WORDS_MAX).map(|term| term.word.clone()).collect()
+}
+
+fn fields(hit: &lexical::Hit) -> Vec<Field> {
+    let all = [
+        (hit.head.in_strong(), Field::Name),
+        (hit.head.in_plain(), Field::Description),
+        (hit.body.in_strong(), Field::Headings),
+        (hit.body.in_plain(), Field::Body),
+    ];
+    all.into_iter().filter(|(is_in, _)| *is_in).map(|(_, field)| field).collect()
+}
+
+/// Enough digits for people, and the same ones everywhere.
+fn round(number: f32) -> f32 {
+    (number * 10_000.0).round() / 10_000.0
+}

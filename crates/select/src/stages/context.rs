@@ -1,0 +1,72 @@
+//! What was said and used before: small boosts, each with its reason. They tip the scales between skills that
+//! fit, and never make one fit.
+
+use crate::index::Index;
+use crate::model::Model;
+use crate::selection::Reason;
+use crate::task::Task;
+
+/// The most that the conversation adds.
+const CONVERSATION: f32 = 0.08;
+/// The closeness to the conversation from which on it counts, and at which it counts in full.
+const CLOSENESS: [f32; 2] = [0.25, 0.65];
+/// How much of the conversation is read, from its end.
+const CONVERSATION_BYTES: usize = 4000;
+/// What each doubling of earlier uses adds, and the most that they add.
+const USAGE: [f32; 2] = [0.01, 0.05];
+/// What it adds that a skill is made for the agent at work.
+const AGENT: f32 = 0.05;
+/// A skill that fits less is not boosted.
+pub(crate) const FIT_MIN: f32 = 0.3;
+
+/// The context of a task, read once.
+pub(crate) struct Context<'a> {
+    task: &'a Task,
+    conversation: Option<crate::vectors::Vector>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(task: &'a Task, model: &Model) -> Self {
+        let mut recent = String::new();
+        for said in task.conversation.iter().rev() {
+            let room = CONVERSATION_BYTES.saturating_sub(recent.len());
+            recent.push_str(&said[..said.floor_char_boundary(room)]);
+            recent.push('\n');
+            if room == 0 {
+                break;
+            }
+        }
+        let is_said = !recent.trim().is_empty();
+        Context { task, conversation: is_said.then(|| model.vectors().encode(&recent)) }
+    }
+
+    /// What speaks for a skill.
+    pub(crate) fn find(
+        &self,
+        skill: usize,
+        id: &str,
+        agent: Option<&str>,
+        index: &Index,
+    ) -> Vec<(f32, Reason)> {
+        let mut found = Vec::new();
+        if let Some(conversation) = &self.conversation {
+            let [from, full] = CLOSENESS;
+            let share = (index.closeness(skill, conversation) - from) / (full - from);
+            let boost = CONVERSATION * share.clamp(0.0, 1.0);
+            if boost > 0.0 {
+                found.push((boost, Reason::Conversation { boost }));
+            }
+        }
+        if let Some(times) = self.task.usage.get(id).copied().filter(|times| *times > 0) {
+            let doublings = libm::log2f(times as f32 + 1.0);
+            let boost = (USAGE[0] * doublings).min(USAGE[1]);
+            found.push((boost, Reason::Usage { times, boost }));
+        }
+        if let (Some(wanted), Some(agent)) = (agent, &self.task.agent)
+            && wanted == agent
+        {
+            found.push((AGENT, Reason::Agent { agent: agent.clone(), boost: AGENT }));
+        }
+        found
+    }
+}
