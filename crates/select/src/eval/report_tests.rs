@@ -70,11 +70,31 @@ sign the form    | -pdf       | pdf=0.8           |
 fn figures_by_hand() {
     let (queries, answers) = read(TABLE);
     let report = Report::of(&queries, &answers);
-    assert_snapshot!(serde_json::to_string_pretty(&report.counts).unwrap(), @"");
+    assert_snapshot!(serde_json::to_string_pretty(&report.counts).unwrap(), @r#"
+    {
+      "queries": 9,
+      "right": 3,
+      "positive": 5,
+      "negative": 3,
+      "empty": 2,
+      "silent": 1,
+      "picks": 7
+    }
+    "#);
     let figures: String = Metric::ALL
         .map(|metric| format!("{metric} {:.3}\n", report.figures.get(metric).unwrap()))
         .concat();
-    assert_snapshot!(figures, @"");
+    assert_snapshot!(figures, @"
+    accuracy 0.333
+    trigger 0.400
+    abstention 0.400
+    precision 0.286
+    recall@1 0.600
+    recall@3 1.000
+    recall@5 1.000
+    ndcg@5 0.852
+    mrr 0.800
+    ");
 }
 
 #[test]
@@ -88,7 +108,11 @@ fn skills_and_who_steals_from_whom() {
             "{skill} {picked}/{positives} false {false_picks}: {stolen} {forbidden} {unasked}\n"
         )
     };
-    assert_snapshot!(report.skills.iter().map(row).collect::<String>(), @"");
+    assert_snapshot!(report.skills.iter().map(row).collect::<String>(), @"
+    docx 1/1 false 2: 2 0 0
+    pdf 1/3 false 2: 0 2 0
+    xlsx 0/1 false 1: 0 0 1
+    ");
     assert_eq!(report.confusions.len(), 1);
     let pair = &report.confusions[0];
     assert_eq!((pair.right.as_str(), pair.picked.as_str(), pair.count), ("pdf", "docx", 2));
@@ -104,7 +128,14 @@ fn failures_say_what_was_picked_and_what_was_near() {
         format!("{}: {} {picked:?} {near:?}\n", failed.query, failed.fault)
     };
     let report = Report::of(&queries, &answers);
-    assert_snapshot!(report.failures.iter().map(line).collect::<String>(), @"");
+    assert_snapshot!(report.failures.iter().map(line).collect::<String>(), @r#"
+    merge pages: stolen ["docx"] Some(("pdf", Some(2)))
+    split pages: stolen ["docx"] Some(("pdf", Some(2)))
+    sum the column: silent [] Some(("xlsx", Some(1)))
+    write a letter: forbidden ["docx", "pdf"] None
+    what time is it: unasked ["xlsx"] None
+    sign the form: forbidden ["pdf"] None
+    "#);
     let near = report.failures[0].nearest.as_ref().unwrap();
     assert_eq!(near.lacked.as_deref(), Some("under the threshold of 0.60"));
     assert_eq!(near.missing, ["form"]);
