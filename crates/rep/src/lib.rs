@@ -1,7 +1,7 @@
 //! Repertoire: the skill runtime for AI agents, as one library and one binary.
 //!
 //! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering.
+//! record, discovery, lint, the catalog and rendering, [`select`] for choosing among them.
 //!
 //! ```
 //! use repertoire::skill::discover::{Request, discover};
@@ -14,6 +14,7 @@
 //! assert!(catalog.get("error-analyzer").is_some());
 //! ```
 
+pub use repertoire_select as select;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 

@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::labels::{Place, Query};
-use crate::Selection;
 use crate::selection::{Pick, Strategy};
+use crate::{Selection, Selector};
 
 /// How many reasons of a wrong pick are told.
 const REASONS_MAX: usize = 3;
+/// How many ranks are looked at for the right skill.
+const RANKED_MAX: usize = 100;
 
 /// The answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,11 +21,27 @@ pub struct Answer {
     pub selection: Selection,
     /// Skills with their scores, the best first, whether picked or not.
     pub ranked: Vec<(String, f32)>,
+    /// The right skill that came nearest, where none was picked.
+    pub nearest: Option<Nearest>,
     /// How long it took.
     pub elapsed_us: Option<u64>,
 }
 
 impl Answer {
+    /// Asks a selector.
+    pub fn of(query: &Query, selector: &Selector) -> Answer {
+        let ranked = selector.rank(&query.task, RANKED_MAX);
+        let mut answer = Answer {
+            selection: selector.select(&query.task),
+            ranked: ranked.into_iter().map(|one| (one.name, one.score)).collect(),
+            ..Answer::default()
+        };
+        if fault(query, &answer).is_some() {
+            answer.nearest = nearest(query, &answer, selector);
+        }
+        answer
+    }
+
     /// The picks that selection answers for: not those that came along because another needs them.
     pub fn chosen(&self) -> impl Iterator<Item = &Pick> {
         self.selection.picks.iter().filter(|pick| pick.strategy != Strategy::Need)
@@ -139,12 +157,12 @@ impl Failed {
             gold: query.gold.keys().cloned().collect(),
             not: query.not.clone(),
             picked: answer.selection.picks.iter().map(picked).collect(),
-            nearest: nearest(query, answer),
+            nearest: answer.nearest.clone(),
         })
     }
 }
 
-fn nearest(query: &Query, answer: &Answer) -> Option<Nearest> {
+fn nearest(query: &Query, answer: &Answer, selector: &Selector) -> Option<Nearest> {
     if query.gold.keys().any(|name| answer.has(name)) {
         return None;
     }
@@ -153,13 +171,13 @@ fn nearest(query: &Query, answer: &Answer) -> Option<Nearest> {
         Some(at) => &answer.ranked[at].0,
         None => best_gold(query)?,
     };
-    let missed = answer.selection.near_misses.iter().find(|miss| miss.name == *name);
+    let why = selector.explain(&query.task, name);
     Some(Nearest {
         name: name.clone(),
         rank: place.map(|at| at + 1),
         score: place.map(|at| answer.ranked[at].1),
-        lacked: missed.map(|miss| miss.lacked.to_string()),
-        missing: missed.map(|miss| miss.missing.clone()).unwrap_or_default(),
+        lacked: why.as_ref().and_then(|why| Some(why.lacked.as_ref()?.to_string())),
+        missing: why.map(|why| why.missing).unwrap_or_default(),
     })
 }
 

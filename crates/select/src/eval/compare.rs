@@ -45,6 +45,8 @@ pub struct Change {
     pub fault: Fault,
     /// What would be right.
     pub gold: Vec<String>,
+    /// What must not be picked.
+    pub not: Vec<String>,
     /// What the wrong answer picked.
     pub picked: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl From<Failed> for Change {
             query: failed.query,
             fault: failed.fault,
             gold: failed.gold,
+            not: failed.not,
             picked: failed.picked.into_iter().map(|pick| pick.name).collect(),
         }
     }

@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
             Ok(raw) => raw,
             Err(error) => {
                 // Who writes one object a line finds out sooner if it works under any name.
-                if self.text.lines().next().is_some_and(|line| is_object(line)) {
+                if self.text.lines().next().is_some_and(is_object) {
                     return self.lines(skill);
                 }
                 self.labels.is_labelled = true;

@@ -15,25 +15,33 @@ const SIDE: f64 = 400.0;
 const BARS_TOP: f64 = 512.0;
 const BARS_HEIGHT: f64 = 64.0;
 
+/// Plain classes without variables, which not every renderer of SVG knows.
 const STYLE: &str = "\
-svg { --paper: #ffffff; --ink: #1f2328; --soft: #656d76; --line: #d8dee4; --fill: #2f6fd0; --gap: #d0642f; }
-@media (prefers-color-scheme: dark) {
-  svg { --paper: #14181d; --ink: #e6edf3; --soft: #949da8; --line: #2d333b; --fill: #6aa5f8; --gap: #f0935f; }
-}
-text { font: 13px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: var(--soft); }
-.title { font-size: 18px; font-weight: 600; fill: var(--ink); }
-.paper { fill: var(--paper); }
-.grid { stroke: var(--line); stroke-width: 1; }
-.axis { stroke: var(--soft); stroke-width: 1; fill: none; }
-.ideal { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
-.bar { fill: var(--fill); fill-opacity: 0.28; }
-.count { fill: var(--fill); fill-opacity: 0.7; }
-.gap { stroke: var(--gap); stroke-width: 2; }
-.curve { stroke: var(--fill); stroke-width: 2; fill: none; stroke-linejoin: round; }
-.dot { fill: var(--fill); stroke: var(--paper); stroke-width: 1.5; }
+text { font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #57606a; }
+.title { font-size: 18px; font-weight: 600; fill: #1f2328; }
+.small { font-size: 11px; }
 .middle { text-anchor: middle; }
 .end { text-anchor: end; }
-.small { font-size: 11px; }
+.paper { fill: #ffffff; }
+.grid { stroke: #d8dee4; stroke-width: 1; }
+.axis { stroke: #8c959f; stroke-width: 1; fill: none; }
+.ideal { stroke: #8c959f; stroke-width: 1.5; stroke-dasharray: 5 4; }
+.bar { fill: #2f6fd0; fill-opacity: 0.2; }
+.count { fill: #2f6fd0; fill-opacity: 0.65; }
+.gap { stroke: #c8571b; stroke-width: 2; }
+.curve { stroke: #2f6fd0; stroke-width: 2; fill: none; stroke-linejoin: round; }
+.dot { fill: #2f6fd0; stroke: #ffffff; stroke-width: 1.5; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #9da7b3; }
+  .title { fill: #e6edf3; }
+  .paper { fill: #14181d; }
+  .grid { stroke: #2d333b; }
+  .axis, .ideal { stroke: #6e7681; }
+  .bar, .count, .dot { fill: #6aa5f8; }
+  .curve { stroke: #6aa5f8; }
+  .gap { stroke: #f0935f; }
+  .dot { stroke: #14181d; }
+}
 ";
 
 /// Draws a reliability diagram.
@@ -80,8 +88,11 @@ fn axes(svg: &mut String) {
             "<text class=\"middle\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\">share right</text>"
         ),
     );
-    text(svg, (LEFT + SIDE + 10.0, BARS_TOP + 11.0), "small", "scores");
-    text(svg, (LEFT + SIDE + 10.0, up(1.0) + 4.5), "small", "ideal");
+    let side = LEFT + SIDE + 12.0;
+    text(svg, (side, up(1.0) + 4.5), "small", "ideal");
+    line(svg, "gap", (side + 2.0, up(0.94)), (side + 2.0, up(0.89)));
+    text(svg, (side + 10.0, up(0.915) + 4.0), "small", "error");
+    text(svg, (side, BARS_TOP + BARS_HEIGHT), "small", "how many");
 }
 
 /// A bar for the share that was right in each bin, and how far that is from the scores.

@@ -97,6 +97,6 @@ pub fn confusions<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) 
     }
     let mut all: Vec<Confusion> = found.into_values().collect();
     // The order by names stays among equals.
-    all.sort_by(|a, b| b.count.cmp(&a.count));
+    all.sort_by_key(|pair| std::cmp::Reverse(pair.count));
     all
 }
