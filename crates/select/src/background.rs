@@ -67,6 +67,11 @@ impl Background {
         bytes
     }
 
+    /// The stems, sorted.
+    pub fn stems(&self) -> impl Iterator<Item = &str> {
+        self.stems.iter()
+    }
+
     /// The share of skills that have a stem.
     pub fn share(&self, stem: &str, part: Part) -> f32 {
         let counts = match part {

@@ -17,7 +17,7 @@ use postings::Postings;
 pub(crate) use postings::{Posting, Weight, levels};
 
 use crate::strings::Strings;
-use crate::vectors::{Vector, dot};
+use crate::vectors::{Vector, dots};
 
 /// Everything about a catalog that does not depend on the task.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,15 +128,20 @@ impl Index {
         if self.dimensions == 0 || query.bytes.len() != self.dimensions {
             return;
         }
-        let rows = self.vectors.chunks_exact(self.dimensions).zip(&self.scales);
-        for (score, (row, scale)) in scores.iter_mut().zip(rows) {
-            *score += factor * (dot(row, &query.bytes) as f32 * (scale * query.scale));
-        }
+        dots(&self.vectors, &query.bytes, |skill, dot| {
+            if let (Some(score), Some(scale)) = (scores.get_mut(skill), self.scales.get(skill)) {
+                *score += factor * (dot as f32 * (scale * query.scale));
+            }
+        });
     }
 
     /// The closeness of a text to one skill, -1 to 1.
     pub fn closeness(&self, skill: usize, query: &Vector) -> f32 {
         let scale = self.scales.get(skill).copied().unwrap_or(0.0);
-        dot(self.vector(skill), &query.bytes) as f32 * (scale * query.scale)
+        let mut closeness = 0.0;
+        dots(self.vector(skill), &query.bytes, |_, dot| {
+            closeness = dot as f32 * (scale * query.scale);
+        });
+        closeness
     }
 }

@@ -290,8 +290,40 @@ fn quantise(sum: &[f32]) -> Vector {
 }
 
 /// The sum of products of two rows of bytes.
-pub fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b))).sum()
+#[inline(always)]
+pub(crate) fn dot(a: &[i8], b: &[i8]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}
+
+/// The sums of products of many rows, one after the other, with one row, as numbers that go to `found`.
+///
+/// The same numbers everywhere: only how many are worked out at once depends on the processor.
+pub(crate) fn dots(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "the only way to use what not every processor has")]
+        // SAFETY: the processor was just asked, and has it.
+        return unsafe { dots_avx2(rows, row, found) };
+    }
+    dots_anywhere(rows, row, found);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn dots_avx2(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
+    dots_anywhere(rows, row, found);
+}
+
+#[inline(always)]
+fn dots_anywhere(rows: &[i8], row: &[i8], mut found: impl FnMut(usize, i32)) {
+    // Blocks of a fixed size become straight code without checks.
+    const BLOCK: usize = 32;
+    for (at, other) in rows.chunks_exact(row.len().max(1)).enumerate() {
+        let (blocks, rest) = other.as_chunks::<BLOCK>();
+        let (mine, my_rest) = row.as_chunks::<BLOCK>();
+        let sum: i32 = blocks.iter().zip(mine).map(|(a, b)| dot(a, b)).sum();
+        found(at, sum + dot(rest, my_rest));
+    }
 }
 
 impl Vector {
