@@ -74,7 +74,7 @@ impl Metric {
             Metric::Mrr => "one over the place of the first right skill",
             Metric::Precision => "picks that were right",
             Metric::Trigger => "queries whose skill was picked",
-            Metric::Abstention => "queries that wrong skills kept out of",
+            Metric::Abstention => "queries that no wrong skill was picked for",
         }
     }
 

@@ -102,9 +102,10 @@ impl Found {
         let (queries, unknown) = labels::known(labels.queries, resolve);
         self.files.push(path.to_owned());
         self.queries.extend(queries);
-        self.problems.extend(labels.problems);
         self.unknown_skill += unknown.len();
-        self.problems.extend(unknown);
+        let mut problems = [labels.problems, unknown].concat();
+        problems.sort_by_key(|problem| problem.place.line);
+        self.problems.extend(problems);
     }
 }
 

@@ -250,7 +250,8 @@ pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::
             let worst = [Fault::Silent, Fault::Stolen, Fault::Forbidden, Fault::Unasked];
             // The first of equals: what is silent is easiest to mend.
             let worst = worst.into_iter().rev().max_by_key(|fault| count(*fault));
-            advice(worst.unwrap_or(Fault::Silent)).to_owned()
+            let worst = worst.unwrap_or(Fault::Silent);
+            format!("{} of {wrong} are {worst}: {}", count(worst), advice(worst))
         }
     };
     ui.note(&format!("\n{line}"))
@@ -259,16 +260,16 @@ pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::
 fn advice(fault: Fault) -> &'static str {
     match fault {
         Fault::Silent => {
-            "Most are silent: put the words that users say into the description or `triggers`, or try `rep eval --compare default threshold=0.5`."
+            "put the words that users say into the description or `triggers`, or try `rep eval --compare default threshold=0.5`."
         }
         Fault::Stolen => {
-            "Most are stolen: say in both descriptions what sets the two skills apart, or give the right one `triggers`."
+            "say in both descriptions what sets the two skills apart, or give the right one `triggers`."
         }
         Fault::Forbidden => {
-            "Most are forbidden: say in the description what the skill is not for, or list it under `triggers.not`."
+            "say in the description what the skill is not for, or list it under `triggers.not`."
         }
         Fault::Unasked => {
-            "Most are unasked: make the descriptions more special, or try `rep eval --compare default threshold=0.7`."
+            "make the descriptions more special, or try `rep eval --compare default threshold=0.7`."
         }
     }
 }
