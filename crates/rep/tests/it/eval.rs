@@ -72,7 +72,7 @@ fn files_beside_the_skills_are_found_and_summed_up() {
       photos    ████████████████████   1 of 1 picked, 1 false pick (1 forbidden)
     [stderr]
 
-    2 queries went wrong; `rep eval --failures` says how.
+    2 queries went wrong; `--failures` says how.
     [exit 0]
     ");
 }
@@ -98,7 +98,7 @@ fn failures_say_what_was_picked_and_what_was_wanted() {
     "#);
     assert_snapshot!(ran.stderr, @"
 
-    1 of 2 are silent: put the words that users say into the description or `triggers`, or try `rep eval --compare default threshold=0.5`.
+    1 of 2 are silent: put the words that users say into the description or `triggers`, or try `--compare default threshold=0.5`.
     ");
 }
 
@@ -128,7 +128,7 @@ fn a_named_file_has_a_line_for_each_query() {
     6 scores: calibration error […]
     [stderr]
 
-    Every query was answered right. `rep eval --min accuracy=1` keeps it so.
+    Every query was answered right. `--min accuracy=1` keeps it so.
     [exit 0]
     ");
 }
@@ -154,7 +154,7 @@ fn what_cannot_be_used_is_said_and_the_rest_is_counted() {
     warning: team.jsonl:4: nothing says which skill is right
     hint: Add `"gold": ["skill-name"]`, or `"gold": []` where no skill fits.
 
-    Every query was answered right. `rep eval --min accuracy=1` keeps it so.
+    Every query was answered right. `--min accuracy=1` keeps it so.
     "#);
     assert!(
         ran.stdout.starts_with("1 query in 1 file, 3 skills (1 with a right skill)\n1 more about")
@@ -308,7 +308,7 @@ fn nothing_outside_a_skill_is_read() {
     warning: .claude/skills/photos/evals.json:1: a symbolic link leads out of the folder
     hint: Copy the file into the folder.
 
-    2 queries went wrong; `rep eval --failures` says how.
+    2 queries went wrong; `--failures` says how.
     ");
     assert!(ran.stdout.starts_with("5 queries in 2 files"), "{ran}");
 }

@@ -241,10 +241,10 @@ pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::
     let count = |fault: Fault| report.failures.iter().filter(|one| one.fault == fault).count();
     let wrong = report.failures.len();
     let line = match wrong {
-        0 => "Every query was answered right. `rep eval --min accuracy=1` keeps it so.".to_owned(),
+        0 => "Every query was answered right. `--min accuracy=1` keeps it so.".to_owned(),
         _ if !is_told => {
             let queries = ui::count(wrong, "query").replace("querys", "queries");
-            format!("{queries} went wrong; `rep eval --failures` says how.")
+            format!("{queries} went wrong; `--failures` says how.")
         }
         _ => {
             let worst = [Fault::Silent, Fault::Stolen, Fault::Forbidden, Fault::Unasked];
@@ -260,7 +260,7 @@ pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::
 fn advice(fault: Fault) -> &'static str {
     match fault {
         Fault::Silent => {
-            "put the words that users say into the description or `triggers`, or try `rep eval --compare default threshold=0.5`."
+            "put the words that users say into the description or `triggers`, or try `--compare default threshold=0.5`."
         }
         Fault::Stolen => {
             "say in both descriptions what sets the two skills apart, or give the right one `triggers`."
@@ -269,7 +269,7 @@ fn advice(fault: Fault) -> &'static str {
             "say in the description what the skill is not for, or list it under `triggers.not`."
         }
         Fault::Unasked => {
-            "make the descriptions more special, or try `rep eval --compare default threshold=0.7`."
+            "make the descriptions more special, or try `--compare default threshold=0.7`."
         }
     }
 }
