@@ -10,6 +10,7 @@ pub(crate) mod eval;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod matching;
 pub(crate) mod new;
 pub(crate) mod props;
 pub(crate) mod read;

@@ -1,7 +1,7 @@
 //! Repertoire: the skill runtime for AI agents, as one library and one binary.
 //!
 //! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering, [`select`] for choosing among them.
+//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task.
 //!
 //! ```
 //! use repertoire::skill::discover::{Request, discover};
@@ -25,4 +25,5 @@ pub mod demo;
 pub mod env;
 pub mod failure;
 pub mod schema;
+mod selecting;
 pub mod ui;

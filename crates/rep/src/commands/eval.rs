@@ -6,8 +6,8 @@ mod show;
 
 use camino::Utf8PathBuf;
 use rayon::prelude::*;
+use repertoire_select::Selector;
 use repertoire_select::eval::{Answer, Comparison, Metric, Query, Report, plot};
-use repertoire_select::{Model, Selector, Settings};
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::fs;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if found.queries.is_empty() {
         return Err(no_queries(&found, args));
     }
-    let selector = Selector::of(catalog, Model::embedded(), Settings::default());
+    let selector = ctx.selector(catalog, ctx.config.selection())?;
     match args.compare.as_slice() {
         [before, after] => compare(&selector, &found, catalog, (before, after), ui),
         _ => measure(ctx, args, &selector, &found, catalog, ui),
@@ -130,7 +130,10 @@ fn compare(
     ui: &mut Ui<'_>,
 ) -> Outcome {
     let under = |configuration: &Configuration| {
-        answers(&found.queries, &selector.with_settings(configuration.settings))
+        answers(
+            &found.queries,
+            &selector.with_settings(configuration.settings(selector.settings())),
+        )
     };
     let (first, second) = (under(before), under(after));
     let comparison = ComparisonJson {

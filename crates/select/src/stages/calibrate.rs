@@ -45,15 +45,26 @@ impl Features {
             pairs: share(candidate.pairs, pairs),
             closeness: candidate.closeness,
             score,
-            margin: rival.map_or(score, |rival| candidate.score - rival),
+            margin: candidate.score - rival.unwrap_or(0.0).max(RIVAL_MIN),
             terms: query.terms.len() as f32,
             worth,
         }
     }
 }
 
+/// A rival that scores less than this is none.
+const RIVAL_MIN: f32 = 10.0;
+/// The coefficients.
+const CONSTANT: f32 = -8.6;
+const CLOSENESS: f32 = 0.8;
+const MARGIN: f32 = 1.2;
+const SCORE: f32 = 2.3;
+
 /// How likely a skill with such features is the right one.
 pub(crate) fn probability(features: &Features) -> f32 {
-    let sum = -4.0 + 3.0 * features.covered + 3.0 * features.in_head + 6.0 * features.closeness;
+    let sum = CONSTANT
+        + CLOSENESS * features.closeness
+        + MARGIN * libm::tanhf(features.margin / 10.0)
+        + SCORE * libm::log1pf(features.score.max(0.0));
     1.0 / (1.0 + libm::expf(-sum))
 }

@@ -2,32 +2,53 @@
 
 use repertoire_select::{Settings, Stage, Stages};
 
+use crate::commands::matching::stage;
+
 const KEYS: &str = "threshold, max_skills, without and only";
 
-/// Settings, and how they were typed.
+/// What is to be otherwise than configured, and how that was typed.
 #[derive(Clone, Debug)]
 pub(super) struct Configuration {
     pub(super) typed: String,
-    pub(super) settings: Settings,
+    threshold: Option<f32>,
+    max_skills: Option<usize>,
+    stages: Stages,
+}
+
+impl Configuration {
+    /// The settings, on the ground of those that are configured.
+    pub(super) fn settings(&self, configured: &Settings) -> Settings {
+        Settings {
+            threshold: self.threshold.unwrap_or(configured.threshold),
+            max_skills: self.max_skills.unwrap_or(configured.max_skills),
+            stages: self.stages,
+            ..*configured
+        }
+    }
 }
 
 pub(super) fn parse(text: &str) -> Result<Configuration, String> {
-    let mut settings = Settings::default();
+    let mut parsed = Configuration {
+        typed: text.to_owned(),
+        threshold: None,
+        max_skills: None,
+        stages: Stages::ALL,
+    };
     for part in text.split(',').filter(|_| text != "default") {
         let (key, value) = part
             .split_once('=')
             .ok_or_else(|| format!("`{part}` is not KEY=VALUE; the keys are {KEYS}"))?;
         match key.trim() {
-            "threshold" => settings.threshold = share(value)?,
-            "max_skills" => settings.max_skills = number(value)?,
+            "threshold" => parsed.threshold = Some(share(value)?),
+            "max_skills" => parsed.max_skills = Some(number(value)?),
             "without" => {
-                settings.stages = stages(value)?.into_iter().fold(settings.stages, Stages::without);
+                parsed.stages = stages(value)?.into_iter().fold(parsed.stages, Stages::without);
             }
-            "only" => settings.stages = Stages::only(stages(value)?),
+            "only" => parsed.stages = Stages::only(stages(value)?),
             key => return Err(format!("there is no key `{key}`; the keys are {KEYS}")),
         }
     }
-    Ok(Configuration { typed: text.to_owned(), settings })
+    Ok(parsed)
 }
 
 fn share(value: &str) -> Result<f32, String> {
@@ -42,12 +63,7 @@ fn number(value: &str) -> Result<usize, String> {
 
 /// Stages with `+` between them, or `|` for those who quote it.
 fn stages(value: &str) -> Result<Vec<Stage>, String> {
-    let stage = |name: &str| {
-        Stage::from_name(name.trim()).ok_or_else(|| {
-            let names = Stage::ALL.map(Stage::as_str).join(", ");
-            format!("there is no stage `{name}`; there are {names}")
-        })
-    };
+    let stage = |name: &str| stage(name.trim()).map_err(|error| format!("`{name}`: {error}"));
     value.split(['+', '|']).map(stage).collect()
 }
 
@@ -58,9 +74,10 @@ mod tests {
     #[test]
     fn what_is_typed_changes_that_and_nothing_else() {
         let default = Settings::default();
-        assert_eq!(parse("default").unwrap().settings, default);
+        let given = |text: &str| parse(text).unwrap().settings(&default);
+        assert_eq!(given("default"), default);
         let check = |text: &str, expect: Settings| {
-            assert_eq!(parse(text).unwrap().settings, expect);
+            assert_eq!(given(text), expect);
         };
         check("threshold=0.5,max_skills=1", Settings { threshold: 0.5, max_skills: 1, ..default });
         let stages = Stages::ALL.without(Stage::Meaning).without(Stage::Context);
@@ -80,7 +97,7 @@ mod tests {
         check("threshold=2", "between 0 and 1");
         check("threshold=NaN", "between 0 and 1");
         check("max_skills=0", "not a number from 1");
-        check("without=magic", "no stage `magic`");
+        check("without=magic", "`magic`: there is no such stage");
         check("mood=good", "no key `mood`");
     }
 }
