@@ -268,12 +268,12 @@ impl<'a> Reader<'a> {
             .filter_map(|(key, trigger)| Some((*fields.get(*key)?, *trigger)))
             .filter(|(raw, _)| raw.get().starts_with('['))
             .collect();
-        if lists.is_empty() || is_query {
-            let is_whole_file = !self.labels.is_labelled;
-            if is_whole_file && !is_query {
-                let message = "there are no queries in it".to_owned();
-                return self.problem(1, (message, NO_QUERIES));
-            }
+        let is_whole_file = !self.labels.is_labelled;
+        if is_whole_file && lists.is_empty() && !is_query {
+            return self.problem(1, ("there are no queries in it".to_owned(), NO_QUERIES));
+        }
+        // Around lists a `task` is a remark; within one, `tests` belong to the query.
+        if lists.is_empty() || (is_query && !is_whole_file) {
             self.labels.is_labelled = true;
             return self.query(raw, &map, skill, trigger);
         }

@@ -48,6 +48,9 @@ fn wrapped_lists_in_their_variants() {
     check("x.json", None, text, "1 a [-pdf]\n1 b [pdf=1]");
     let text = r#"{"should_trigger": ["a"], "should_not_trigger": ["b", {"query": "c"}]}"#;
     check("x.json", Some("pdf"), text, "1 a [pdf=1]\n1 b [-pdf]\n1 c [-pdf]");
+    let text =
+        r#"{"skill": "pdf", "task": "forms", "evals": [{"task": "a", "tests": ["it works"]}]}"#;
+    check("x.json", None, text, "1 a [pdf=1]");
     let text = "[{\"skill\": \"a\", \"evals\": [\"x\"]},\n {\"skill\": \"b\", \"evals\": [\"y\"]}]";
     check("x.json", None, text, "1 x [a=1]\n2 y [b=1]");
 }
