@@ -2,9 +2,9 @@
 //! gain fields.
 
 use camino::Utf8Path;
-use repertoire_select::eval::{Comparison, Problem, Report};
+use repertoire_select::eval::{Comparison, LabelProblem, Report};
 use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
-use repertoire_select::selector::Explanation;
+use repertoire_select::selector::{Explanation, Problem};
 use repertoire_select::{Stage, Task};
 use repertoire_skill::catalog::{Broken, Entry, RootReport};
 use repertoire_skill::discover::RootState;
@@ -339,7 +339,7 @@ pub struct EvalJson {
     /// How many skills could have been picked.
     pub skills: usize,
     /// What could not be read or counted.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<LabelProblem>,
     /// How many queries were not counted because they name a skill that is not there.
     pub unknown_skill: usize,
     /// The figures; of the second configuration where two are compared.
@@ -488,8 +488,14 @@ pub struct WhyJson {
     pub lacked: Option<Lack>,
     /// Telling words of the task that it does not have.
     pub missing: Vec<String>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
     /// What every stage says.
     pub stages: Vec<StageJson>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
 }
 
 /// One stage's word on a skill.
@@ -518,6 +524,9 @@ impl From<Explanation> for WhyJson {
             rank: why.rank,
             lacked: why.lacked,
             missing: why.missing,
+            by_text: why.by_text,
+            by_triggers: why.by_triggers,
+            problems: why.problems,
             stages: stages.collect(),
         }
     }

@@ -12,5 +12,5 @@ pub mod skills;
 
 pub use answer::{Answer, Failed, Fault};
 pub use compare::Comparison;
-pub use labels::{LabelFile, Labels, Place, Problem, Query};
+pub use labels::{LabelFile, LabelProblem, Labels, Place, Query};
 pub use report::{Figures, Metric, Report};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use repertoire_skill::catalog::Catalog;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::document::Document;
 use crate::evidence::{Evidence, combine};
@@ -14,7 +16,8 @@ use crate::selection::{
     Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
 };
 use crate::settings::{Settings, Stage};
-use crate::stages::calibrate::{self, Features};
+use crate::stages::calibrate;
+pub use crate::stages::calibrate::Fit;
 use crate::stages::context::{self, Context};
 use crate::stages::fusion::{self, Candidate, Use};
 use crate::stages::triggers::{Fired, Triggers};
@@ -72,6 +75,8 @@ pub struct Ranked {
     pub name: String,
     /// How likely it is to be right, 0 to 1.
     pub score: f32,
+    /// What its text has to do with the task.
+    pub fit: Fit,
 }
 
 /// A skill that a task was weighed against.
@@ -88,8 +93,8 @@ struct Weighed {
     by_triggers: f32,
     boost: f32,
     against: f32,
-    candidate: Option<Candidate>,
-    features: Features,
+    candidate: Candidate,
+    fit: Fit,
 }
 
 /// What one stage says about one skill.
@@ -99,10 +104,17 @@ pub struct StageScore {
     pub stage: Stage,
     /// What it says, in the unit of the stage.
     pub score: f32,
-    /// Whether it is a probability or a share, so that it can be drawn as a bar.
-    pub is_share: bool,
     /// Why.
     pub reasons: Vec<Reason>,
+}
+
+/// A trigger that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// What the skill declares.
+    pub declared: String,
+    /// Why it cannot be used.
+    pub message: String,
 }
 
 /// Why a skill was picked or not.
@@ -118,8 +130,14 @@ pub struct Explanation {
     pub rank: Option<usize>,
     /// What kept it out; `None` if it was picked.
     pub lacked: Option<Lack>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
     /// What every stage says.
     pub stages: Vec<StageScore>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
     /// Telling words of the task that the skill does not have.
     pub missing: Vec<String>,
 }
@@ -209,8 +227,23 @@ impl Selector {
     /// The best skills for a task whatever their score: what a search shows.
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
         let (weighed, _) = self.weigh(task, &[]);
-        let ranked = weighed.into_iter().take(limit);
-        ranked.map(|one| Ranked { name: self.id(one.skill), score: one.score }).collect()
+        self.ranked(weighed, limit)
+    }
+
+    /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.
+    pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
+        let (mut weighed, _) = self.weigh(task, &[]);
+        weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
+        self.ranked(weighed, limit)
+    }
+
+    fn ranked(&self, weighed: Vec<Weighed>, limit: usize) -> Vec<Ranked> {
+        let ranked = weighed.into_iter().take(limit).map(|one| Ranked {
+            name: self.id(one.skill),
+            score: round(one.score),
+            fit: one.fit,
+        });
+        ranked.collect()
     }
 
     /// Why a skill is picked for a task or not; `None` if there is no such skill.
@@ -265,7 +298,6 @@ impl Selector {
                 self.weigh_one(&query, candidate, rank, rival, fired, context.as_ref())
             })
             .collect();
-        weighed.retain(|one| one.score > 0.0 || wanted.contains(&one.skill));
         weighed.sort_by(|a, b| {
             let named = |one: &Weighed| one.strategy != Strategy::Hint;
             named(a)
@@ -288,8 +320,12 @@ impl Selector {
     ) -> Weighed {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let features = Features::new(query, &candidate, rival);
-        let by_text = if rank.is_some() { calibrate::probability(&features) } else { 0.0 };
+        let own_words = match self.settings.stages.has(Stage::Negatives) {
+            true => contra::find(query, &candidate, index),
+            false => None,
+        };
+        let fit = Fit::new(&candidate, rival, own_words.as_ref().map_or(0.0, |(share, _)| *share));
+        let by_text = if rank.is_some() { calibrate::probability(&fit) } else { 0.0 };
         let by_triggers = combine(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
         let strategy = match () {
@@ -311,9 +347,7 @@ impl Selector {
         }
         let mut not: Vec<(f32, Reason)> =
             against.into_iter().map(|found| (found.strength, found.reason)).collect();
-        if self.settings.stages.has(Stage::Negatives) {
-            not.extend(contra::find(query, &candidate, index));
-        }
+        not.extend(own_words);
         let against = combine(not.iter().map(|(strength, _)| *strength));
         reasons.extend(not.into_iter().map(|(_, reason)| reason));
         // Whoever names a skill has decided.
@@ -331,8 +365,8 @@ impl Selector {
             by_triggers,
             boost,
             against,
-            candidate: Some(candidate),
-            features,
+            candidate,
+            fit,
         }
     }
 
@@ -436,26 +470,36 @@ impl Selector {
         selection.near_misses.retain(|miss| !is_picked(miss));
     }
 
+    fn problems(&self, skill: usize) -> Vec<Problem> {
+        let of_it = self.ready.triggers.problems().filter(|(of, ..)| *of == skill);
+        of_it
+            .map(|(_, declared, message)| Problem {
+                declared: declared.to_owned(),
+                message: message.to_owned(),
+            })
+            .collect()
+    }
+
     fn explanation(&self, one: Weighed, lacked: Option<Lack>) -> Explanation {
         let of = |stage: Stage| {
             let belongs = |reason: &&Reason| reason.stage() == stage;
             one.reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
         };
-        let candidate = one.candidate.as_ref();
+        let candidate = &one.candidate;
         let stages = Stage::ALL
             .into_iter()
             .filter(|stage| *stage != Stage::Needs && self.settings.stages.has(*stage))
             .map(|stage| {
                 let reasons = of(stage);
-                let (score, is_share) = match stage {
-                    Stage::Words => (candidate.map_or(0.0, |c| c.words + c.pairs), false),
-                    Stage::Meaning => (candidate.map_or(0.0, |c| c.closeness), true),
-                    Stage::Context => (one.boost, true),
-                    Stage::Negatives => (-one.against, true),
-                    _ if reasons.is_empty() => (0.0, true),
-                    _ => (one.by_triggers, true),
+                let score = match stage {
+                    Stage::Words => candidate.words + candidate.pairs,
+                    Stage::Meaning => candidate.closeness,
+                    Stage::Context => one.boost,
+                    Stage::Negatives => -one.against,
+                    _ if reasons.is_empty() => 0.0,
+                    _ => one.by_triggers,
                 };
-                StageScore { stage, score: round(score), is_share, reasons }
+                StageScore { stage, score: round(score), reasons }
             })
             .collect();
         let card = &self.ready.cards[one.skill];
@@ -465,7 +509,10 @@ impl Selector {
             threshold: self.threshold(card),
             rank: one.rank,
             lacked,
+            by_text: round(one.by_text),
+            by_triggers: round(one.by_triggers),
             stages,
+            problems: self.problems(one.skill),
             missing: one.missing,
         }
     }

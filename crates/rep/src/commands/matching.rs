@@ -294,11 +294,17 @@ fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
         Some(lack) => writeln!(ui.out, "{name} is not picked, with {:.2}: {lack}.", why.score)?,
     }
     if let Some(rank) = why.rank {
-        writeln!(ui.out, "By words and meaning it comes {}.", ordinal(rank))?;
+        let likely = format!("which makes it {:.2} likely", why.by_text);
+        writeln!(ui.out, "By words and meaning it comes {}, {likely}.", ordinal(rank))?;
     }
     if !why.missing.is_empty() {
         let words: Vec<String> = why.missing.iter().map(|word| format!("\"{word}\"")).collect();
         let line = format!("Words of the task that it has nowhere: {}.", words.join(", "));
+        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+    }
+    for problem in &why.problems {
+        let declared = printable(&problem.declared);
+        let line = format!("Its trigger `{declared}` cannot be used: {}.", problem.message);
         writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
     }
     writeln!(ui.out)?;

@@ -96,7 +96,7 @@ impl Query {
 
 /// Something in a file of labels that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
+pub struct LabelProblem {
     /// Where.
     pub place: Place,
     /// What is wrong.
@@ -105,7 +105,7 @@ pub struct Problem {
     pub help: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for LabelProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
@@ -117,7 +117,7 @@ pub struct Labels {
     /// Its queries, in their order.
     pub queries: Vec<Query>,
     /// What could not be understood.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<LabelProblem>,
     /// Whether it looks like a file of labels at all.
     pub is_labelled: bool,
 }
@@ -143,7 +143,7 @@ pub fn parse(file: &LabelFile<'_>) -> Labels {
         let place = Place { file: file.path.to_owned(), line: line.max(1) };
         let message = format!("{skipped} more problems in this file");
         let help = "Mend those above first.".to_owned();
-        reader.labels.problems.push(Problem { place, message, help });
+        reader.labels.problems.push(LabelProblem { place, message, help });
     }
     reader.labels
 }
@@ -153,7 +153,7 @@ pub fn parse(file: &LabelFile<'_>) -> Labels {
 pub fn known(
     queries: Vec<Query>,
     resolve: impl Fn(&str) -> Option<String>,
-) -> (Vec<Query>, Vec<Problem>) {
+) -> (Vec<Query>, Vec<LabelProblem>) {
     let mut kept = Vec::with_capacity(queries.len());
     let mut problems = Vec::new();
     for mut query in queries {
@@ -166,7 +166,7 @@ pub fn known(
                 (query.gold, query.not) = (gold, not);
                 kept.push(query);
             }
-            (Err(unknown), _) | (_, Err(unknown)) => problems.push(Problem {
+            (Err(unknown), _) | (_, Err(unknown)) => problems.push(LabelProblem {
                 place: query.place,
                 message: format!("unknown skill `{unknown}`; the query is not counted"),
                 help: "`rep list` shows every skill; correct the name or add the skill.".to_owned(),
@@ -324,7 +324,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let place = Place { file: self.path.to_owned(), line };
-        self.labels.problems.push(Problem { place, message, help: help.to_owned() });
+        self.labels.problems.push(LabelProblem { place, message, help: help.to_owned() });
     }
 }
 

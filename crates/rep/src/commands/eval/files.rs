@@ -1,7 +1,7 @@
 //! Where labelled queries are: in the files that were named, or beside the skills.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_select::eval::labels::{self, LabelFile, Place, Problem, Query};
+use repertoire_select::eval::labels::{self, LabelFile, LabelProblem, Place, Query};
 use repertoire_select::limits::LABELS_BYTES_MAX;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::name::normalise;
@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) files: Vec<String>,
     /// JSON beside a skill that is something else.
     pub(super) not_labelled: Vec<String>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<LabelProblem>,
     /// Queries that name a skill which is not there.
     pub(super) unknown_skill: usize,
 }
@@ -73,7 +73,7 @@ pub(super) fn beside_skills(ctx: &Ctx<'_>, catalog: &Catalog, in_full: bool) -> 
                         found.not_labelled.push(path.into_string());
                     }
                 }
-                Err(error) => found.problems.push(Problem {
+                Err(error) => found.problems.push(LabelProblem {
                     place: Place { file: path, line: 1 },
                     message: error.to_string(),
                     help: error.to_diagnostic(&file).help.unwrap_or_default().into(),
