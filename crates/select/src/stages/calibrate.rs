@@ -34,7 +34,7 @@ impl Fit {
 /// A rival that scores less than this is none.
 const RIVAL_MIN: f32 = 10.0;
 /// The coefficients.
-const CONSTANT: f32 = -8.7;
+const CONSTANT: f32 = -8.65;
 const CLOSENESS: f32 = 1.1;
 const MARGIN: f32 = 1.3;
 const SCORE: f32 = 2.3;
