@@ -1,16 +1,22 @@
 //! Making a catalog ready for selection, with what was kept from last time.
 
-use camino::Utf8Path;
+use std::time::SystemTime;
+
+use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
 use repertoire_select::vectors::Vectors;
-use repertoire_select::{Document, Model, Selector, Settings};
+use repertoire_select::{Document, Index, Model, Selector, Settings};
 use repertoire_skill::catalog::Catalog;
+use repertoire_skill::skill::Digest;
 use repertoire_text::fs;
 
 use crate::cli::Ctx;
 use crate::failure::Failure;
 
 const VECTORS_BYTES_MAX: u64 = 512 * 1024 * 1024;
+const INDEX_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Indexes that are kept, one a project.
+const INDEXES_MAX: usize = 32;
 
 impl Ctx<'_> {
     /// A selector over a catalog.
@@ -25,13 +31,62 @@ impl Ctx<'_> {
             entry.skill.digest();
         });
         let documents = Document::all(catalog);
-        Ok(Selector::new(&documents, model, settings, None))
+        let cache = Cache::of(self);
+        let before = cache.read();
+        let selector = Selector::new(&documents, model, settings, before.as_ref());
+        if before.is_none_or(|before| before.digests() != selector.index().digests()) {
+            cache.write(selector.index());
+        }
+        Ok(selector)
     }
 
     fn model(&self) -> Result<Model, Failure> {
         match self.config.vectors_dir() {
             None => Ok(Model::embedded()),
             Some(dir) => Ok(Model::embedded().with_vectors(read_vectors(&dir)?)),
+        }
+    }
+}
+
+/// Where the index of a project is kept. It only saves time: whatever goes wrong with it, another is made.
+struct Cache {
+    dir: Utf8PathBuf,
+    name: String,
+}
+
+impl Cache {
+    fn of(ctx: &Ctx<'_>) -> Self {
+        let place = format!("{}\0{}", ctx.config.places().project(), ctx.config.profile().as_str());
+        let digest = Digest::of(place.as_bytes()).to_string();
+        let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default();
+        Cache { dir: ctx.env.cache_dir().join("index"), name: format!("{short}.index") }
+    }
+
+    fn read(&self) -> Option<Index> {
+        let bytes = fs::read_bytes_beneath(&self.dir, self.name.as_str().into(), INDEX_BYTES_MAX);
+        Index::read(bytes.ok()?).ok()
+    }
+
+    fn write(&self, index: &Index) {
+        if fs::write_atomic(&self.dir.join(&self.name), &index.write()).is_ok() {
+            self.forget_the_oldest();
+        }
+    }
+
+    fn forget_the_oldest(&self) {
+        let Ok(entries) = fs::entries(&self.dir) else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
+        let mut kept: Vec<(SystemTime, Utf8PathBuf)> = names
+            .filter(|name| name.ends_with(".index"))
+            .filter_map(|name| {
+                let path = self.dir.join(name);
+                Some((path.metadata().ok()?.modified().ok()?, path))
+            })
+            .collect();
+        kept.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, path) in kept.iter().skip(INDEXES_MAX) {
+            // Somebody else may have been faster.
+            let _ = std::fs::remove_file(path);
         }
     }
 }

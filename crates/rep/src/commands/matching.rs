@@ -25,7 +25,7 @@ const BAR: usize = 10;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task, in any words; `-` reads it from standard input
-    #[arg(required = true, value_name = "TASK")]
+    #[arg(required_unless_present_any = ["skills", "event", "paths"], value_name = "TASK")]
     task: Vec<String>,
     /// Skills to take in any case, as `@skill` in the task does (may be repeated, or a list)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

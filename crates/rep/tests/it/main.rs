@@ -9,6 +9,7 @@ mod doctor;
 mod eval;
 mod lint;
 mod list;
+mod matching;
 mod new_docs;
 mod pack;
 mod read;

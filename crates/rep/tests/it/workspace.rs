@@ -86,6 +86,17 @@ impl Workspace {
         String::from_utf8(self.bytes(relative)).unwrap()
     }
 
+    /// The files in a folder, as paths from the workspace, sorted.
+    pub(crate) fn files(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            format!("{folder}/{}", entry.unwrap().file_name().into_string().unwrap())
+        };
+        let mut files: Vec<String> = entries.map(name).collect();
+        files.sort();
+        files
+    }
+
     /// A skill that is in order, in a folder.
     pub(crate) fn skill(&self, folder: &str, name: &str, description: &str) {
         self.skill_with(folder, &format!("name: {name}\ndescription: {description}\n"));

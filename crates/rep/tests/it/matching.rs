@@ -1,0 +1,138 @@
+//! `rep match`: picks with reasons, near misses, silence, and why.
+
+use insta::assert_snapshot;
+
+use crate::workspace::{Ran, Workspace, keys};
+
+/// How long it took is different every time.
+fn without_time(ran: Ran) -> String {
+    let text = ran.to_string();
+    let line = |line: &str| match line.split_once(" in ") {
+        Some((before, after)) if after.ends_with(" ms.") => format!("{before} in TIME."),
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn office() -> Workspace {
+    let ws = Workspace::new();
+    ws.skill_with(
+        "home/.claude/skills/tenders",
+        "name: tenders\ndescription: Rules for public tenders. Use when a tender is analysed.\n\
+         triggers:\n  keywords: [danish tender, dansk udbud]\n  patterns: ['bid.*deadline', '(?=x)y']\n  \
+         events: [tender_published]\n  paths: ['tenders/**']\n  not: [tender steak]\n",
+    );
+    ws.skill_with(
+        "home/.claude/skills/invoices",
+        "name: invoices\ndescription: Checks invoices against purchase orders. Do not use for payroll.\n\
+         type: custom\ndependencies: [ledger]\n",
+    );
+    ws.skill("home/.claude/skills/ledger", "ledger", "Posts entries to the general ledger.");
+    ws.skill_with(
+        "home/.claude/skills/wipe",
+        "name: wipe\ndescription: Wipes the staging database.\ndisable-model-invocation: true\n",
+    );
+    ws
+}
+
+fn names(ws: &Workspace, command: &str) -> Vec<String> {
+    let found = ws.json(command, "match.json");
+    let picks = found["picks"].as_array().unwrap();
+    picks.iter().map(|pick| pick["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn picks_come_with_reasons_and_with_what_they_need() {
+    let ran = office().rep("match check these invoices against our purchase orders");
+    assert_snapshot!(without_time(ran), @"");
+}
+
+#[test]
+fn silence_when_nothing_fits() {
+    assert_snapshot!(without_time(office().rep("match how tall is a giraffe?")), @"");
+}
+
+#[test]
+fn a_trigger_decides() {
+    let ws = office();
+    for command in [
+        "--json match look at this danish tender",
+        "--json match DANSK  UDBUD",
+        "--json match the bid has a deadline",
+        "--json match --event tender_published",
+        "--json match see here --path tenders/2026/a.pdf",
+    ] {
+        assert_eq!(names(&ws, command), ["tenders"], "{command}");
+    }
+    let found = ws.json("--json match look at this danish tender", "match.json");
+    assert_eq!(found["strategy"], "trigger");
+    assert!(names(&ws, "--json match a danish tender steak").is_empty());
+}
+
+#[test]
+fn a_hint_is_taken_whatever_the_task_says() {
+    let ws = office();
+    assert_eq!(names(&ws, "--json match hello @ledger"), ["ledger"]);
+    assert_eq!(names(&ws, "--json match --skills wipe,tenders hello"), ["wipe", "tenders"]);
+    assert!(names(&ws, "--json match wipe the staging database").is_empty(), "only by name");
+    let ran = ws.rep("match --skills ledgr hello");
+    assert_snapshot!(without_time(ran), @"");
+}
+
+#[test]
+fn why_a_skill_is_picked_or_not_is_told_stage_by_stage() {
+    let ws = office();
+    assert_snapshot!(ws.rep("match look at this danish tender --why tenders"), @"");
+    assert_snapshot!(ws.rep("match run the payroll --why invoices"), @"");
+    let why = ws.json("--json match hello --why wipe", "why.json");
+    assert_eq!(why["picked"], false);
+}
+
+#[test]
+fn stages_can_be_switched_off_and_seen_alone() {
+    let ws = office();
+    assert!(names(&ws, "--json match dansk udbud --only words").is_empty());
+    assert_eq!(names(&ws, "--json match dansk udbud --only phrases"), ["tenders"]);
+    assert!(names(&ws, "--json match hello @ledger --without hints").is_empty());
+    assert_snapshot!(ws.rep("match hello --only wrods"), @"");
+}
+
+#[test]
+fn configuration_sets_threshold_number_and_whether_to_pick_at_all() {
+    let ws = office();
+    let task = "match check these invoices against our purchase orders";
+    ws.write("project/repertoire.toml", "[auto_trigger]\nconfidence_threshold = 1\n");
+    assert!(names(&ws, &format!("--json {task}")).is_empty());
+    ws.write("project/repertoire.toml", "[auto_trigger]\nenabled = false\n");
+    let found = ws.json(&format!("--json {task}"), "match.json");
+    assert_eq!(found["near_misses"][0]["lacked"]["kind"], "enabled");
+    ws.write("project/repertoire.toml", "[auto_trigger]\nconfidence_threshold = 1.5\n");
+    assert_snapshot!(ws.rep(task), @"");
+}
+
+#[test]
+fn json_has_the_promised_shape() {
+    let ws = office();
+    let found = ws.json("--json match how tall is a giraffe?", "match.json");
+    assert_eq!(found["abstained"], true);
+    assert_eq!(found["picks"], serde_json::json!([]));
+    assert!(found["took_us"].is_u64());
+    let found = ws.json("--json match check these invoices against purchase orders", "match.json");
+    assert_eq!(keys(&found["picks"][0]), ["name", "score", "strategy", "reasons"]);
+    assert_eq!(found["picks"][1]["strategy"], "need");
+}
+
+#[test]
+fn an_index_is_kept_and_a_damaged_one_is_made_anew() {
+    let ws = office();
+    let task = "--json match check these invoices against our purchase orders";
+    let first = names(&ws, task);
+    let kept = ws.files("home/.cache/repertoire/index");
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(names(&ws, task), first);
+    ws.write(&kept[0], b"not an index");
+    assert_eq!(names(&ws, task), first);
+    assert!(ws.bytes(&kept[0]).len() > 1000, "it was written anew");
+    ws.skill("home/.claude/skills/giraffes", "giraffes", "How tall a giraffe is, and other animals.");
+    assert_eq!(names(&ws, "--json match how tall is a giraffe?"), ["giraffes"]);
+}
