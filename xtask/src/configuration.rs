@@ -31,6 +31,7 @@ fn shape(key: &Key) -> String {
     match key.shape {
         Shape::Bool => "`true` or `false`".to_owned(),
         Shape::Number => "whole number".to_owned(),
+        Shape::Share => "number from 0 to 1".to_owned(),
         Shape::Path => "path".to_owned(),
         Shape::Paths => "list of paths".to_owned(),
         Shape::Profile => {

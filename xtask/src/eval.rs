@@ -1,20 +1,29 @@
-//! `cargo xtask eval DIR`: selection measured on folders of labelled queries.
+//! `cargo xtask eval DIR`: selection measured on folders of labelled queries, beside methods that others use.
+//!
+//! Every folder in `DIR` with `corpus.jsonl.gz` (`id`, `name`, `description`, `body`) and `queries.jsonl.gz` (`id`,
+//! `text`, `rel` with the right ids and their grades, `neg_of` for a query that must not pick a skill) is a set.
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use camino::{Utf8Path, Utf8PathBuf};
 use flate2::read::GzDecoder;
-use repertoire_select::eval::metrics;
-use repertoire_select::vectors::Vectors;
-use repertoire_select::{Document, Index};
+use repertoire_select::eval::metrics::{self, Gold};
+use repertoire_select::{Document, Model, Selector, Settings, Stage, Stages, Task};
 use repertoire_text::fs;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+mod baselines;
+mod unrelated;
+
+use baselines::{Fielded, Ranker};
+
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// Something that can be chosen.
 #[derive(Deserialize)]
 struct Item {
     id: String,
@@ -25,70 +34,238 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct Labelled {
+struct Query {
     text: String,
-    rel: BTreeMap<String, f64>,
-    #[serde(default)]
-    #[expect(dead_code)]
+    rel: Gold,
     neg_of: Option<String>,
 }
 
-fn read_lines<T: DeserializeOwned>(dir: &Utf8Path, name: &str) -> Result<Vec<T>> {
-    let packed = fs::read_bytes_beneath(dir, name.into(), FILE_BYTES_MAX)?;
-    let mut text = String::new();
-    GzDecoder::new(packed.as_slice()).take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    text.lines()
-        .map(|line| serde_json::from_str(line).with_context(|| format!("{dir}/{name}")))
-        .collect()
+struct Set {
+    name: String,
+    items: Vec<Item>,
+    queries: Vec<Query>,
+}
+
+/// What a method reaches on a set.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    ndcg: f64,
+    recall: f64,
 }
 
 /// Measures every set.
-pub(crate) fn run(dir: &Utf8Path) -> Result<String> {
-    let mut sets: Vec<Utf8PathBuf> = Vec::new();
-    for entry in fs::entries(dir)? {
-        let Ok(name) = entry?.name.into_string() else { continue };
-        let path = dir.join(name);
-        if path.join("queries.jsonl.gz").is_file() {
-            sets.push(path);
+pub(crate) fn run(dir: &Utf8Path, dump: Option<&Utf8Path>) -> Result<String> {
+    let sets = read_sets(dir)?;
+    let mut rows: BTreeMap<usize, (String, Vec<Reached>)> = BTreeMap::new();
+    let mut silence = String::new();
+    let mut speed = String::new();
+    for set in &sets {
+        let measured = set.measure()?;
+        for (at, (method, reached)) in measured.methods.into_iter().enumerate() {
+            rows.entry(at).or_insert((method, Vec::new())).1.push(reached);
+        }
+        silence += &measured.silence;
+        speed += &measured.speed;
+        if let Some(dump) = dump {
+            fs::write_atomic(&dump.join(format!("{}.tsv", set.name)), set.dump().as_bytes())?;
         }
     }
-    sets.sort();
-    let mut out = String::new();
-    for set in &sets {
-        out += &measure(set)?;
+    let mut out = String::from("nDCG@5 / recall@1\n\n| method |");
+    sets.iter().for_each(|set| out += &format!(" {} |", set.name));
+    out += " mean |\n|---|";
+    out += &"---|".repeat(sets.len() + 1);
+    out.push('\n');
+    for (method, reached) in rows.values() {
+        out += &format!("| {method} |");
+        let mean = |of: fn(&Reached) -> f64| reached.iter().map(of).sum::<f64>() / sets.len() as f64;
+        let all = Reached { ndcg: mean(|one| one.ndcg), recall: mean(|one| one.recall) };
+        for one in reached.iter().chain([&all]) {
+            out += &format!(" {:.3} / {:.3} |", one.ndcg, one.recall);
+        }
+        out.push('\n');
     }
+    out += "\nPicks under the default settings\n\n";
+    out += "| set | right skill picked | forbidden skill picked | nothing picked for unrelated sentences | picks that are right |\n|---|---|---|---|---|\n";
+    out += &silence;
+    out += "\n| set | skills | index | built in | p50 of a task |\n|---|---|---|---|---|\n";
+    out += &speed;
     Ok(out)
 }
 
-fn measure(dir: &Utf8Path) -> Result<String> {
-    let items: Vec<Item> = read_lines(dir, "corpus.jsonl.gz")?;
-    let queries: Vec<Labelled> = read_lines(dir, "queries.jsonl.gz")?;
-    let documents: Vec<Document<'_>> = items
-        .iter()
-        .map(|item| Document::new(&item.id, &item.name, &item.description, &item.body))
-        .collect();
-    let start = std::time::Instant::now();
-    let index = Index::build(&documents, Vectors::embedded(), None);
-    let built = start.elapsed();
-    let mut line = format!("{:10}", dir.file_name().unwrap_or(""));
-    for (words, meaning) in [(true, false), (false, true), (true, true)] {
-        let start = std::time::Instant::now();
-        let (mut ndcg, mut r1, mut n) = (0.0, 0.0, 0.0);
-        for query in queries.iter().filter(|query| !query.rel.is_empty()) {
-            let ranked = repertoire_select::rank(&query.text, &index, words, meaning);
-            let ids: Vec<&str> =
-                ranked.iter().take(5).map(|(at, _)| items[*at].id.as_str()).collect();
-            ndcg += metrics::ndcg(&ids, &query.rel, 5);
-            r1 += metrics::recall(&ids, &query.rel, 1);
-            n += 1.0;
+fn read_sets(dir: &Utf8Path) -> Result<Vec<Set>> {
+    let mut folders: Vec<Utf8PathBuf> = Vec::new();
+    for entry in fs::entries(dir).with_context(|| format!("cannot read {dir}"))? {
+        let Ok(name) = entry?.name.into_string() else { continue };
+        if dir.join(&name).join("queries.jsonl.gz").is_file() {
+            folders.push(dir.join(name));
         }
-        line += &format!(
-            "  {:.3}/{:.3} {:4.0}us",
-            ndcg / n,
-            r1 / n,
-            start.elapsed().as_secs_f64() * 1e6 / n
-        );
     }
-    line += &format!("  built {built:?} {} bytes a skill\n", index.bytes() / index.len());
-    Ok(line)
+    folders.sort();
+    if folders.is_empty() {
+        bail!("no folder in {dir} has a queries.jsonl.gz");
+    }
+    let read = |folder: &Utf8PathBuf| {
+        Ok(Set {
+            name: folder.file_name().unwrap_or_default().to_owned(),
+            items: read_lines(folder, "corpus.jsonl.gz")?,
+            queries: read_lines(folder, "queries.jsonl.gz")?,
+        })
+    };
+    folders.iter().map(read).collect()
+}
+
+fn read_lines<T: DeserializeOwned>(dir: &Utf8Path, name: &str) -> Result<Vec<T>> {
+    let packed = fs::read_bytes_beneath(dir, name.into(), FILE_BYTES_MAX)
+        .with_context(|| format!("cannot read {dir}/{name}"))?;
+    let mut text = String::new();
+    GzDecoder::new(packed.as_slice()).take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let line = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("{dir}/{name}, line {}", at + 1))
+    };
+    text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()).map(line).collect()
+}
+
+struct Measured {
+    methods: Vec<(String, Reached)>,
+    silence: String,
+    speed: String,
+}
+
+impl Set {
+    fn selector(&self) -> Selector {
+        let documents: Vec<Document<'_>> = self
+            .items
+            .iter()
+            .map(|item| Document::new(&item.id, &item.name, &item.description, &item.body))
+            .collect();
+        Selector::new(&documents, Model::embedded(), Settings::default(), None)
+    }
+
+    fn measure(&self) -> Result<Measured> {
+        let start = Instant::now();
+        let selector = self.selector();
+        let built = start.elapsed();
+        let stages = |only: &[Stage]| {
+            let stages = Stages::only(only.iter().copied());
+            selector.with_settings(Settings { stages, ..Settings::default() })
+        };
+        let both = stages(&[Stage::Words, Stage::Meaning]);
+        let by_selector = |selector: &Selector, text: &str| -> Vec<String> {
+            let ranked = selector.rank_by_fit(&Task::new(text), 5);
+            ranked.into_iter().map(|one| one.name).collect()
+        };
+        let mut methods = Vec::new();
+        for (name, baseline) in baselines::all(&self.items) {
+            let reached = self.reach(|text| self.ids(&*baseline, text));
+            methods.push((name.to_owned(), reached));
+        }
+        let words = stages(&[Stage::Words]);
+        methods.push(("ours, words".to_owned(), self.reach(|text| by_selector(&words, text))));
+        let meaning = stages(&[Stage::Meaning]);
+        methods.push(("ours, meaning".to_owned(), self.reach(|text| by_selector(&meaning, text))));
+        methods.push(("**ours**".to_owned(), self.reach(|text| by_selector(&both, text))));
+
+        let mut times: Vec<Duration> = Vec::new();
+        for query in self.queries.iter().take(500) {
+            let start = Instant::now();
+            std::hint::black_box(selector.select(&Task::new(query.text.as_str())));
+            times.push(start.elapsed());
+        }
+        times.sort_unstable();
+        let speed = format!(
+            "| {} | {} | {} B a skill | {:.0} ms | {:.0} µs |\n",
+            self.name,
+            self.items.len(),
+            selector.index().bytes() / self.items.len().max(1),
+            built.as_secs_f64() * 1e3,
+            times.get(times.len() / 2).map_or(0.0, |time| time.as_secs_f64() * 1e6),
+        );
+        Ok(Measured { methods, silence: self.silence(&selector), speed })
+    }
+
+    fn reach(&self, rank: impl Fn(&str) -> Vec<String>) -> Reached {
+        let mut sum = Reached::default();
+        let positive: Vec<&Query> = self.queries.iter().filter(|q| !q.rel.is_empty()).collect();
+        for query in &positive {
+            let ranked = rank(&query.text);
+            let ranked: Vec<&str> = ranked.iter().map(String::as_str).collect();
+            sum.ndcg += metrics::ndcg(&ranked, &query.rel, 5);
+            sum.recall += metrics::recall(&ranked, &query.rel, 1);
+        }
+        let count = positive.len().max(1) as f64;
+        Reached { ndcg: sum.ndcg / count, recall: sum.recall / count }
+    }
+
+    fn ids(&self, ranker: &dyn Ranker, text: &str) -> Vec<String> {
+        ranker.rank(text, 5).into_iter().map(|at| self.items[at].id.clone()).collect()
+    }
+
+    fn silence(&self, selector: &Selector) -> String {
+        let picks = |text: &str| selector.select(&Task::new(text)).picks;
+        let share = |part: usize, whole: usize| match whole {
+            0 => "—".to_owned(),
+            _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+        };
+        let (mut found, mut positive, mut forbidden, mut negative) = (0, 0, 0, 0);
+        let (mut right, mut picked) = (0, 0);
+        for query in &self.queries {
+            let names: Vec<String> = picks(&query.text).into_iter().map(|pick| pick.name).collect();
+            if let Some(not) = &query.neg_of {
+                negative += 1;
+                forbidden += usize::from(names.contains(not));
+            } else if !query.rel.is_empty() {
+                positive += 1;
+                let hits = names.iter().filter(|name| query.rel.contains_key(*name)).count();
+                found += usize::from(hits > 0);
+                right += hits;
+                picked += names.len();
+            }
+        }
+        let sentences = unrelated::sentences();
+        let silent = sentences.iter().filter(|text| picks(text).is_empty()).count();
+        format!(
+            "| {} | {} | {} | {} | {} |\n",
+            self.name,
+            share(found, positive),
+            share(forbidden, negative),
+            share(silent, sentences.len()),
+            share(right, picked),
+        )
+    }
+
+    /// What a calibration can be fitted to: for the best five of every query how they fit, and whether they are
+    /// right (1), forbidden (-1) or neither.
+    fn dump(&self) -> String {
+        let selector = self.selector();
+        let mut out = String::new();
+        for (number, query) in self.queries.iter().enumerate() {
+            for (rank, one) in
+                selector.rank_by_fit(&Task::new(query.text.as_str()), 5).into_iter().enumerate()
+            {
+                let label = match () {
+                    () if query.rel.contains_key(&one.name) => 1,
+                    () if query.neg_of.as_ref() == Some(&one.name) => -1,
+                    () => 0,
+                };
+                let (gold, negative) = (query.rel.len(), u8::from(query.neg_of.is_some()));
+                let fit = one.fit;
+                out += &format!(
+                    "{}\t{number}\t{rank}\t{label}\t{gold}\t{negative}\t{}\t{}\t{}\t{}\n",
+                    self.name, fit.closeness, fit.score, fit.margin, fit.against
+                );
+            }
+        }
+        out
+    }
+}
+
+/// Items as fields of words, for the methods of others.
+fn fields(item: &Item) -> Fielded<'_> {
+    let end = item.description.find(". ").map_or(item.description.len(), |at| at + 1);
+    Fielded {
+        name: &item.name,
+        first_sentence: &item.description[..end],
+        description: &item.description,
+        body: &item.body,
+    }
 }

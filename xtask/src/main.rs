@@ -24,7 +24,9 @@ usage: cargo xtask COMMAND
                    and docs/schemas/ from the code
   codegen --check  write nothing; exit with 1 if one of them is out of date
   model DIR        pack the word vectors and background frequencies in DIR into the program
-  eval DIR         measure selection on every set of labelled queries in DIR";
+  eval DIR         measure selection on every set of labelled queries in DIR
+  eval DIR --dump OUT
+                   also write, a file a set, how the best five of every query fit";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 fn main() -> ExitCode {
@@ -34,7 +36,8 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::write(),
         ["codegen", "--check"] => codegen::check(),
         ["model", dir] => model::pack(Utf8Path::new(dir)),
-        ["eval", dir] => eval::run(Utf8Path::new(dir)),
+        ["eval", dir] => eval::run(Utf8Path::new(dir), None),
+        ["eval", dir, "--dump", to] => eval::run(Utf8Path::new(dir), Some(Utf8Path::new(to))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -63,6 +63,7 @@ fn property(key: &Key) -> Value {
     let mut out = match key.shape {
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::Number => json!({ "type": "integer", "minimum": 0 }),
+        Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::Path => json!({ "type": "string" }),
         Shape::Paths => json!({ "type": "array", "items": { "type": "string" } }),
         Shape::Profile => {

@@ -19,6 +19,7 @@ const AFTER_HELP: &str = "\
 Examples:
   rep demo                     see it work, in a temporary folder
   rep list                     what is there, and what lost or broke
+  rep match \"fill in this form\" which skills a task needs, and why
   rep lint --fix .claude       check skills and mend what is certain
   rep read pdf-processing      hand a skill to an agent
 
@@ -95,6 +96,8 @@ enum Command {
     List(commands::list::Args),
     /// Show everything known about a skill
     Show(commands::show::Args),
+    /// Pick the skills that a task needs, and say why
+    Match(commands::matching::Args),
     /// Print skills for an agent to read
     Read(commands::read::Args),
     /// Check skills, and mend what is certain
@@ -133,6 +136,7 @@ impl Command {
             Command::Man(_) => Some("man"),
             Command::List(_)
             | Command::Show(_)
+            | Command::Match(_)
             | Command::Read(_)
             | Command::Lint(_)
             | Command::Sync(_)
@@ -238,6 +242,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
     match cli.command {
         Command::List(args) => commands::list::run(&ctx, &args, ui),
         Command::Show(args) => commands::show::run(&ctx, &args, ui),
+        Command::Match(args) => commands::matching::run(&ctx, &args, ui),
         Command::Read(args) => commands::read::run(&ctx, &args, ui),
         Command::Lint(args) => commands::lint::run(&ctx, &args, ui),
         Command::Sync(args) => commands::sync::run(&ctx, &args, ui),

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod matching;
 pub(crate) mod new;
 pub(crate) mod props;
 pub(crate) mod read;

@@ -5,6 +5,8 @@
 //! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_select::Settings;
+use repertoire_select::settings::StepKind;
 use repertoire_skill::discover::Request;
 use repertoire_skill::name::nearest;
 use repertoire_skill::profile::{Places, ProfileId, Root};
@@ -29,6 +31,8 @@ pub enum Shape {
     Bool,
     /// A whole number from 0.
     Number,
+    /// A number from 0 to 1.
+    Share,
     /// A path; relative ones start at the file's folder.
     Path,
     /// A list of paths.
@@ -105,6 +109,30 @@ pub static KEYS: &[Key] = &[
         Shape::Number,
         "1",
         "Most skills selected for a review step.",
+    ),
+    key(
+        "auto_trigger.enabled",
+        Shape::Bool,
+        "true",
+        "Whether skills are picked that nobody named.",
+    ),
+    key(
+        "auto_trigger.confidence_threshold",
+        Shape::Share,
+        "0.6",
+        "How sure to be of a skill before it is picked; a skill's `triggers.confidence` may ask for more.",
+    ),
+    key(
+        "auto_trigger.max_skills",
+        Shape::Number,
+        "3",
+        "Most skills picked for a task, besides those that it names and what they need.",
+    ),
+    user_key(
+        "selection.vectors",
+        Shape::Path,
+        "",
+        "A folder with word vectors (`vocab.txt`, `static.i8`, `static.scale.f32`) to use in place of the embedded ones.",
     ),
     key(
         "skills_load_references",
@@ -233,6 +261,30 @@ impl Config {
     /// Whether references are loaded with a skill.
     pub fn load_references(&self) -> bool {
         self.flag("skills_load_references")
+    }
+
+    /// How to select skills, apart from what a command line says.
+    pub fn selection(&self) -> Settings {
+        let threshold = self.value("auto_trigger.confidence_threshold").and_then(share_of);
+        Settings {
+            enabled: self.flag("auto_trigger.enabled"),
+            threshold: threshold.unwrap_or(1.0) as f32,
+            max_skills: self.number("auto_trigger.max_skills"),
+            ..Settings::default()
+        }
+    }
+
+    /// Most skills for a step of a plan.
+    pub fn max_skills_for(&self, step: StepKind) -> usize {
+        self.number(match step {
+            StepKind::Implementation => "skills_max_selected_impl",
+            StepKind::Review => "skills_max_selected_review",
+        })
+    }
+
+    /// Where word vectors are, if not in the program.
+    pub fn vectors_dir(&self) -> Option<Utf8PathBuf> {
+        self.path("selection.vectors")
     }
 
     /// The lock that says which skills a person has agreed to.
@@ -430,6 +482,7 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
         let value = match key.shape {
             Shape::Bool => text.parse().map(Value::Boolean).ok(),
             Shape::Number => text.parse().map(Value::Integer).ok(),
+            Shape::Share => text.parse().map(Value::Float).ok(),
             Shape::Path | Shape::Profile => Some(Value::from(text)),
             Shape::Paths => {
                 // An empty item would be the working folder, which nobody means.
@@ -471,6 +524,10 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
         Shape::Number => {
             (value.as_integer().is_some_and(|n| n >= 0), "a whole number from 0".to_owned())
         }
+        Shape::Share => {
+            let number = share_of(value);
+            (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".to_owned())
+        }
         Shape::Path => (value.is_str(), "a path".to_owned()),
         Shape::Paths => (strings(value), "a list of paths".to_owned()),
         Shape::Profile => {
@@ -485,6 +542,11 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!("{place}: `{}` is {value}, but should be {expected}", key.name)))
+}
+
+/// `1` is a number from 0 to 1 as well.
+fn share_of(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
 fn profile_of(word: &str) -> Option<ProfileId> {

@@ -66,6 +66,12 @@ impl Env {
         let base = self.var("XDG_DATA_HOME").map(Utf8PathBuf::from);
         base.unwrap_or_else(|| self.home().join(".local/share")).join("repertoire")
     }
+
+    /// Where things are kept that only save time.
+    pub fn cache_dir(&self) -> Utf8PathBuf {
+        let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
+        base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
+    }
 }
 
 fn terminal_columns() -> Option<usize> {

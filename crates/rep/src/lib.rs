@@ -1,7 +1,7 @@
 //! Repertoire: the skill runtime for AI agents, as one library and one binary.
 //!
 //! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering.
+//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task.
 //!
 //! ```
 //! use repertoire::skill::discover::{Request, discover};
@@ -14,6 +14,7 @@
 //! assert!(catalog.get("error-analyzer").is_some());
 //! ```
 
+pub use repertoire_select as select;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 
@@ -24,4 +25,5 @@ pub mod demo;
 pub mod env;
 pub mod failure;
 pub mod schema;
+mod selecting;
 pub mod ui;

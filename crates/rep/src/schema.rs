@@ -2,6 +2,9 @@
 //! gain fields.
 
 use camino::Utf8Path;
+use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
+use repertoire_select::selector::{Explanation, Problem};
+use repertoire_select::{Stage, Task};
 use repertoire_skill::catalog::{Broken, Entry, RootReport};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::lint::{FileReport, Summary};
@@ -377,12 +380,122 @@ pub struct BudgetJson {
     pub cut: usize,
 }
 
+/// `rep match --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MatchJson {
+    /// The task's text.
+    pub task: String,
+    /// How the picks came about: by a hint, a trigger, a match, or `none`.
+    pub strategy: String,
+    /// Picked skills, the best first; what they need comes right after them.
+    pub picks: Vec<Pick>,
+    /// Skills that were nearly picked.
+    pub near_misses: Vec<NearMiss>,
+    /// Whether nothing was picked.
+    pub abstained: bool,
+    /// The best score that any skill reached.
+    pub best: f32,
+    /// What is asked of a score.
+    pub threshold: f32,
+    /// Names in hints that lead nowhere.
+    pub unresolved: Vec<Unresolved>,
+    /// How many skills there are.
+    pub skills: usize,
+    /// How long the selection took, in microseconds, without reading skills.
+    pub took_us: u64,
+    /// With `--explain`: every stage's word on the skills that came nearest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explained: Vec<WhyJson>,
+}
+
+impl MatchJson {
+    pub(crate) fn of(task: &Task, selection: Selection, threshold: f32) -> Self {
+        let best_pick = selection.picks.iter().map(|pick| pick.score).fold(0.0, f32::max);
+        MatchJson {
+            task: task.text.clone(),
+            strategy: selection.strategy().to_owned(),
+            abstained: selection.abstention.is_some(),
+            best: selection.abstention.map_or(best_pick, |abstention| abstention.best),
+            threshold,
+            picks: selection.picks,
+            near_misses: selection.near_misses,
+            unresolved: selection.unresolved,
+            skills: 0,
+            took_us: 0,
+            explained: Vec::new(),
+        }
+    }
+}
+
+/// `rep match --why NAME --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WhyJson {
+    /// The skill.
+    pub name: String,
+    /// Whether it was picked.
+    pub picked: bool,
+    /// How likely it is to be right, 0 to 1.
+    pub score: f32,
+    /// What is asked of it.
+    pub threshold: f32,
+    /// Its place by words and meaning, from 1, if it is among the best.
+    pub rank: Option<usize>,
+    /// What kept it out.
+    pub lacked: Option<Lack>,
+    /// Telling words of the task that it does not have.
+    pub missing: Vec<String>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
+    /// What every stage says.
+    pub stages: Vec<StageJson>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
+}
+
+/// One stage's word on a skill.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StageJson {
+    /// The stage.
+    pub stage: Stage,
+    /// What it says, in its own unit.
+    pub score: f32,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+impl From<Explanation> for WhyJson {
+    fn from(why: Explanation) -> Self {
+        let stages = why.stages.into_iter().map(|one| StageJson {
+            stage: one.stage,
+            score: one.score,
+            reasons: one.reasons,
+        });
+        WhyJson {
+            name: why.name,
+            picked: why.lacked.is_none(),
+            score: why.score,
+            threshold: why.threshold,
+            rank: why.rank,
+            lacked: why.lacked,
+            missing: why.missing,
+            by_text: why.by_text,
+            by_triggers: why.by_triggers,
+            problems: why.problems,
+            stages: stages.collect(),
+        }
+    }
+}
+
 /// Every published schema with its file name.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("list.json", schema_for!(ListJson)),
         ("show.json", schema_for!(SkillJson)),
         ("lint.json", schema_for!(LintJson)),
+        ("match.json", schema_for!(MatchJson)),
+        ("why.json", schema_for!(WhyJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),
         ("activation.json", schema_for!(Vec<ActivationJson>)),
         ("to-prompt.json", schema_for!(PromptJson)),

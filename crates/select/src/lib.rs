@@ -25,17 +25,3 @@ pub use selection::Selection;
 pub use selector::Selector;
 pub use settings::{Settings, Stage, Stages};
 pub use task::Task;
-
-/// Temporary.
-pub fn rank(text: &str, index: &Index, words: bool, meaning: bool) -> Vec<(usize, f32)> {
-    let query = query::Query::new(
-        text,
-        index,
-        background::Background::embedded(),
-        vectors::Vectors::embedded(),
-    );
-    stages::fusion::rank(&query, index, stages::fusion::Use { words, meaning }, &[])
-        .into_iter()
-        .map(|c| (c.skill, c.score))
-        .collect()
-}

@@ -10,3 +10,24 @@ pub const TASK_TERMS_MAX: usize = 64;
 pub const SENTENCES_MAX: usize = 12;
 /// How many skills are looked at closely after all were scored.
 pub const CANDIDATES_MAX: usize = 128;
+/// How many of the paths that a task touches are held against globs.
+pub const TASK_PATHS_MAX: usize = 1_000;
+/// Longest trigger phrase: a longer one is no phrase, and never found.
+pub const PHRASE_BYTES_MAX: usize = 256;
+/// Longest glob: a longer one matches nothing, and is told as a problem.
+pub const GLOB_BYTES_MAX: usize = 256;
+/// How many Unicode classes such as `\p{Greek}` a pattern may have: each costs thousands of ranges.
+pub const PATTERN_CLASSES_MAX: usize = 16;
+/// What one pattern may keep in memory while it is being matched.
+pub const PATTERN_DFA_BYTES_MAX: usize = 512 * 1024;
+/// How many patterns of one skill are used.
+pub const PATTERNS_PER_SKILL_MAX: usize = 64;
+/// How much work one pattern may be: its characters, repetitions written out, times the bytes that it reads
+/// of a task. A pattern of 32 reads [`TASK_BYTES_MAX`]; one of 1,000 reads 1,048.
+pub const PATTERN_STEPS_MAX: usize = 1 << 20;
+/// How many patterns without a fixed text, which have to be tried on every task, a catalog may have.
+pub const PATTERNS_EVERYWHERE_MAX: usize = 256;
+/// How much of the text that a pattern matched is shown.
+pub const MATCHED_CHARS_MAX: usize = 80;
+/// How many wrong names in a task are answered with the nearest right one: each costs a look at every skill.
+pub const SUGGESTIONS_MAX: usize = 16;

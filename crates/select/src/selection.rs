@@ -300,3 +300,15 @@ pub struct Selection {
     /// Set if nothing was picked.
     pub abstention: Option<Abstention>,
 }
+
+impl Selection {
+    /// How the picks came about, in one word: that of the first pick, or `none`.
+    pub fn strategy(&self) -> &'static str {
+        match self.picks.first().map(|pick| pick.strategy) {
+            Some(Strategy::Hint) => "hint",
+            Some(Strategy::Trigger) => "trigger",
+            Some(Strategy::Match | Strategy::Need) => "match",
+            None => "none",
+        }
+    }
+}

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use repertoire_skill::catalog::Catalog;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::document::Document;
 use crate::evidence::{Evidence, combine};
@@ -14,7 +16,8 @@ use crate::selection::{
     Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
 };
 use crate::settings::{Settings, Stage};
-use crate::stages::calibrate::{self, Features};
+use crate::stages::calibrate;
+pub use crate::stages::calibrate::Fit;
 use crate::stages::context::{self, Context};
 use crate::stages::fusion::{self, Candidate, Use};
 use crate::stages::triggers::{Fired, Triggers};
@@ -72,6 +75,8 @@ pub struct Ranked {
     pub name: String,
     /// How likely it is to be right, 0 to 1.
     pub score: f32,
+    /// What its text has to do with the task.
+    pub fit: Fit,
 }
 
 /// A skill that a task was weighed against.
@@ -81,15 +86,17 @@ struct Weighed {
     score: f32,
     strategy: Strategy,
     reasons: Vec<Reason>,
-    missing: Vec<String>,
+    /// Before which of the reasons those stand that the text gives: putting them into words is dear, and done
+    /// only for what is shown.
+    text_at: usize,
     /// Its place by words and meaning, from 1.
     rank: Option<usize>,
     by_text: f32,
     by_triggers: f32,
     boost: f32,
     against: f32,
-    candidate: Option<Candidate>,
-    features: Features,
+    candidate: Candidate,
+    fit: Fit,
 }
 
 /// What one stage says about one skill.
@@ -99,10 +106,17 @@ pub struct StageScore {
     pub stage: Stage,
     /// What it says, in the unit of the stage.
     pub score: f32,
-    /// Whether it is a probability or a share, so that it can be drawn as a bar.
-    pub is_share: bool,
     /// Why.
     pub reasons: Vec<Reason>,
+}
+
+/// A trigger that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// What the skill declares.
+    pub declared: String,
+    /// Why it cannot be used.
+    pub message: String,
 }
 
 /// Why a skill was picked or not.
@@ -118,8 +132,14 @@ pub struct Explanation {
     pub rank: Option<usize>,
     /// What kept it out; `None` if it was picked.
     pub lacked: Option<Lack>,
+    /// How likely words and meaning alone make it, 0 to 1.
+    pub by_text: f32,
+    /// How likely its triggers alone make it, 0 to 1.
+    pub by_triggers: f32,
     /// What every stage says.
     pub stages: Vec<StageScore>,
+    /// Triggers that it declares and that cannot be used.
+    pub problems: Vec<Problem>,
     /// Telling words of the task that the skill does not have.
     pub missing: Vec<String>,
 }
@@ -180,7 +200,7 @@ impl Selector {
 
     /// Picks the skills for a task.
     pub fn select(&self, task: &Task) -> Selection {
-        let (weighed, unresolved) = self.weigh(task, &[]);
+        let (query, weighed, unresolved) = self.weigh(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };
         let mut taken = vec![false; self.ready.cards.len()];
         let best = weighed.iter().map(|one| one.score).fold(0.0, f32::max);
@@ -188,10 +208,10 @@ impl Selector {
             match self.lacks(&one, selection.picks.len()) {
                 None => {
                     taken[one.skill] = true;
-                    selection.picks.push(self.pick(one));
+                    selection.picks.push(self.pick(&query, one));
                 }
                 Some(lacked) if selection.near_misses.len() < self.settings.near_misses => {
-                    selection.near_misses.push(self.near_miss(one, lacked));
+                    selection.near_misses.push(self.near_miss(&query, one, lacked));
                 }
                 Some(_) => {}
             }
@@ -208,20 +228,35 @@ impl Selector {
 
     /// The best skills for a task whatever their score: what a search shows.
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
-        let (weighed, _) = self.weigh(task, &[]);
-        let ranked = weighed.into_iter().take(limit);
-        ranked.map(|one| Ranked { name: self.id(one.skill), score: one.score }).collect()
+        let (_, weighed, _) = self.weigh(task, &[]);
+        self.ranked(weighed, limit)
+    }
+
+    /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.
+    pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
+        let (_, mut weighed, _) = self.weigh(task, &[]);
+        weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
+        self.ranked(weighed, limit)
+    }
+
+    fn ranked(&self, weighed: Vec<Weighed>, limit: usize) -> Vec<Ranked> {
+        let ranked = weighed.into_iter().take(limit).map(|one| Ranked {
+            name: self.id(one.skill),
+            score: round(one.score),
+            fit: one.fit,
+        });
+        ranked.collect()
     }
 
     /// Why a skill is picked for a task or not; `None` if there is no such skill.
     pub fn explain(&self, task: &Task, name: &str) -> Option<Explanation> {
         let skill = self.ready.cards.iter().position(|card| card.id == name)?;
-        let (weighed, _) = self.weigh(task, &[skill]);
+        let (query, weighed, _) = self.weigh(task, &[skill]);
         let mut picked = 0;
         for one in weighed {
             let lacked = self.lacks(&one, picked);
             if one.skill == skill {
-                return Some(self.explanation(one, lacked));
+                return Some(self.explanation(&query, one, lacked));
             }
             picked += usize::from(lacked.is_none());
         }
@@ -233,7 +268,7 @@ impl Selector {
     }
 
     /// Weighs the skills that have anything to say, the best first.
-    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Vec<Weighed>, Vec<Unresolved>) {
+    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Query, Vec<Weighed>, Vec<Unresolved>) {
         let stages = self.settings.stages;
         let index = &self.ready.index;
         let Fired { pro, contra: against, unresolved } = self.ready.triggers.find(task, stages);
@@ -265,7 +300,6 @@ impl Selector {
                 self.weigh_one(&query, candidate, rank, rival, fired, context.as_ref())
             })
             .collect();
-        weighed.retain(|one| one.score > 0.0 || wanted.contains(&one.skill));
         weighed.sort_by(|a, b| {
             let named = |one: &Weighed| one.strategy != Strategy::Hint;
             named(a)
@@ -274,7 +308,7 @@ impl Selector {
                 .then(a.rank.cmp(&b.rank))
                 .then(a.skill.cmp(&b.skill))
         });
-        (weighed, unresolved)
+        (query, weighed, unresolved)
     }
 
     fn weigh_one(
@@ -288,8 +322,12 @@ impl Selector {
     ) -> Weighed {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let features = Features::new(query, &candidate, rival);
-        let by_text = if rank.is_some() { calibrate::probability(&features) } else { 0.0 };
+        let own_words = match self.settings.stages.has(Stage::Negatives) {
+            true => contra::find(query, &candidate, index),
+            false => None,
+        };
+        let fit = Fit::new(&candidate, rival, own_words.as_ref().map_or(0.0, |(share, _)| *share));
+        let by_text = if rank.is_some() { calibrate::probability(&fit) } else { 0.0 };
         let by_triggers = combine(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
         let strategy = match () {
@@ -298,7 +336,7 @@ impl Selector {
             () => Strategy::Match,
         };
         let mut reasons: Vec<Reason> = pro.into_iter().map(|found| found.reason).collect();
-        reasons.extend(self.reasons(query, &candidate));
+        let text_at = reasons.len();
         let mut score = combine([by_triggers, by_text]);
         let mut boost = 0.0;
         if let Some(context) = context.filter(|_| score >= context::FIT_MIN && !is_named) {
@@ -311,9 +349,7 @@ impl Selector {
         }
         let mut not: Vec<(f32, Reason)> =
             against.into_iter().map(|found| (found.strength, found.reason)).collect();
-        if self.settings.stages.has(Stage::Negatives) {
-            not.extend(contra::find(query, &candidate, index));
-        }
+        not.extend(own_words);
         let against = combine(not.iter().map(|(strength, _)| *strength));
         reasons.extend(not.into_iter().map(|(_, reason)| reason));
         // Whoever names a skill has decided.
@@ -325,15 +361,21 @@ impl Selector {
             score,
             strategy,
             reasons,
-            missing: missing(query, &candidate),
+            text_at,
             rank,
             by_text,
             by_triggers,
             boost,
             against,
-            candidate: Some(candidate),
-            features,
+            candidate,
+            fit,
         }
+    }
+
+    /// Everything that speaks for or against a skill, in the order of the stages.
+    fn all_reasons(&self, query: &Query, one: &Weighed) -> Vec<Reason> {
+        let (before, after) = one.reasons.split_at(one.text_at);
+        [before, &self.reasons(query, &one.candidate), after].concat()
     }
 
     /// What the text says for a skill: its telling words, and meaning.
@@ -387,22 +429,22 @@ impl Selector {
         self.settings.threshold.max(card.confidence)
     }
 
-    fn pick(&self, one: Weighed) -> Pick {
+    fn pick(&self, query: &Query, one: Weighed) -> Pick {
         Pick {
             name: self.id(one.skill),
             score: round(one.score),
             strategy: one.strategy,
-            reasons: one.reasons,
+            reasons: self.all_reasons(query, &one),
         }
     }
 
-    fn near_miss(&self, one: Weighed, lacked: Lack) -> NearMiss {
+    fn near_miss(&self, query: &Query, one: Weighed, lacked: Lack) -> NearMiss {
         NearMiss {
             name: self.id(one.skill),
             score: round(one.score),
             lacked,
-            missing: one.missing,
-            reasons: one.reasons,
+            missing: missing(query, &one.candidate),
+            reasons: self.all_reasons(query, &one),
         }
     }
 
@@ -436,26 +478,37 @@ impl Selector {
         selection.near_misses.retain(|miss| !is_picked(miss));
     }
 
-    fn explanation(&self, one: Weighed, lacked: Option<Lack>) -> Explanation {
+    fn problems(&self, skill: usize) -> Vec<Problem> {
+        let of_it = self.ready.triggers.problems().filter(|(of, ..)| *of == skill);
+        of_it
+            .map(|(_, declared, message)| Problem {
+                declared: declared.to_owned(),
+                message: message.to_owned(),
+            })
+            .collect()
+    }
+
+    fn explanation(&self, query: &Query, one: Weighed, lacked: Option<Lack>) -> Explanation {
+        let reasons = self.all_reasons(query, &one);
         let of = |stage: Stage| {
             let belongs = |reason: &&Reason| reason.stage() == stage;
-            one.reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
+            reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
         };
-        let candidate = one.candidate.as_ref();
+        let candidate = &one.candidate;
         let stages = Stage::ALL
             .into_iter()
             .filter(|stage| *stage != Stage::Needs && self.settings.stages.has(*stage))
             .map(|stage| {
                 let reasons = of(stage);
-                let (score, is_share) = match stage {
-                    Stage::Words => (candidate.map_or(0.0, |c| c.words + c.pairs), false),
-                    Stage::Meaning => (candidate.map_or(0.0, |c| c.closeness), true),
-                    Stage::Context => (one.boost, true),
-                    Stage::Negatives => (-one.against, true),
-                    _ if reasons.is_empty() => (0.0, true),
-                    _ => (one.by_triggers, true),
+                let score = match stage {
+                    Stage::Words => candidate.words + candidate.pairs,
+                    Stage::Meaning => candidate.closeness,
+                    Stage::Context => one.boost,
+                    Stage::Negatives => -one.against,
+                    _ if reasons.is_empty() => 0.0,
+                    _ => one.by_triggers,
                 };
-                StageScore { stage, score: round(score), is_share, reasons }
+                StageScore { stage, score: round(score), reasons }
             })
             .collect();
         let card = &self.ready.cards[one.skill];
@@ -465,8 +518,11 @@ impl Selector {
             threshold: self.threshold(card),
             rank: one.rank,
             lacked,
+            by_text: round(one.by_text),
+            by_triggers: round(one.by_triggers),
             stages,
-            missing: one.missing,
+            problems: self.problems(one.skill),
+            missing: missing(query, &one.candidate),
         }
     }
 }

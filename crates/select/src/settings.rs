@@ -100,6 +100,16 @@ impl Stages {
     }
 }
 
+/// A kind of step in a plan, each with a limit of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// Doing the work.
+    Implementation,
+    /// Looking at what was done.
+    Review,
+}
+
 /// How to select.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {

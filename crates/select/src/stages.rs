@@ -4,7 +4,15 @@
 pub(crate) mod calibrate;
 pub(crate) mod context;
 pub(crate) mod contra;
+mod events;
+mod fold;
 pub(crate) mod fusion;
+mod hints;
 pub(crate) mod lexical;
+mod literals;
+mod negatives;
+mod paths;
+mod patterns;
+mod phrases;
 pub(crate) mod semantic;
 pub(crate) mod triggers;

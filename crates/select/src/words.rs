@@ -167,7 +167,7 @@ fn class_of(c: char) -> Class {
 }
 
 /// Whether a character belongs to a script without spaces between words.
-fn is_dense(c: char) -> bool {
+pub(crate) fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'     // Thai, Lao
         | '\u{1000}'..='\u{109f}'   // Burmese
@@ -181,7 +181,7 @@ fn is_dense(c: char) -> bool {
 }
 
 /// Vowel signs and accents that are characters of their own.
-fn is_mark(c: char) -> bool {
+pub(crate) fn is_mark(c: char) -> bool {
     unicode_normalization::char::is_combining_mark(c)
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use globset::GlobBuilder;
+use globset::{Glob, GlobBuilder};
 use repertoire_text::Diagnostic;
 
 use crate::codes;
@@ -297,12 +297,16 @@ fn same_name(id: &str, reference: &str) -> bool {
     }
 }
 
-/// Whether a glob of a skill matches a path. A glob without a slash matches at any depth.
+/// Whether a glob of a skill matches a path.
 pub fn glob_matches(glob: &str, path: &Utf8Path) -> bool {
+    compile_glob(glob).is_ok_and(|compiled| compiled.compile_matcher().is_match(path))
+}
+
+/// A glob of a skill, compiled. `*` stops at a slash; a glob without a slash matches at any depth.
+pub fn compile_glob(glob: &str) -> Result<Glob, globset::Error> {
     let anywhere = format!("**/{glob}");
     let glob = if glob.contains('/') { glob } else { &anywhere };
-    let compiled = GlobBuilder::new(glob).literal_separator(true).build();
-    compiled.is_ok_and(|compiled| compiled.compile_matcher().is_match(path))
+    GlobBuilder::new(glob).literal_separator(true).build()
 }
 
 /// Puts files into a catalog, in the order of the roots.

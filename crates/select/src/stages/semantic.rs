@@ -4,7 +4,7 @@ use crate::index::Index;
 use crate::query::Query;
 
 /// What full closeness adds, in the units of the score by words.
-const CLOSENESS: f32 = 33.0;
+const CLOSENESS: f32 = 40.0;
 
 /// Adds every skill's score by meaning.
 pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {

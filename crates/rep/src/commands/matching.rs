@@ -1,0 +1,342 @@
+//! `rep match`: the skills that a task needs, with reasons; or silence.
+
+use std::io::Read;
+use std::time::Instant;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_select::selection::{NearMiss, Pick, Reason, Selection, Unresolved};
+use repertoire_select::selector::{Explanation, Selector};
+use repertoire_select::settings::StepKind;
+use repertoire_select::{Settings, Stage, Stages, Task};
+use repertoire_skill::catalog::Catalog;
+use repertoire_text::fs;
+use repertoire_text::terminal::printable;
+
+use crate::cli::Ctx;
+use crate::commands::{SWITCHED_OFF, is_switched_off, resolve};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::{MatchJson, WhyJson};
+use crate::ui::{self, Ui};
+
+const TASK_BYTES_MAX: u64 = 1024 * 1024;
+const BAR: usize = 10;
+
+/// What is to be done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task, in any words; `-` reads it from standard input
+    #[arg(required = true, value_name = "TASK")]
+    task: Vec<String>,
+    /// Skills to take in any case, as `@skill` in the task does (may be repeated, or a list)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    skills: Vec<String>,
+    /// A path that the task touches (may be repeated)
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<Utf8PathBuf>,
+    /// The event that started it
+    #[arg(long)]
+    event: Option<String>,
+    /// The agent that will do the work
+    #[arg(long)]
+    agent: Option<String>,
+    /// A file with what was said before
+    #[arg(long, value_name = "FILE")]
+    conversation: Option<Utf8PathBuf>,
+    /// The kind of step, which sets how many skills are picked
+    #[arg(long, value_enum)]
+    step: Option<StepArg>,
+    /// Most skills to pick
+    #[arg(long, value_name = "N", conflicts_with = "step")]
+    max: Option<usize>,
+    /// How sure to be of a pick, 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    threshold: Option<f32>,
+    /// Use these stages alone
+    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage, conflicts_with = "without")]
+    only: Vec<Stage>,
+    /// Leave these stages out
+    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage)]
+    without: Vec<Stage>,
+    /// Show what every stage says about the skills that come nearest
+    #[arg(long)]
+    explain: bool,
+    /// Show why one skill is picked or not
+    #[arg(long, value_name = "NAME", conflicts_with = "explain")]
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum StepArg {
+    Implementation,
+    Review,
+}
+
+fn share(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    let fits = (0.0..=1.0).contains(&number);
+    fits.then_some(number).ok_or_else(|| "it is not between 0 and 1".to_owned())
+}
+
+/// A stage by its name.
+pub(crate) fn stage(name: &str) -> Result<Stage, String> {
+    Stage::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
+        format!("there is no such stage; the stages are {}", names.join(", "))
+    })
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let task = task(ctx, args)?;
+    let catalog = ctx.catalog()?;
+    let selector = ctx.selector(catalog, settings(ctx, args))?;
+    if let Some(name) = &args.why {
+        let entry = resolve(catalog, name)?;
+        let why = selector.explain(&task, &entry.id).ok_or_else(|| {
+            Failure::cannot_run(format!("`{}` is not among the indexed skills", entry.id))
+        })?;
+        return print_why(why, ui);
+    }
+    let start = Instant::now();
+    let selection = selector.select(&task);
+    let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let explained = if args.explain { explain(&selector, &task, &selection) } else { Vec::new() };
+    for lost in &selection.unresolved {
+        ui.note(&unresolved(lost))?;
+    }
+    let answer = MatchJson {
+        skills: catalog.entries().len(),
+        took_us,
+        ..MatchJson::of(&task, selection, selector.settings().threshold)
+    };
+    if ui.json {
+        let explained = explained.into_iter().map(WhyJson::from).collect();
+        ui.print_json(&MatchJson { explained, ..answer })?;
+    } else {
+        print(&answer, &explained, catalog, ui)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
+    let text = match args.task.as_slice() {
+        [dash] if dash == "-" => {
+            let mut text = String::new();
+            let read = std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text);
+            read.map_err(|error| {
+                Failure::cannot_run(format!("the task cannot be read from standard input: {error}"))
+            })?;
+            text
+        }
+        words => words.join(" "),
+    };
+    if text.trim().is_empty()
+        && args.skills.is_empty()
+        && args.event.is_none()
+        && args.paths.is_empty()
+    {
+        return Err(Failure::usage("the task is empty")
+            .hint("Say what is to be done: rep match \"fill in this form\""));
+    }
+    let conversation = match &args.conversation {
+        None => Vec::new(),
+        Some(path) => vec![read_conversation(&ctx.typed_path(path))?],
+    };
+    Ok(Task {
+        text,
+        hints: args.skills.clone(),
+        paths: args.paths.iter().map(|path| relative(ctx, path)).collect(),
+        event: args.event.clone(),
+        agent: args.agent.clone(),
+        conversation,
+        ..Task::default()
+    })
+}
+
+fn read_conversation(path: &Utf8Path) -> Result<String, Failure> {
+    fs::read_text(path, TASK_BYTES_MAX)
+        .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
+}
+
+/// Globs are relative to the project, and so is what they are held against.
+fn relative(ctx: &Ctx<'_>, path: &Utf8Path) -> Utf8PathBuf {
+    let project = ctx.config.places().project();
+    path.strip_prefix(project).map_or_else(|_| path.to_owned(), Utf8Path::to_owned)
+}
+
+fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
+    let configured = ctx.config.selection();
+    let stages = match args.only.as_slice() {
+        [] => args.without.iter().fold(Stages::ALL, |stages, stage| stages.without(*stage)),
+        only => Stages::only(only.iter().copied()),
+    };
+    let of_step = |step: StepArg| {
+        ctx.config.max_skills_for(match step {
+            StepArg::Implementation => StepKind::Implementation,
+            StepArg::Review => StepKind::Review,
+        })
+    };
+    Settings {
+        threshold: args.threshold.unwrap_or(configured.threshold),
+        max_skills: args.max.or(args.step.map(of_step)).unwrap_or(configured.max_skills),
+        stages,
+        ..configured
+    }
+}
+
+/// What every stage says about the picks and the near misses.
+fn explain(selector: &Selector, task: &Task, selection: &Selection) -> Vec<Explanation> {
+    let picked = selection.picks.iter().map(|pick| &pick.name);
+    let missed = selection.near_misses.iter().map(|miss| &miss.name);
+    picked.chain(missed).filter_map(|name| selector.explain(task, name)).collect()
+}
+
+fn unresolved(lost: &Unresolved) -> String {
+    let name = printable(&lost.named);
+    match &lost.nearest {
+        Some(nearest) => format!("warning: there is no skill `{name}`; did you mean `{nearest}`?"),
+        None => format!("warning: there is no skill `{name}`; `rep list` shows every skill"),
+    }
+}
+
+fn print(
+    answer: &MatchJson,
+    explained: &[Explanation],
+    catalog: &Catalog,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    if answer.skills == 0 {
+        let why = if is_switched_off(catalog) { SWITCHED_OFF } else { "There are no skills yet." };
+        return writeln!(ui.out, "{why}");
+    }
+    for pick in &answer.picks {
+        print_pick(pick, ui)?;
+    }
+    if answer.abstained {
+        let line = match answer.near_misses.first() {
+            Some(best) => format!(
+                "No skill fits: the best, {}, reaches {:.2} of the {:.2} that are asked.",
+                best.name, best.score, answer.threshold
+            ),
+            None => "No skill fits: none has anything to do with this.".to_owned(),
+        };
+        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+    }
+    if !answer.near_misses.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Near misses"))?;
+        for miss in &answer.near_misses {
+            print_near_miss(miss, ui)?;
+        }
+    }
+    if !explained.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Stage by stage"))?;
+        for why in explained {
+            print_stages(why, ui)?;
+        }
+    }
+    let picked = match answer.picks.len() {
+        0 => "Nothing picked".to_owned(),
+        number => format!("{} picked", ui::count(number, "skill")),
+    };
+    let took =
+        format!("{picked} of {} in {:.2} ms.", answer.skills, answer.took_us as f64 / 1000.0);
+    writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, took))
+}
+
+/// A share of one as a bar.
+fn bar(share: f32) -> String {
+    let full = (share.clamp(0.0, 1.0) * BAR as f32).round() as usize;
+    format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
+}
+
+const INDENT: &str = "                  ";
+
+fn print_pick(pick: &Pick, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let score = format!("{}  {:.2}", ui.paint(ui::GOOD, bar(pick.score)), pick.score);
+    let name = ui.paint(ui::STRONG, printable(&pick.name));
+    let how = ui.paint(ui::FAINT, format!("({})", pick.strategy));
+    writeln!(ui.out, "{score}  {name} {how}")?;
+    print_reasons(&pick.reasons, ui)
+}
+
+fn print_near_miss(miss: &NearMiss, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let score = format!("{}  {:.2}", ui.paint(ui::FAINT, bar(miss.score)), miss.score);
+    let lacked = ui.paint(ui::FAINT, format!("({})", miss.lacked));
+    writeln!(ui.out, "{score}  {} {lacked}", printable(&miss.name))?;
+    print_reasons(&miss.reasons, ui)?;
+    if !miss.missing.is_empty() {
+        let words: Vec<String> = miss.missing.iter().map(|word| format!("\"{word}\"")).collect();
+        print_line(&format!("lacks {}", words.join(", ")), ui)?;
+    }
+    Ok(())
+}
+
+fn print_reasons(reasons: &[Reason], ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let texts: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    if texts.is_empty() { Ok(()) } else { print_line(&texts.join("; "), ui) }
+}
+
+fn print_line(text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let columns = ui.columns.saturating_sub(INDENT.len()).max(30);
+    let text = ui::wrap(text, columns, INDENT);
+    writeln!(ui.out, "{INDENT}{}", ui.paint(ui::FAINT, text))
+}
+
+fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
+    if ui.json {
+        ui.print_json(&WhyJson::from(why))?;
+        return Ok(Exit::Done);
+    }
+    let name = ui.paint(ui::STRONG, printable(&why.name));
+    match &why.lacked {
+        None => {
+            writeln!(ui.out, "{name} is picked, with {:.2} of {:.2}.", why.score, why.threshold)?
+        }
+        Some(lack) => writeln!(ui.out, "{name} is not picked, with {:.2}: {lack}.", why.score)?,
+    }
+    if let Some(rank) = why.rank {
+        let likely = format!("which makes it {:.2} likely", why.by_text);
+        writeln!(ui.out, "By words and meaning it comes {}, {likely}.", ordinal(rank))?;
+    }
+    if !why.missing.is_empty() {
+        let words: Vec<String> = why.missing.iter().map(|word| format!("\"{word}\"")).collect();
+        let line = format!("Words of the task that it has nowhere: {}.", words.join(", "));
+        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+    }
+    for problem in &why.problems {
+        let declared = printable(&problem.declared);
+        let line = format!("Its trigger `{declared}` cannot be used: {}.", problem.message);
+        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+    }
+    writeln!(ui.out)?;
+    print_stages(&why, ui)?;
+    Ok(Exit::Done)
+}
+
+fn ordinal(number: usize) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+fn print_stages(why: &Explanation, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let title = ui.paint(ui::STRONG, printable(&why.name));
+    writeln!(ui.out, "{title} {}", ui.paint(ui::FAINT, format!("{:.2}", why.score)))?;
+    for one in &why.stages {
+        let stage = ui::pad(one.stage.as_str(), 10);
+        let texts: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
+        let says = match (one.score == 0.0, texts.is_empty()) {
+            (true, true) => ui.paint(ui::FAINT, "nothing"),
+            (_, true) => format!("{:.2}", one.score),
+            (_, false) => format!("{:.2}  {}", one.score, texts.join("; ")),
+        };
+        let indent = " ".repeat(12);
+        let columns = ui.columns.saturating_sub(12).max(30);
+        writeln!(ui.out, "  {stage}{}", ui::wrap(&says, columns, &indent))?;
+    }
+    Ok(())
+}

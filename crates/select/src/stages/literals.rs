@@ -1,0 +1,331 @@
+//! The fixed texts of a pattern: of these, every text that matches it has at least one.
+//!
+//! They are read from the syntax tree before any class is spelled out, so that a pattern costs little until a
+//! text comes that it could match. What is not understood here is no fixed text; that is never wrong.
+
+use regex_syntax::ast::{
+    Ast, ClassBracketed, ClassSet, ClassSetItem, Concat, Repetition, RepetitionKind,
+    RepetitionRange,
+};
+
+use super::fold::fold_char;
+
+/// Shorter texts are in every other task, and tell nothing.
+const BYTES_MIN: usize = 3;
+/// Longer texts are no more telling than their beginnings.
+const BYTES_MAX: usize = 44;
+/// The most that one letter may come to without its case.
+const FOLDED_BYTES_MAX: usize = 12;
+/// How many texts a pattern may come to.
+const TEXTS_MAX: usize = 64;
+/// How many may come of putting parts together that each have several.
+const CROSSED_MAX: usize = 16;
+
+/// The fixed texts of a pattern, folded; `None` if it has none that help.
+pub(crate) fn required(ast: &Ast) -> Option<Vec<String>> {
+    Texts::of(ast).telling()
+}
+
+/// The fewest characters that a pattern matches.
+pub(crate) fn chars_min(ast: &Ast) -> usize {
+    match ast {
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 0,
+        Ast::Literal(_)
+        | Ast::Dot(_)
+        | Ast::ClassUnicode(_)
+        | Ast::ClassPerl(_)
+        | Ast::ClassBracketed(_) => 1,
+        Ast::Repetition(repetition) => {
+            chars_min(&repetition.ast).saturating_mul(times_min(repetition))
+        }
+        Ast::Group(group) => chars_min(&group.ast),
+        Ast::Alternation(either) => either.asts.iter().map(chars_min).min().unwrap_or(0),
+        Ast::Concat(all) => sum(all.asts.iter().map(chars_min)),
+    }
+}
+
+fn times_min(repetition: &Repetition) -> usize {
+    match &repetition.op.kind {
+        RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => 0,
+        RepetitionKind::OneOrMore => 1,
+        RepetitionKind::Range(
+            RepetitionRange::Exactly(least)
+            | RepetitionRange::AtLeast(least)
+            | RepetitionRange::Bounded(least, _),
+        ) => *least as usize,
+    }
+}
+
+/// How many characters a pattern has when its repetitions are written out: what it costs for each of a text.
+pub(crate) fn positions(ast: &Ast) -> usize {
+    match ast {
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 0,
+        Ast::Literal(_)
+        | Ast::Dot(_)
+        | Ast::ClassUnicode(_)
+        | Ast::ClassPerl(_)
+        | Ast::ClassBracketed(_) => 1,
+        Ast::Repetition(repetition) => {
+            let times = match repetition.op.kind {
+                RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => most as usize,
+                _ => times_min(repetition),
+            };
+            positions(&repetition.ast).saturating_mul(times.max(1))
+        }
+        Ast::Group(group) => positions(&group.ast),
+        Ast::Alternation(either) => sum(either.asts.iter().map(positions)),
+        Ast::Concat(all) => sum(all.asts.iter().map(positions)),
+    }
+}
+
+fn sum(numbers: impl Iterator<Item = usize>) -> usize {
+    numbers.fold(0, usize::saturating_add)
+}
+
+/// What is known of the texts that a part of a pattern matches.
+struct Texts {
+    /// All of them, where they are few.
+    all: Option<Vec<String>>,
+    /// Texts of which each has one.
+    one_of: Option<Vec<String>>,
+}
+
+impl Texts {
+    const ANY: Texts = Texts { all: None, one_of: None };
+
+    fn all(texts: Vec<String>) -> Texts {
+        Texts { all: Some(texts), one_of: None }
+    }
+
+    fn nothing() -> Texts {
+        Texts::all(vec![String::new()])
+    }
+
+    fn of(ast: &Ast) -> Texts {
+        match ast {
+            Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => Texts::nothing(),
+            Ast::Literal(literal) => Texts::all(vec![folded(literal.c)]),
+            Ast::Dot(_) | Ast::ClassUnicode(_) | Ast::ClassPerl(_) => Texts::ANY,
+            Ast::ClassBracketed(class) => members(class).map_or(Texts::ANY, Texts::all),
+            Ast::Group(group) => Texts::of(&group.ast),
+            Ast::Repetition(repetition) => Texts::of_repetition(repetition),
+            Ast::Alternation(either) => Texts::of_either(&either.asts),
+            Ast::Concat(concat) => Texts::of_concat(concat),
+        }
+    }
+
+    fn of_repetition(repetition: &Repetition) -> Texts {
+        let once = Texts::of(&repetition.ast);
+        if times_min(repetition) > 0 {
+            return Texts { all: None, one_of: once.telling() };
+        }
+        match (&repetition.op.kind, once.all) {
+            (RepetitionKind::ZeroOrOne, Some(mut all)) => {
+                all.push(String::new());
+                few(all).map_or(Texts::ANY, Texts::all)
+            }
+            _ => Texts::ANY,
+        }
+    }
+
+    fn of_either(branches: &[Ast]) -> Texts {
+        let (mut all, mut one_of) = (Some(Vec::new()), Some(Vec::new()));
+        for branch in branches {
+            let texts = Texts::of(branch);
+            all = all.zip(texts.all.clone()).and_then(|(all, more)| joined(all, more));
+            one_of = one_of.zip(texts.telling()).and_then(|(all, more)| joined(all, more));
+            if all.is_none() && one_of.is_none() {
+                return Texts::ANY;
+            }
+        }
+        Texts { all, one_of }
+    }
+
+    fn of_concat(concat: &Concat) -> Texts {
+        let mut best: Option<Vec<String>> = None;
+        let mut run = vec![String::new()];
+        let mut is_whole = true;
+        for part in &concat.asts {
+            // Most of a pattern is plain letters, and thousands of patterns are read at once.
+            if let Ast::Literal(literal) = part
+                && run.len() <= CROSSED_MAX
+                && longest(&run) + FOLDED_BYTES_MAX <= BYTES_MAX
+            {
+                run.iter_mut().for_each(|text| fold_char(literal.c, text));
+                continue;
+            }
+            let texts = Texts::of(part);
+            if let Some(longer) = texts.all.as_ref().and_then(|all| crossed(&run, all)) {
+                run = longer;
+                continue;
+            }
+            is_whole = false;
+            best = better(best, std::mem::replace(&mut run, vec![String::new()]));
+            if let Some(one_of) = texts.one_of {
+                best = better(best, one_of);
+            }
+            run = texts.all.unwrap_or(run);
+        }
+        if is_whole {
+            return Texts { all: Some(run), one_of: None };
+        }
+        Texts { all: None, one_of: better(best, run) }
+    }
+
+    /// The more telling of what is known.
+    fn telling(self) -> Option<Vec<String>> {
+        let all = self.all.filter(|all| is_telling(all));
+        match (all, self.one_of) {
+            (Some(all), one_of) => better(one_of, all),
+            (None, one_of) => one_of,
+        }
+    }
+}
+
+fn folded(c: char) -> String {
+    let mut text = String::new();
+    fold_char(c, &mut text);
+    text
+}
+
+/// The characters of a class that does nothing but name a few.
+fn members(class: &ClassBracketed) -> Option<Vec<String>> {
+    fn add(item: &ClassSetItem, members: &mut Vec<String>) -> Option<()> {
+        match item {
+            ClassSetItem::Empty(_) => {}
+            ClassSetItem::Literal(literal) => members.push(folded(literal.c)),
+            ClassSetItem::Range(range) => {
+                let (start, end) = (u32::from(range.start.c), u32::from(range.end.c));
+                if end.saturating_sub(start) as usize >= CROSSED_MAX {
+                    return None;
+                }
+                members.extend((start..=end).filter_map(char::from_u32).map(folded));
+            }
+            ClassSetItem::Union(union) => {
+                union.items.iter().try_for_each(|item| add(item, members))?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+    let ClassSet::Item(item) = &class.kind else { return None };
+    let mut found = Vec::new();
+    if !class.negated {
+        add(item, &mut found)?;
+    }
+    few(found).filter(|found| (1..=CROSSED_MAX).contains(&found.len()))
+}
+
+fn few(mut texts: Vec<String>) -> Option<Vec<String>> {
+    texts.sort_unstable();
+    texts.dedup();
+    (texts.len() <= TEXTS_MAX).then_some(texts)
+}
+
+fn joined(mut texts: Vec<String>, more: Vec<String>) -> Option<Vec<String>> {
+    texts.extend(more);
+    few(texts)
+}
+
+/// Every text of one followed by every text of the other, unless that makes too much.
+fn crossed(starts: &[String], ends: &[String]) -> Option<Vec<String>> {
+    if starts.len() * ends.len() > CROSSED_MAX || longest(starts) + longest(ends) > BYTES_MAX {
+        return None;
+    }
+    few(starts
+        .iter()
+        .flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")))
+        .collect())
+}
+
+fn longest(texts: &[String]) -> usize {
+    texts.iter().map(String::len).max().unwrap_or(0)
+}
+
+fn shortest(texts: &[String]) -> usize {
+    texts.iter().map(String::len).min().unwrap_or(0)
+}
+
+fn is_telling(texts: &[String]) -> bool {
+    shortest(texts) >= BYTES_MIN
+}
+
+/// The more telling set: long texts are rarer, and each text more is found more often.
+fn better(best: Option<Vec<String>>, other: Vec<String>) -> Option<Vec<String>> {
+    let worth = |texts: &[String]| 2 * shortest(texts) as i64 - texts.len() as i64;
+    match best {
+        best if !is_telling(&other) => best,
+        Some(best) if worth(&best) >= worth(&other) => Some(best),
+        _ => Some(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regex_syntax::ast::parse::Parser;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, expect: &[&str]) {
+        let ast = Parser::new().parse(pattern).unwrap();
+        assert_eq!(required(&ast).unwrap_or_default(), expect, "{pattern}");
+    }
+
+    #[test]
+    fn every_match_has_one_of_the_fixed_texts() {
+        check("analy[sz]e.*tender", &["analyse", "analyze"]);
+        check("Tender.*(denmark|danish)", &["tender"]);
+        check("for.*(denmark|danish)", &["danish", "denmark"]);
+        check(
+            r"\b(create|make) an? PR\b",
+            &["create a pr", "create an pr", "make a pr", "make an pr"],
+        );
+        check("(?i)ÆBLE", &["æble"]);
+        check("udbud(smateriale)?", &["udbud", "udbudsmateriale"]);
+        check("(foo){2,}x*", &["foo"]);
+        check("(?x) spaced # not this", &["spaced"]);
+        check("(abc|d.*efgh)", &["abc", "efgh"]);
+    }
+
+    #[test]
+    fn a_pattern_that_may_match_without_a_text_has_none() {
+        for pattern in
+            ["a|bcd", r"\d+", "(tender)?x", "(tender)*", "[a-z]+", "[^a]bc", "ab.cd", "[a&&A]"]
+        {
+            check(pattern, &[]);
+        }
+    }
+
+    #[test]
+    fn long_texts_and_large_sets_are_cut_to_what_tells() {
+        check(&"abcdefgh".repeat(100), &[&"abcdefgh".repeat(6)[..44]]);
+        check("[a-z][a-z]xyz", &["xyz"]);
+        let many: Vec<String> = (10..60).map(|at| format!("word{at}")).collect();
+        check(
+            &format!("({}).*", many.join("|")),
+            &many.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
+    }
+
+    #[test]
+    fn what_matches_the_empty_text_is_known() {
+        let least = |pattern: &str| chars_min(&Parser::new().parse(pattern).unwrap());
+        for pattern in ["", ".*", "x?", "a|", r"\b", "^$", "(a*)+", "(?i)", "a{0,3}"] {
+            assert_eq!(least(pattern), 0, "{pattern}");
+        }
+        for (pattern, expect) in [("a", 1), ("ab|c", 1), ("a{3}b", 4), (r"\w+\s", 2)] {
+            assert_eq!(least(pattern), expect, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn repetitions_are_written_out_in_thought() {
+        let positions = |pattern: &str| positions(&Parser::new().parse(pattern).unwrap());
+        for (pattern, expect) in
+            [("a|bc", 3), (r"\bab?.*", 3), ("(ab){2,50}c{3}", 103), ("(a{1000}){1000}", 1_000_000)]
+        {
+            assert_eq!(positions(pattern), expect, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Negatives: phrases that speak against a skill, by its own triggers.
+
+use super::phrases::{PhraseSet, longest};
+use crate::document::Document;
+use crate::evidence::Evidence;
+use crate::selection::Reason;
+use crate::task::Task;
+
+/// Who says what a skill is not for should know; yet a task may speak of several things.
+const STRENGTH: f32 = 0.9;
+
+/// The phrases that speak against skills.
+#[derive(Debug)]
+pub(crate) struct Negatives(PhraseSet);
+
+impl Negatives {
+    pub(crate) fn new(documents: &[Document<'_>]) -> Negatives {
+        Negatives(PhraseSet::new(documents, |document| &document.triggers.not))
+    }
+
+    /// The skills that the task speaks against, in the order of the catalog. The strength says how much, and
+    /// the reason is the longest phrase.
+    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+        let found = self.0.find(&task.text);
+        let evidence = found.chunk_by(|a, b| a.skill == b.skill).filter_map(|found| {
+            let longest = longest(found)?;
+            let reason = Reason::Not { phrase: longest.written.to_owned() };
+            Some(Evidence { skill: longest.skill, strength: STRENGTH, reason })
+        });
+        evidence.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phrase_under_not_speaks_against_its_skill_once() {
+        let mut document = Document::new("a", "a", "", "");
+        document.triggers.not = vec!["Excel".to_owned(), "pivot-table".to_owned()];
+        document.triggers.keywords = vec!["table".to_owned()];
+        let negatives = Negatives::new(&[Document::new("b", "b", "", ""), document]);
+        let expect = Evidence {
+            skill: 1,
+            strength: STRENGTH,
+            reason: Reason::Not { phrase: "pivot-table".to_owned() },
+        };
+        assert_eq!(negatives.find(&Task::new("two pivot tables in EXCEL")), [expect]);
+        assert_eq!(negatives.find(&Task::new("an excellent table")), []);
+    }
+}

@@ -1,0 +1,153 @@
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn document<S: AsRef<str>>(patterns: &[S]) -> Document<'static> {
+    let mut document = Document::new("a", "a", "", "");
+    document.triggers.patterns = patterns.iter().map(|p| p.as_ref().to_owned()).collect();
+    document
+}
+
+#[track_caller]
+fn check(pattern: &str, text: &str, expect: Option<&str>) {
+    let patterns = Patterns::new(&[document(&[pattern])]);
+    assert_eq!(patterns.problems(), [], "{pattern}");
+    let found = patterns.find(&Task::new(text));
+    let matched = found.first().map(|found| match &found.reason {
+        Reason::Pattern { matched, .. } => matched.as_str(),
+        other => panic!("{other}"),
+    });
+    assert_eq!(matched, expect, "{pattern} {text}");
+}
+
+#[test]
+fn a_pattern_finds_its_text_in_any_case() {
+    check("analy[sz]e.*tender", "Please ANALYZE this tender now", Some("ANALYZE this tender"));
+    check("tender.*(denmark|danish)", "a tender in Norway", None);
+    check("udbud|tilbudsgivning", "Gennemgå UDBUDDET", Some("UDBUD"));
+    check("straße", "Große STRAẞE", Some("STRAẞE"));
+    check(r"#\d+", "see #42", Some("#42"));
+    check("masse", "ma\u{17f}\u{17f}e", Some("ma\u{17f}\u{17f}e"));
+    check("翻訳", "この文書を翻訳して", Some("翻訳"));
+}
+
+#[test]
+fn a_skill_is_found_once_by_its_first_pattern_and_more_add() {
+    let patterns = Patterns::new(&[
+        document(&["never", "deploy", r"prod\w*", "deploy"]),
+        document(&["deploy"]),
+        document::<&str>(&[]),
+    ]);
+    let found = patterns.find(&Task::new("deploy to production"));
+    assert_eq!(found.iter().map(|found| found.skill).collect::<Vec<_>>(), [0, 1]);
+    assert!((found[0].strength - 0.99).abs() < 1e-6, "{}", found[0].strength);
+    assert_eq!(found[1].strength, 0.9);
+    let expect = "trigger pattern /deploy/ matches \"deploy\"";
+    assert_eq!(found[0].reason.to_string(), expect);
+}
+
+#[test]
+fn a_long_match_is_cut_for_show() {
+    check("x.+", &format!("x{}", "é".repeat(200)), Some(&format!("x{}…", "é".repeat(79))));
+}
+
+#[test]
+fn what_cannot_be_used_is_a_problem_and_breaks_no_other() {
+    let long = "x".repeat(1025);
+    let classes = r"\pL".repeat(17);
+    let bad = [
+        ("(?=look)ahead", "look-around"),
+        ("(unclosed", "unclosed group"),
+        (r"\p{Nonsense}", "Unicode property"),
+        (r"(?-u)\xFF", "UTF-8"),
+        (&long, "1025 bytes"),
+        (&classes, "17 Unicode classes"),
+        (".*", "matches everything"),
+        ("x?", "matches everything"),
+        (r"\b", "matches everything"),
+        ("", "matches everything"),
+    ];
+    let mut all: Vec<&str> = bad.iter().map(|(pattern, _)| *pattern).collect();
+    all.push("tender");
+    let patterns = Patterns::new(&[document(&all)]);
+    assert_eq!(patterns.problems().len(), bad.len());
+    for (problem, (pattern, message)) in patterns.problems().iter().zip(bad) {
+        assert_eq!((problem.skill, problem.pattern.as_str()), (0, pattern));
+        assert!(problem.message.contains(message), "{}", problem.message);
+    }
+    assert_eq!(patterns.find(&Task::new("a tender")).len(), 1);
+}
+
+#[test]
+fn a_pattern_that_turns_out_too_big_never_matches() {
+    check(r"tender\w{1000}", &format!("tender{}", "x".repeat(2000)), None);
+}
+
+#[test]
+fn patterns_without_a_fixed_text_are_limited() {
+    let documents: Vec<_> =
+        (0..=PATTERNS_EVERYWHERE_MAX).map(|at| document(&[format!("\\d{{{}}}", at + 1)])).collect();
+    let patterns = Patterns::new(&documents);
+    assert_eq!(patterns.problems().len(), 1);
+    assert!(patterns.problems()[0].message.contains("no fixed text"));
+}
+
+#[test]
+fn the_patterns_of_one_skill_are_limited() {
+    let all: Vec<String> = (0..=PATTERNS_PER_SKILL_MAX).map(|at| format!("tender{at}")).collect();
+    let patterns = Patterns::new(&[document(&all)]);
+    assert_eq!(patterns.problems().len(), 1);
+    assert!(patterns.problems()[0].message.contains("more than 64 patterns"));
+}
+
+#[test]
+fn a_pattern_that_is_much_work_reads_less_of_a_task() {
+    let text = format!("{}tender", "x".repeat(5_000));
+    check("tender", &text, Some("tender"));
+    check("(x?){1000}tender", &text, None);
+}
+
+#[test]
+fn nothing_past_the_limit_of_a_task_is_read() {
+    let text = format!("{}tender", "é".repeat(TASK_BYTES_MAX));
+    check("tender", &text, None);
+}
+
+#[test]
+fn hostile_patterns_do_not_stall() {
+    let mut all: Vec<String> =
+        (0..20).map(|at| format!("(a+)+(a|aa)*[ab]{{0,{at}0}}aaab")).collect();
+    all.extend((1..20).map(|at| format!("x{}", r"[^y]\w?".repeat(at))));
+    all.extend(["abb([ab]?){900}q", "abb[ab]*a[ab]{400}q"].map(str::to_owned));
+    all.push(r"\pL".repeat(16));
+    all.push("(".repeat(500));
+    let mixed = (0..TASK_BYTES_MAX).map(|at| if at * at % 7 < at % 5 { 'a' } else { 'b' });
+    let texts = ["a".repeat(TASK_BYTES_MAX), "x".repeat(TASK_BYTES_MAX), mixed.collect()];
+    let start = Instant::now();
+    let patterns = Patterns::new(&[document(&all)]);
+    for text in texts {
+        patterns.find(&Task::new(text));
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+proptest! {
+    #[test]
+    fn no_pattern_and_no_text_makes_it_panic(pattern in "\\PC{0,24}", text in "\\PC{0,64}") {
+        Patterns::new(&[document(&[pattern])]).find(&Task::new(text));
+    }
+
+    #[test]
+    fn a_pattern_is_found_exactly_where_the_plain_library_finds_it(
+        pattern in "([a-cA-Cßſsk]{1,4}|\\(\\?:abc\\||\\)\\??|\\.\\*|\\[ab\\]|\\[\\^[ab]\\]|\\||\\?|\\+|\\{2\\}|\\(|\\)){1,8}",
+        text in "[a-cA-CßẞſsSkK]{0,24}",
+    ) {
+        let plain = RegexBuilder::new(&pattern).case_insensitive(true).build();
+        let expect = plain.is_ok_and(|plain| !plain.is_match("") && plain.is_match(&text));
+        let patterns = Patterns::new(&[document(&[pattern])]);
+        let found = patterns.find(&Task::new(text)).len() == 1;
+        prop_assert_eq!(found, expect);
+    }
+}

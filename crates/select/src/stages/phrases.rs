@@ -1,0 +1,299 @@
+//! Phrases: what skills say a task of theirs sounds like.
+//!
+//! The phrases of all skills are one automaton. Case makes no difference, nor do blanks, hyphens and
+//! underscores between words. A phrase stands between the ends of words, and its last word may be inflected;
+//! scripts that do not put blanks between words have no such ends.
+
+use std::collections::HashMap;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use unicode_normalization::UnicodeNormalization;
+
+use super::fold::fold_char;
+use crate::background::{Background, Part};
+use crate::document::Document;
+use crate::evidence::{Evidence, combine};
+use crate::limits::{PHRASE_BYTES_MAX, TASK_BYTES_MAX};
+use crate::selection::Reason;
+use crate::task::Task;
+use crate::words::{Language, is_dense, is_mark};
+
+/// Several words that stand together are seldom an accident.
+const SEVERAL_WORDS: f32 = 0.85;
+/// One word may be.
+const ONE_WORD: f32 = 0.75;
+/// A word that many skills have, or words that carry no meaning of their own.
+const COMMON: f32 = 0.45;
+/// The share of skills from which on a word is common.
+const COMMON_SHARE: f32 = 0.15;
+
+/// The phrases that speak for skills.
+#[derive(Debug)]
+pub(crate) struct Phrases(PhraseSet);
+
+impl Phrases {
+    pub(crate) fn new(documents: &[Document<'_>]) -> Phrases {
+        Phrases(PhraseSet::new(documents, |document| &document.triggers.keywords))
+    }
+
+    /// The skills with a phrase in the task, in the order of the catalog. The reason is a skill's longest
+    /// phrase; others add to its strength.
+    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+        let found = self.0.find(&task.text);
+        let evidence = found.chunk_by(|a, b| a.skill == b.skill).filter_map(|found| {
+            let longest = longest(found)?;
+            Some(Evidence {
+                skill: longest.skill,
+                strength: combine(found.iter().map(|found| found.phrase.strength())),
+                reason: Reason::Phrase { phrase: longest.written.to_owned() },
+            })
+        });
+        evidence.collect()
+    }
+}
+
+/// The longest phrase; the first of them, where several are as long.
+pub(super) fn longest<'a, 'b>(found: &'b [Found<'a>]) -> Option<&'b Found<'a>> {
+    found.iter().rev().max_by_key(|found| found.phrase.text.chars().count())
+}
+
+/// An automaton that finds all texts in a text, overlapping ones too. It is made fast rather than small:
+/// catalogs change more often than a process asks a thousand questions.
+pub(super) fn automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
+        .build(texts)
+        .ok()
+}
+
+/// Phrases of skills, each once.
+#[derive(Debug)]
+pub(super) struct PhraseSet {
+    phrases: Vec<Phrase>,
+    automaton: Option<AhoCorasick>,
+}
+
+/// A phrase with the skills that have it.
+#[derive(Debug)]
+pub(super) struct Phrase {
+    /// In the one spelling that is compared.
+    text: String,
+    /// Where its last word begins; the end of the text, if it does not end with a word.
+    last: usize,
+    owners: Vec<Owner>,
+}
+
+#[derive(Debug)]
+struct Owner {
+    skill: usize,
+    /// The phrase's place among those of the skill.
+    place: usize,
+    /// As the skill has it.
+    written: String,
+}
+
+/// A phrase of a skill that is in the text.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    pub(super) skill: usize,
+    pub(super) written: &'a str,
+    phrase: &'a Phrase,
+    place: usize,
+}
+
+impl PhraseSet {
+    pub(super) fn new(
+        documents: &[Document<'_>],
+        phrases_of: impl for<'d> Fn(&'d Document<'_>) -> &'d [String],
+    ) -> PhraseSet {
+        let mut phrases: Vec<Phrase> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for (skill, document) in documents.iter().enumerate() {
+            for (place, written) in phrases_of(document).iter().enumerate() {
+                if written.len() > PHRASE_BYTES_MAX {
+                    continue;
+                }
+                let text = plain(written);
+                if says_nothing(&text) {
+                    continue;
+                }
+                let at = *known.entry(text).or_insert_with_key(|text| {
+                    phrases.push(Phrase::new(text.clone()));
+                    phrases.len() - 1
+                });
+                let owners = &mut phrases[at].owners;
+                if owners.last().is_none_or(|owner| owner.skill != skill) {
+                    owners.push(Owner { skill, place, written: written.clone() });
+                }
+            }
+        }
+        let cores: Vec<&str> = phrases.iter().map(Phrase::core).collect();
+        let automaton = if cores.is_empty() { None } else { automaton(&cores) };
+        PhraseSet { phrases, automaton }
+    }
+
+    /// Every phrase that is in a text, by skill and by its place among the skill's phrases.
+    pub(super) fn find(&self, text: &str) -> Vec<Found<'_>> {
+        let Some(automaton) = &self.automaton else { return Vec::new() };
+        let text = plain(&text[..text.floor_char_boundary(TASK_BYTES_MAX)]);
+        let mut language = None;
+        let mut is_found = vec![false; self.phrases.len()];
+        let mut found = Vec::new();
+        for hit in automaton.find_overlapping_iter(&text) {
+            let at = hit.pattern().as_usize();
+            let phrase = &self.phrases[at];
+            let mut language = || *language.get_or_insert_with(|| Language::of(&text));
+            if !is_found[at] && phrase.stands_at(hit.start(), hit.end(), &text, &mut language) {
+                is_found[at] = true;
+                found.extend(phrase.owners.iter().map(|owner| {
+                    let Owner { skill, place, written } = owner;
+                    Found { skill: *skill, written, phrase, place: *place }
+                }));
+            }
+        }
+        found.sort_unstable_by_key(|found| (found.skill, found.place));
+        found
+    }
+}
+
+impl Phrase {
+    fn new(text: String) -> Phrase {
+        let last = text.trim_end_matches(is_bounded).len();
+        Phrase { text, last, owners: Vec::new() }
+    }
+
+    fn last(&self) -> &str {
+        &self.text[self.last..]
+    }
+
+    /// What does not change when the last word is inflected.
+    fn core(&self) -> &str {
+        &self.text[..self.last + core(self.last()).len()]
+    }
+
+    /// Whether the phrase stands in a text where its core does: at the ends of words, inflected or not.
+    fn stands_at(
+        &self,
+        start: usize,
+        end: usize,
+        text: &str,
+        language: &mut impl FnMut() -> Language,
+    ) -> bool {
+        let begins_word = self.text.starts_with(is_bounded);
+        if begins_word && text[..start].ends_with(is_bounded) {
+            return false;
+        }
+        if self.last().is_empty() {
+            return true;
+        }
+        let rest = &text[end..];
+        let end = text.len() - rest.trim_start_matches(is_bounded).len();
+        let word = &text[start + self.last..end];
+        word == self.last() || is_inflected(self.last(), word, language)
+    }
+
+    /// How likely it alone makes its skill right.
+    fn strength(&self) -> f32 {
+        let english = Language::ENGLISH;
+        let mut words = self.text.split(' ');
+        if words.clone().all(|word| english.is_stop_word(word)) {
+            return COMMON;
+        }
+        let dense = self.text.chars().filter(|c| is_unbounded(*c)).count();
+        if words.clone().count() > 1 || dense > 1 {
+            return SEVERAL_WORDS;
+        }
+        let stem = english.stem(words.next().unwrap_or(""));
+        let share = Background::embedded().share(&stem, Part::Whole);
+        if dense == 1 || share > COMMON_SHARE { COMMON } else { ONE_WORD }
+    }
+}
+
+/// A text in the spelling in which texts are compared: no cases, and one blank where there are blanks,
+/// hyphens and underscores.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut add = |c: char| match c {
+        '-' | '_' | '\u{2010}' | '\u{2011}' => blank(&mut plain),
+        '\u{2019}' => plain.push('\''),
+        _ if c.is_whitespace() => blank(&mut plain),
+        _ => fold_char(c, &mut plain),
+    };
+    if text.is_ascii() {
+        text.chars().for_each(&mut add);
+    } else {
+        text.nfkc().for_each(&mut add);
+    }
+    plain.truncate(plain.trim_end().len());
+    plain
+}
+
+fn blank(plain: &mut String) {
+    if !plain.is_empty() && !plain.ends_with(' ') {
+        plain.push(' ');
+    }
+}
+
+/// A phrase that would be found everywhere: one letter, or one word without a meaning of its own.
+fn says_nothing(text: &str) -> bool {
+    let mut chars = text.chars();
+    let is_one = matches!((chars.next(), chars.next()), (Some(c), None) if !is_unbounded(c));
+    text.is_empty() || is_one || Language::ENGLISH.is_stop_word(text)
+}
+
+/// Whether a letter belongs to words that have ends.
+fn is_bounded(c: char) -> bool {
+    (c.is_alphanumeric() || is_mark(c)) && !is_unbounded(c)
+}
+
+/// Whether a letter belongs to a script in which one word goes over into the next: without blanks, or, in
+/// Korean, with particles at the end of words.
+fn is_unbounded(c: char) -> bool {
+    is_dense(c) || matches!(c, '\u{ac00}'..='\u{d7af}')
+}
+
+/// What all forms of a word begin with.
+fn core(word: &str) -> &str {
+    let changes = word.len() >= 4 && word.is_ascii() && word.ends_with(['e', 'y']);
+    if changes { &word[..word.len() - 1] } else { word }
+}
+
+/// Whether a word of a text is another form of a word of a phrase.
+///
+/// English forms go by their endings: stems would take `important` for a form of `import`. In other languages
+/// stems decide, as long as the word is not much longer.
+fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> Language) -> bool {
+    const LONGER_MAX: usize = 5;
+    const CHARS_MIN: usize = 3;
+    let Some(ending) = form.strip_prefix(word) else {
+        return match (&word[core(word).len()..], form.strip_prefix(core(word))) {
+            ("e", Some(ending)) => matches!(ending, "ing" | "ings"),
+            ("y", Some(ending)) => matches!(ending, "ies" | "ied"),
+            _ => false,
+        };
+    };
+    if ending == "s" {
+        return true;
+    }
+    let chars = word.chars().count();
+    if chars < CHARS_MIN {
+        return false;
+    }
+    // `planning`, `dropped`: the last letter is written twice.
+    let undoubled = word.chars().next_back().and_then(|last| ending.strip_prefix(last));
+    let is_english = match ending {
+        "es" | "ed" | "ing" | "ings" => true,
+        "d" => word.ends_with('e'),
+        _ => matches!(undoubled, Some("ing" | "ed")),
+    };
+    is_english
+        || (ending.chars().count() <= LONGER_MAX && {
+            let language = language();
+            language != Language::ENGLISH && language.stem(word) == language.stem(form)
+        })
+}
+
+#[cfg(test)]
+#[path = "phrases_tests.rs"]
+mod tests;
