@@ -9,9 +9,11 @@
 use repertoire_skill::skill::Digest;
 
 mod build;
+mod cache;
 mod pairs;
 mod postings;
 
+pub use cache::CacheError;
 pub(crate) use pairs::{Pair, StemHash};
 use postings::Postings;
 pub(crate) use postings::{Posting, Weight, levels};
@@ -22,6 +24,8 @@ use crate::vectors::{Vector, dots, dots_at};
 /// Everything about a catalog that does not depend on the task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Index {
+    /// Of the vectors that it was made with.
+    fingerprint: u64,
     digests: Vec<Digest>,
     /// Words in each field of each skill, and what is usual in this catalog.
     lengths: Vec<build::Lengths>,
@@ -71,6 +75,11 @@ impl Index {
     /// How many skills are indexed.
     pub fn len(&self) -> usize {
         self.digests.len()
+    }
+
+    /// The digests of the skills' texts, in order.
+    pub fn digests(&self) -> &[Digest] {
+        &self.digests
     }
 
     /// Whether there are none.

@@ -89,7 +89,9 @@ struct Weighed {
     score: f32,
     strategy: Strategy,
     reasons: Vec<Reason>,
-    missing: Vec<String>,
+    /// Before which of the reasons those stand that the text gives: putting them into words is dear, and done
+    /// only for what is shown.
+    text_at: usize,
     /// Its place by words and meaning, from 1.
     rank: Option<usize>,
     by_text: f32,
@@ -208,7 +210,7 @@ impl Selector {
 
     /// Picks the skills for a task.
     pub fn select(&self, task: &Task) -> Selection {
-        let (weighed, unresolved) = self.weigh(task, &[]);
+        let (query, weighed, unresolved) = self.weigh(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };
         let mut taken = vec![false; self.ready.cards.len()];
         let best = weighed.iter().max_by(|a, b| a.score.total_cmp(&b.score));
@@ -217,13 +219,13 @@ impl Selector {
             match self.lacks(&one, selection.picks.len()) {
                 None => {
                     taken[one.skill] = true;
-                    selection.picks.push(self.pick(one));
+                    selection.picks.push(self.pick(&query, one));
                 }
                 Some(lacked)
                     if one.score >= NEAR_MIN
                         && selection.near_misses.len() < self.settings.near_misses =>
                 {
-                    selection.near_misses.push(self.near_miss(one, lacked));
+                    selection.near_misses.push(self.near_miss(&query, one, lacked));
                 }
                 Some(_) => {}
             }
@@ -241,13 +243,13 @@ impl Selector {
 
     /// The best skills for a task whatever their score: what a search shows.
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
-        let (weighed, _) = self.weigh(task, &[]);
+        let (_, weighed, _) = self.weigh(task, &[]);
         self.ranked(weighed, limit)
     }
 
     /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.
     pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
-        let (mut weighed, _) = self.weigh(task, &[]);
+        let (_, mut weighed, _) = self.weigh(task, &[]);
         weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
         self.ranked(weighed, limit)
     }
@@ -264,12 +266,12 @@ impl Selector {
     /// Why a skill is picked for a task or not; `None` if there is no such skill.
     pub fn explain(&self, task: &Task, name: &str) -> Option<Explanation> {
         let skill = self.ready.cards.iter().position(|card| card.id == name)?;
-        let (weighed, _) = self.weigh(task, &[skill]);
+        let (query, weighed, _) = self.weigh(task, &[skill]);
         let mut picked = 0;
         for one in weighed {
             let lacked = self.lacks(&one, picked);
             if one.skill == skill {
-                return Some(self.explanation(one, lacked));
+                return Some(self.explanation(&query, one, lacked));
             }
             picked += usize::from(lacked.is_none());
         }
@@ -281,7 +283,7 @@ impl Selector {
     }
 
     /// Weighs the skills that have anything to say, the best first.
-    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Vec<Weighed>, Vec<Unresolved>) {
+    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Query, Vec<Weighed>, Vec<Unresolved>) {
         let stages = self.settings.stages;
         let index = &self.ready.index;
         let Fired { pro, contra: against, unresolved } = self.ready.triggers.find(task, stages);
@@ -321,7 +323,7 @@ impl Selector {
                 .then(a.rank.cmp(&b.rank))
                 .then(a.skill.cmp(&b.skill))
         });
-        (weighed, unresolved)
+        (query, weighed, unresolved)
     }
 
     fn weigh_one(
@@ -349,7 +351,7 @@ impl Selector {
             () => Strategy::Match,
         };
         let mut reasons: Vec<Reason> = pro.into_iter().map(|found| found.reason).collect();
-        reasons.extend(self.reasons(query, &candidate));
+        let text_at = reasons.len();
         let mut score = combine([by_triggers, by_text]);
         let mut boost = 0.0;
         if let Some(context) = context.filter(|_| score >= context::FIT_MIN && !is_named) {
@@ -374,7 +376,7 @@ impl Selector {
             score,
             strategy,
             reasons,
-            missing: missing(query, &candidate),
+            text_at,
             rank,
             by_text,
             by_triggers,
@@ -383,6 +385,12 @@ impl Selector {
             candidate,
             fit,
         }
+    }
+
+    /// Everything that speaks for or against a skill, in the order of the stages.
+    fn all_reasons(&self, query: &Query, one: &Weighed) -> Vec<Reason> {
+        let (before, after) = one.reasons.split_at(one.text_at);
+        [before, &self.reasons(query, &one.candidate), after].concat()
     }
 
     /// What the text says for a skill: its telling words, and meaning.
@@ -436,22 +444,22 @@ impl Selector {
         self.settings.threshold.max(card.confidence)
     }
 
-    fn pick(&self, one: Weighed) -> Pick {
+    fn pick(&self, query: &Query, one: Weighed) -> Pick {
         Pick {
             name: self.id(one.skill),
             score: round(one.score),
             strategy: one.strategy,
-            reasons: one.reasons,
+            reasons: self.all_reasons(query, &one),
         }
     }
 
-    fn near_miss(&self, one: Weighed, lacked: Lack) -> NearMiss {
+    fn near_miss(&self, query: &Query, one: Weighed, lacked: Lack) -> NearMiss {
         NearMiss {
             name: self.id(one.skill),
             score: round(one.score),
             lacked,
-            missing: one.missing,
-            reasons: one.reasons,
+            missing: missing(query, &one.candidate),
+            reasons: self.all_reasons(query, &one),
         }
     }
 
@@ -495,10 +503,11 @@ impl Selector {
             .collect()
     }
 
-    fn explanation(&self, one: Weighed, lacked: Option<Lack>) -> Explanation {
+    fn explanation(&self, query: &Query, one: Weighed, lacked: Option<Lack>) -> Explanation {
+        let reasons = self.all_reasons(query, &one);
         let of = |stage: Stage| {
             let belongs = |reason: &&Reason| reason.stage() == stage;
-            one.reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
+            reasons.iter().filter(belongs).cloned().collect::<Vec<_>>()
         };
         let candidate = &one.candidate;
         let stages = Stage::ALL
@@ -528,7 +537,7 @@ impl Selector {
             by_triggers: round(one.by_triggers),
             stages,
             problems: self.problems(one.skill),
-            missing: one.missing,
+            missing: missing(query, &one.candidate),
         }
     }
 }

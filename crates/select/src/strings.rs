@@ -32,14 +32,14 @@ impl Strings {
 
     /// Reads a table; `None` where the bytes cannot be one.
     ///
-    /// Order is not checked: a table that is out of order finds less, and does nothing worse.
+    /// Neither ends nor order are checked, which would take longer than all that one task asks: a table that is
+    /// out of order finds less, and does nothing worse.
     pub(crate) fn read(bytes: &mut Reader) -> Option<Self> {
         let count = bytes.u32()? as usize;
         let offsets = bytes.take(count.checked_add(1)?.checked_mul(4)?)?;
         let length = u32_at(&offsets, count) as usize;
         let text = bytes.take(length)?;
-        let grows = (0..count).all(|at| u32_at(&offsets, at) <= u32_at(&offsets, at + 1));
-        (grows && u32_at(&offsets, 0) == 0).then_some(Strings { offsets, text })
+        Some(Strings { offsets, text })
     }
 
     /// Appends the table to bytes.
@@ -67,7 +67,7 @@ impl Strings {
     fn get_bytes(&self, at: usize) -> &[u8] {
         let start = u32_at(&self.offsets, at) as usize;
         let end = u32_at(&self.offsets, at + 1) as usize;
-        &self.text[start..end]
+        self.text.get(start..end).unwrap_or_default()
     }
 
     /// The string at a place; empty if it is not text.
@@ -135,13 +135,29 @@ impl Reader {
         }
     }
 
+    /// The next bytes, to look at.
+    pub(crate) fn next(&mut self, length: usize) -> Option<&[u8]> {
+        let start = self.at;
+        self.at = start.checked_add(length)?;
+        self.bytes.get(start..self.at)
+    }
+
+    /// Everything that was not taken yet.
+    pub(crate) fn rest(&self) -> &[u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
     pub(crate) fn u32(&mut self) -> Option<u32> {
-        Some(u32_at(&self.take(4)?, 0))
+        Some(u32_at(self.next(4)?, 0))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from(self.u32()?) | u64::from(self.u32()?) << 32)
     }
 
     /// Whether the next bytes are these.
     pub(crate) fn starts_with(&mut self, expected: &[u8]) -> Option<()> {
-        (*self.take(expected.len())? == *expected).then_some(())
+        (self.next(expected.len())? == expected).then_some(())
     }
 
     /// Whether everything was taken.

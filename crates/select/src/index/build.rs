@@ -48,7 +48,7 @@ pub(super) type Lengths = [u16; 4];
 /// What is usual among public skills, in words without stop words.
 const USUAL: Lengths = [3, 50, 50, 800];
 /// How many skills of usual length stand beside a catalog's own.
-const USUAL_SKILLS: f32 = 3.0;
+const USUAL_SKILLS: u64 = 3;
 /// Steps of usual lengths: the next is a fifth longer.
 const STEP: f32 = 1.2;
 
@@ -57,16 +57,17 @@ const STEP: f32 = 1.2;
 /// They are rounded to steps, so that one more skill hardly ever changes them: with them, the weights of all
 /// others would change.
 fn usual_lengths<'a>(all: impl Iterator<Item = &'a Lengths>) -> Lengths {
-    let mut sums = USUAL.map(|length| f32::from(length) * USUAL_SKILLS);
+    // Whole numbers: their sum is the same in every order.
+    let mut sums = USUAL.map(|length| u64::from(length) * USUAL_SKILLS);
     let mut counts = [USUAL_SKILLS; 4];
     for lengths in all {
         for (field, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
-            sums[field] += f32::from(*length);
-            counts[field] += 1.0;
+            sums[field] += u64::from(*length);
+            counts[field] += 1;
         }
     }
     std::array::from_fn(|field| {
-        let mean = (sums[field] / counts[field]).max(1.0);
+        let mean = (sums[field] as f32 / counts[field] as f32).max(1.0);
         let steps = (libm::logf(mean) / libm::logf(STEP)).round();
         libm::powf(STEP, steps).round() as u16
     })
@@ -153,7 +154,10 @@ impl Index {
     ///
     /// The result is the same with and without an earlier index.
     pub fn build(documents: &[Document<'_>], vectors: &Vectors, before: Option<&Index>) -> Index {
-        let before = before.filter(|index| index.dimensions == vectors.dimensions());
+        let before = before.filter(|index| index.is_made_with(vectors));
+        if let Some(before) = before.filter(|index| index.is_of(documents)) {
+            return before.clone();
+        }
         let known: HashMap<Digest, u32> = before
             .map(|index| index.digests.iter().copied().zip(0..).collect())
             .unwrap_or_default();
@@ -178,7 +182,27 @@ impl Index {
             chunks.push(take_over(before, &old));
         }
         let digests = documents.iter().map(|document| document.digest).collect();
-        merge(digests, usual, vectors.dimensions(), &chunks)
+        let index = Index {
+            fingerprint: vectors.fingerprint(),
+            digests,
+            usual,
+            dimensions: vectors.dimensions(),
+            ..Index::default()
+        };
+        merge(index, &chunks)
+    }
+
+    /// The same as [`Index::build`] with this index as the earlier one, which is kept where nothing changed.
+    pub fn update(self, documents: &[Document<'_>], vectors: &Vectors) -> Index {
+        if self.is_made_with(vectors) && self.is_of(documents) {
+            return self;
+        }
+        Index::build(documents, vectors, Some(&self))
+    }
+
+    /// Whether these are the skills of the index, in its order.
+    fn is_of(&self, documents: &[Document<'_>]) -> bool {
+        self.digests.iter().eq(documents.iter().map(|document| &document.digest))
     }
 }
 
@@ -380,13 +404,8 @@ fn take_over(before: &Index, old: &[Option<u32>]) -> Chunk<Weights> {
     Chunk { terms: before.terms.iter().map(str::to_owned).collect(), skills }
 }
 
-/// One index out of chunks, the same whatever the chunks.
-fn merge(
-    digests: Vec<Digest>,
-    usual: Lengths,
-    dimensions: usize,
-    chunks: &[Chunk<Weights>],
-) -> Index {
+/// Fills an index from chunks: it becomes the same whatever the chunks.
+fn merge(mut index: Index, chunks: &[Chunk<Weights>]) -> Index {
     let (stems, places) = used_stems(chunks);
     let mut skills: Vec<Placed<'_>> = chunks
         .iter()
@@ -395,14 +414,8 @@ fn merge(
         .collect();
     skills.sort_unstable_by_key(|placed| placed.skill.skill);
 
-    let mut index = Index {
-        digests,
-        usual,
-        dimensions,
-        postings: invert(stems.len(), &skills),
-        terms: Strings::from_sorted(stems),
-        ..Index::default()
-    };
+    index.postings = invert(stems.len(), &skills);
+    index.terms = Strings::from_sorted(stems);
     for Placed { skill, places } in &skills {
         let mut contra: Vec<u32> = skill.contra.iter().map(|term| places[*term as usize]).collect();
         contra.sort_unstable();

@@ -1,0 +1,222 @@
+//! An index as bytes, to be kept in a file: whole arrays one after the other, so that reading is copying.
+//!
+//! A file that was cut, damaged or made by another version is an error. One that passes its checksum was
+//! written by [`Index::write`]; still nothing in it is trusted to be in bounds.
+
+use repertoire_skill::skill::Digest;
+
+use super::postings::Postings;
+use super::{Index, Ragged};
+use crate::strings::{Reader, Strings};
+use crate::vectors::Vectors;
+
+const MAGIC: &[u8; 8] = b"REPIDX\r\n";
+/// One more whenever the layout changes, or what words, stems, weights or pairs are.
+const FORMAT: u32 = 1;
+
+/// Why bytes are not an index that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheError {
+    /// They were never written as one.
+    #[error("this is not an index of skills")]
+    Foreign,
+    /// Another version of the program wrote them.
+    #[error("the index has format {found}; this program reads format {FORMAT}")]
+    Format {
+        /// The format that they have.
+        found: u32,
+    },
+    /// They are not what was written.
+    #[error("the index is damaged")]
+    Damaged,
+}
+
+impl Index {
+    /// The index as bytes.
+    pub fn write(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes() + self.bytes() / 16 + 256);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&self.fingerprint.to_le_bytes());
+        for number in [self.len(), self.dimensions] {
+            bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        }
+        put(&mut bytes, &[self.usual], |lengths| fields(lengths));
+        put(&mut bytes, &self.digests, |digest| *digest.as_bytes());
+        put(&mut bytes, &self.lengths, |lengths| fields(lengths));
+        self.terms.write(&mut bytes);
+        put_ragged(&mut bytes, &self.postings.ends, &self.postings.bytes, |byte| [*byte]);
+        put(&mut bytes, &self.postings.frequencies, |[whole, head]| {
+            (u64::from(*whole) | u64::from(*head) << 32).to_le_bytes()
+        });
+        put_ragged(&mut bytes, &self.contra.ends, &self.contra.items, |term| term.to_le_bytes());
+        put_ragged(&mut bytes, &self.pairs.ends, &self.pairs.items, |byte| [*byte]);
+        put(&mut bytes, &self.vectors, |component| component.to_le_bytes());
+        put(&mut bytes, &self.scales, |scale| scale.to_le_bytes());
+        let sum = checksum(&bytes[SUMMED..]);
+        bytes[SUM..SUMMED].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what [`Index::write`] wrote.
+    pub fn read(bytes: Vec<u8>) -> Result<Index, CacheError> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(CacheError::Foreign);
+        }
+        let mut reader = Reader::new(bytes.into());
+        reader.take(MAGIC.len());
+        let found = reader.u32().ok_or(CacheError::Damaged)?;
+        if found != FORMAT {
+            return Err(CacheError::Format { found });
+        }
+        let expected = reader.u64().ok_or(CacheError::Damaged)?;
+        if checksum(reader.rest()) != expected {
+            return Err(CacheError::Damaged);
+        }
+        let index = parts(&mut reader).ok_or(CacheError::Damaged)?;
+        if index.fits() && reader.is_at_end() { Ok(index) } else { Err(CacheError::Damaged) }
+    }
+
+    /// Whether the index was made with these vectors. An index that was not is of no use with them.
+    pub fn is_made_with(&self, vectors: &Vectors) -> bool {
+        self.dimensions == vectors.dimensions() && self.fingerprint == vectors.fingerprint()
+    }
+
+    /// Whether every array has as many items as there are skills and stems.
+    fn fits(&self) -> bool {
+        let skills = self.len();
+        let stems = self.terms.len();
+        self.lengths.len() == skills
+            && self.scales.len() == skills
+            && skills.checked_mul(self.dimensions) == Some(self.vectors.len())
+            && self.contra.fits(skills)
+            && self.contra.items.iter().all(|term| (*term as usize) < stems)
+            && self.pairs.fits(skills)
+            && self.postings.ends.len() == stems
+            && self.postings.frequencies.len() == stems
+            && fit(&self.postings.ends, self.postings.bytes.len())
+    }
+}
+
+/// Where the checksum stands, and where begins what it is of.
+const SUM: usize = 12;
+const SUMMED: usize = 20;
+
+impl<T> Ragged<T> {
+    fn fits(&self, lists: usize) -> bool {
+        self.ends.len() == lists && fit(&self.ends, self.items.len())
+    }
+}
+
+/// Whether lists end one after the other, and the last one where the items do.
+fn fit(ends: &[u32], items: usize) -> bool {
+    ends.is_sorted() && ends.last().map_or(0, |end| *end as usize) == items
+}
+
+fn parts(reader: &mut Reader) -> Option<Index> {
+    let fingerprint = reader.u64()?;
+    let skills = reader.u32()? as usize;
+    let dimensions = reader.u32()? as usize;
+    let usual = *take(reader, 1, lengths)?.first()?;
+    let digests = take(reader, skills, |digest: &[u8; 32]| Digest::from(*digest))?;
+    let lengths = take(reader, skills, lengths)?;
+    let terms = Strings::read(reader)?;
+    let (ends, bytes) = take_ragged(reader, terms.len(), |[byte]: &[u8; 1]| *byte)?;
+    let frequencies = take(reader, terms.len(), |both: &[u8; 8]| {
+        let both = u64::from_le_bytes(*both);
+        [both as u32, (both >> 32) as u32]
+    })?;
+    let postings = Postings { ends, frequencies, bytes };
+    let (ends, items) = take_ragged(reader, skills, |term: &[u8; 4]| u32::from_le_bytes(*term))?;
+    let contra = Ragged { ends, items };
+    let (ends, items) = take_ragged(reader, skills, |[byte]: &[u8; 1]| *byte)?;
+    let pairs = Ragged { ends, items };
+    let vectors = take(reader, skills.checked_mul(dimensions)?, |[byte]: &[u8; 1]| *byte as i8)?;
+    let scales = take(reader, skills, |scale: &[u8; 4]| f32::from_le_bytes(*scale))?;
+    Some(Index {
+        fingerprint,
+        digests,
+        lengths,
+        usual,
+        terms,
+        postings,
+        contra,
+        pairs,
+        dimensions,
+        vectors,
+        scales,
+    })
+}
+
+fn fields(lengths: &[u16; 4]) -> [u8; 8] {
+    let [a, b, c, d] = lengths.map(u64::from);
+    (a | b << 16 | c << 32 | d << 48).to_le_bytes()
+}
+
+fn lengths(bytes: &[u8; 8]) -> [u16; 4] {
+    let all = u64::from_le_bytes(*bytes);
+    [0, 16, 32, 48].map(|shift| (all >> shift) as u16)
+}
+
+fn put<T, const N: usize>(bytes: &mut Vec<u8>, items: &[T], item: impl Fn(&T) -> [u8; N]) {
+    let start = bytes.len();
+    bytes.resize(start + N * items.len(), 0);
+    for (room, one) in bytes[start..].as_chunks_mut::<N>().0.iter_mut().zip(items) {
+        *room = item(one);
+    }
+}
+
+fn put_ragged<T, const N: usize>(
+    bytes: &mut Vec<u8>,
+    ends: &[u32],
+    items: &[T],
+    item: impl Fn(&T) -> [u8; N],
+) {
+    put(bytes, ends, |end| end.to_le_bytes());
+    put(bytes, items, item);
+}
+
+fn take<T, const N: usize>(
+    reader: &mut Reader,
+    count: usize,
+    item: impl Fn(&[u8; N]) -> T,
+) -> Option<Vec<T>> {
+    let bytes = reader.next(count.checked_mul(N)?)?;
+    Some(bytes.as_chunks::<N>().0.iter().map(item).collect())
+}
+
+/// Ends of lists, and as many items as the last one says.
+fn take_ragged<T, const N: usize>(
+    reader: &mut Reader,
+    lists: usize,
+    item: impl Fn(&[u8; N]) -> T,
+) -> Option<(Vec<u32>, Vec<T>)> {
+    let ends = take(reader, lists, |end: &[u8; 4]| u32::from_le_bytes(*end))?;
+    let items = take(reader, ends.last().map_or(0, |end| *end as usize), item)?;
+    Some((ends, items))
+}
+
+/// Notices every flipped bit and nearly everything else. It is against accidents: whoever can write the file
+/// can write any index.
+fn checksum(bytes: &[u8]) -> u64 {
+    const LANES: usize = 4;
+    const PRIME: u64 = 0x9e37_79b1_85eb_ca87;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(PRIME).rotate_left(29);
+    // Several sums side by side: one would wait for each multiplication to end.
+    let mut lanes: [u64; LANES] = [1, 2, 3, 4];
+    let (blocks, rest) = bytes.as_chunks::<{ 8 * LANES }>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = mix(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    let all = lanes.into_iter().chain(rest).chain([bytes.len() as u64]);
+    let hash = all.fold(0, mix);
+    (hash ^ hash >> 32).wrapping_mul(PRIME)
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+use std::sync::OnceLock;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::document::Document;
+
+/// A skill as text: words that meet again in others, in more than one language, and passages against it.
+fn skill() -> impl Strategy<Value = (String, String, String)> {
+    (
+        "[a-d]{1,2}(-[a-d]{1,2})?",
+        "([a-f]{1,3} ){0,8}(Not for [a-f]{1,3}\\.)?( og det er ikke for [æøå]{2})?",
+        "(# [a-d]{1,2}\n)?([a-f]{1,3}[ .\n]){0,30}(see https://[a-d]{3})?",
+    )
+}
+
+fn documents(skills: &[(String, String, String)]) -> Vec<Document<'_>> {
+    skills.iter().map(|(name, about, body)| Document::new(name, name, about, body)).collect()
+}
+
+fn build(skills: &[(String, String, String)], before: Option<&Index>) -> Index {
+    Index::build(&documents(skills), Vectors::embedded(), before)
+}
+
+/// An index and its bytes.
+fn written() -> &'static (Index, Vec<u8>) {
+    static WRITTEN: OnceLock<(Index, Vec<u8>)> = OnceLock::new();
+    WRITTEN.get_or_init(|| {
+        let skill = |at: usize| {
+            (format!("skill-{at}"), format!("Does {at}. Not for nothing."), "Text ".repeat(at))
+        };
+        let index = build(&(0..20).map(skill).collect::<Vec<_>>(), None);
+        let bytes = index.write();
+        (index, bytes)
+    })
+}
+
+#[test]
+fn an_index_comes_back_from_its_bytes() {
+    let (index, bytes) = written();
+    assert_eq!(Index::read(bytes.clone()).as_ref(), Ok(index));
+    assert!(index.is_made_with(Vectors::embedded()));
+    assert!(!index.is_made_with(&Vectors::none()));
+    let nothing = Index::default();
+    assert_eq!(Index::read(nothing.write()), Ok(nothing));
+}
+
+#[test]
+fn other_files_and_other_formats_are_told_apart() {
+    let (_, bytes) = written();
+    assert_eq!(Index::read(Vec::new()), Err(CacheError::Foreign));
+    assert_eq!(Index::read(b"PK\x03\x04 something else".to_vec()), Err(CacheError::Foreign));
+    let mut later = bytes.clone();
+    later[MAGIC.len()] = 9;
+    assert_eq!(Index::read(later), Err(CacheError::Format { found: 9 }));
+}
+
+#[test]
+fn an_index_made_with_other_vectors_is_not_taken_over() {
+    let skills = [("a".to_owned(), "b c".to_owned(), "d".to_owned())];
+    let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat();
+    let other = Vectors::from_parts("a\nb\n", &scales, &[1; 512]).unwrap();
+    let foreign = Index::build(&documents(&skills), &other, None);
+    assert_eq!(foreign.dimensions, Vectors::embedded().dimensions());
+    assert_eq!(build(&skills, Some(&foreign)), build(&skills, None));
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_damage_even_with_a_right_checksum() {
+    let (_, bytes) = written();
+    for at in SUMMED..bytes.len().min(4000) {
+        let mut changed = bytes.clone();
+        changed[at] = !changed[at];
+        let sum = checksum(&changed[SUMMED..]);
+        changed[SUM..SUMMED].copy_from_slice(&sum.to_le_bytes());
+        // Whatever comes out of it, asking it does not panic.
+        if let Ok(index) = Index::read(changed) {
+            let again = Index::build(&[], Vectors::embedded(), Some(&index));
+            assert!(again.is_empty());
+            for term in 0..index.terms.len() {
+                index.each_posting(term, |_| {});
+                let _ = index.terms.get(term);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_cut_file_is_damaged(share in 0.0..1.0f64) {
+        let (_, bytes) = written();
+        let end = (bytes.len() as f64 * share) as usize;
+        prop_assert!(Index::read(bytes[..end].to_vec()).is_err());
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed(share in 0.0..1.0f64, bit in 0u8..8) {
+        let (_, bytes) = written();
+        let mut flipped = bytes.clone();
+        flipped[(bytes.len() as f64 * share) as usize] ^= 1u8 << bit;
+        prop_assert!(Index::read(flipped).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_an_error(mut any in vec(any::<u8>(), 0..300), start in 0usize..40) {
+        let (_, bytes) = written();
+        let start = start.min(any.len());
+        any[..start].copy_from_slice(&bytes[..start]);
+        prop_assert!(Index::read(any).is_err());
+    }
+
+    #[test]
+    fn an_index_that_grew_is_the_same_as_one_built_at_once(
+        first in vec(skill(), 0..12),
+        rounds in vec((vec(any::<prop::sample::Index>(), 0..6), vec(skill(), 0..6)), 0..4),
+    ) {
+        let mut skills = first;
+        let mut index = build(&skills, None);
+        for (removed, added) in rounds {
+            for at in removed {
+                if !skills.is_empty() {
+                    skills.swap_remove(at.index(skills.len()));
+                }
+            }
+            skills.extend(added);
+            index = build(&skills, Some(&Index::read(index.write()).unwrap()));
+            prop_assert_eq!(&index, &build(&skills, None));
+        }
+    }
+
+    #[test]
+    fn the_order_of_skills_changes_places_and_no_score(
+        skills in vec(skill(), 1..20),
+        turn in any::<prop::sample::Index>(),
+        text in "([a-f]{1,3} ){1,6}(\\. [a-f]{1,3} [a-f]{1,3})?",
+    ) {
+        use crate::{Model, Selector, Settings, Stage, Stages, Task};
+
+        let settings = Settings {
+            stages: Stages::only([Stage::Words, Stage::Meaning]),
+            ..Settings::default()
+        };
+        let mut skills = skills;
+        skills.sort();
+        skills.dedup_by(|a, b| a.0 == b.0);
+        let ranked = |skills: &[(String, String, String)]| {
+            let documents = documents(skills);
+            let selector = Selector::new(&documents, Model::embedded(), settings.clone(), None);
+            let ranked = selector.rank(&Task::new(text.clone()), skills.len());
+            let mut scores: Vec<(String, u32)> =
+                ranked.into_iter().map(|one| (one.name, one.score.to_bits())).collect();
+            scores.sort();
+            scores
+        };
+        let scores = ranked(&skills);
+        prop_assert_eq!(&scores, &ranked(&skills));
+        let turn = turn.index(skills.len());
+        skills.rotate_left(turn);
+        prop_assert_eq!(&scores, &ranked(&skills));
+    }
+}
