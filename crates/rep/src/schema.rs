@@ -439,6 +439,9 @@ pub struct MatchJson {
     pub abstained: bool,
     /// The best score that any skill reached.
     pub best: f32,
+    /// The skill that reached it, if nothing was picked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
     /// What is asked of a score.
     pub threshold: f32,
     /// Names in hints that lead nowhere.
@@ -459,7 +462,8 @@ impl MatchJson {
             task: task.text.clone(),
             strategy: selection.strategy().to_owned(),
             abstained: selection.abstention.is_some(),
-            best: selection.abstention.map_or(best_pick, |abstention| abstention.best),
+            best: selection.abstention.as_ref().map_or(best_pick, |abstention| abstention.best),
+            nearest: selection.abstention.and_then(|abstention| abstention.nearest),
             threshold,
             picks: selection.picks,
             near_misses: selection.near_misses,

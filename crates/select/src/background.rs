@@ -74,11 +74,21 @@ impl Background {
 
     /// The share of skills that have a stem.
     pub fn share(&self, stem: &str, part: Part) -> f32 {
+        self.find(stem).map_or(0.0, |at| self.share_at(at, part))
+    }
+
+    /// Where a stem stands.
+    pub(crate) fn find(&self, stem: &str) -> Option<usize> {
+        self.stems.find(stem)
+    }
+
+    /// The share of skills that have the stem at a place.
+    pub(crate) fn share_at(&self, at: usize, part: Part) -> f32 {
         let counts = match part {
             Part::Head => &self.head,
             Part::Whole => &self.whole,
         };
-        let count = self.stems.find(stem).and_then(|at| counts.get(2 * at..2 * at + 2));
+        let count = counts.get(2 * at..2 * at + 2);
         let count = count.map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
         f32::from(count) / self.skills as f32
     }

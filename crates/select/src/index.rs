@@ -12,12 +12,12 @@ mod build;
 mod pairs;
 mod postings;
 
-pub(crate) use pairs::Pair;
+pub(crate) use pairs::{Pair, StemHash};
 use postings::Postings;
 pub(crate) use postings::{Posting, Weight, levels};
 
 use crate::strings::Strings;
-use crate::vectors::{Vector, dots};
+use crate::vectors::{Vector, dots, dots_at};
 
 /// Everything about a catalog that does not depend on the task.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,8 +100,10 @@ impl Index {
         self.postings.frequencies.get(term).copied().unwrap_or_default()
     }
 
-    pub(crate) fn postings(&self, term: usize) -> impl Iterator<Item = Posting> {
-        self.postings.of(term)
+    /// Calls `found` with every skill that has a stem, in order.
+    #[inline]
+    pub(crate) fn each_posting(&self, term: usize, found: impl FnMut(Posting)) {
+        self.postings.each(term, found);
     }
 
     /// The stems of passages that say what a skill is not for, as places in [`Index::terms`].
@@ -137,11 +139,18 @@ impl Index {
 
     /// The closeness of a text to one skill, -1 to 1.
     pub fn closeness(&self, skill: usize, query: &Vector) -> f32 {
-        let scale = self.scales.get(skill).copied().unwrap_or(0.0);
-        let mut closeness = 0.0;
-        dots(self.vector(skill), &query.bytes, |_, dot| {
-            closeness = dot as f32 * (scale * query.scale);
-        });
+        self.closeness_of(&[skill as u32], query).first().copied().unwrap_or(0.0)
+    }
+
+    /// The closeness of a text to some skills.
+    pub(crate) fn closeness_of(&self, skills: &[u32], query: &Vector) -> Vec<f32> {
+        let mut closeness = vec![0.0; skills.len()];
+        if query.bytes.len() == self.dimensions {
+            dots_at(&self.vectors, skills, &query.bytes, |at, dot| {
+                let scale = self.scales.get(skills[at] as usize).copied().unwrap_or(0.0);
+                closeness[at] = dot as f32 * (scale * query.scale);
+            });
+        }
         closeness
     }
 }

@@ -9,7 +9,7 @@ pub const TASK_TERMS_MAX: usize = 64;
 /// How many sentences of a task are also scored on their own.
 pub const SENTENCES_MAX: usize = 12;
 /// How many skills are looked at closely after all were scored.
-pub const CANDIDATES_MAX: usize = 256;
+pub const CANDIDATES_MAX: usize = 128;
 /// How many of the paths that a task touches are held against globs.
 pub const TASK_PATHS_MAX: usize = 1_000;
 /// Longest trigger phrase: a longer one is no phrase, and never found.

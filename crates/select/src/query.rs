@@ -1,9 +1,10 @@
 //! A task's text as the index sees it: stems with what they are worth, pairs, sentences and a direction.
 
 use crate::background::{Background, Part};
-use crate::index::{Index, Pair};
+use crate::expand::expand;
+use crate::index::{Index, Pair, StemHash};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
-use crate::vectors::{Vector, Vectors};
+use crate::vectors::{Vector, Vectors, quantise};
 use crate::words::{Language, each_word};
 
 /// How many skills of the background stand beside a catalog.
@@ -70,13 +71,18 @@ impl Query {
     ) -> Self {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
         let language = Language::of(text);
-        let mut encoder = vectors.encoder();
         let mut query = Query {
             terms: Vec::new(),
-            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: encoder.encode(text) },
+            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: Vector::default() },
             sentences: Vec::new(),
         };
+        // The sum of a text is that of its sentences: each is read once.
+        let mut sum = vectors.empty_sum();
+        let mut sums = Vec::new();
         for sentence in sentences(text) {
+            let mut part = vectors.empty_sum();
+            vectors.add(sentence, &mut part);
+            sum.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
             let terms = query.add(sentence, language, index, background);
             if terms.is_empty() {
                 continue;
@@ -85,18 +91,23 @@ impl Query {
             let pairs = query.pairs(&terms);
             query.whole.pairs.extend_from_slice(&pairs);
             if query.sentences.len() < SENTENCES_MAX {
-                query.sentences.push(Span { terms, pairs, vector: encoder.encode(sentence) });
+                query.sentences.push(Span { terms, pairs, vector: Vector::default() });
+                sums.push(part);
             }
         }
         let Query { whole, sentences, .. } = &mut query;
-        for span in std::iter::once(whole).chain(&mut *sentences) {
+        if sentences.len() == 1 {
+            sentences.clear();
+        }
+        whole.vector = quantise(&sum);
+        for (sentence, sum) in sentences.iter_mut().zip(&sums) {
+            sentence.vector = quantise(sum);
+        }
+        for span in std::iter::once(whole).chain(sentences) {
             span.terms.sort_unstable();
             span.terms.dedup();
             span.pairs.sort_by_key(|pair| (pair.first, pair.second));
             span.pairs.dedup_by_key(|pair| (pair.first, pair.second));
-        }
-        if sentences.len() == 1 {
-            sentences.clear();
         }
         query
     }
@@ -132,7 +143,7 @@ impl Query {
         let pairs = terms.windows(2).map(|two| {
             let [one, other] = [&self.terms[two[0]], &self.terms[two[1]]];
             PairOf {
-                pair: Pair::new(&one.stem, &other.stem),
+                pair: Pair::new(StemHash::new(&one.stem), StemHash::new(&other.stem)),
                 first: two[0],
                 second: two[1],
                 worth: (one.head * other.head).sqrt(),
@@ -144,16 +155,24 @@ impl Query {
 
 impl Term {
     fn new(word: &str, stem: String, index: &Index, background: &Background) -> Self {
-        let place = index.terms().find(&stem);
-        let [anywhere, in_head] = place.map(|at| index.frequencies(at)).unwrap_or_default();
+        let places = match index.terms().find(&stem) {
+            Some(at) => vec![Place { at, likeness: 1.0 }],
+            None => expand(word, &stem, index, background),
+        };
+        let mut frequencies = [0; 2];
+        for place in &places {
+            let other = index.frequencies(place.at);
+            frequencies = std::array::from_fn(|at| frequencies[at].max(other[at]));
+        }
+        let [anywhere, in_head] = frequencies;
+        let in_background = background.find(&stem);
         let worth = |frequency: u32, part: Part| {
-            let share = background.share(&stem, part).max(UNSEEN);
+            let share = in_background.map_or(0.0, |at| background.share_at(at, part)).max(UNSEEN);
             let frequency = frequency as f32 + BACKGROUND_SKILLS * share;
             let skills = index.len() as f32 + BACKGROUND_SKILLS;
             libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
         };
         let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
-        let places = place.map(|at| Place { at, likeness: 1.0 }).into_iter().collect();
         Term { word: word.to_owned(), stem, places, head, whole }
     }
 }

@@ -5,13 +5,13 @@
 //! `data/model/README.md`; any other of the same layout does as well.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use crate::strings::{Reader, Strings};
+use crate::words::{Run, Table, each_run};
 
 const MAGIC: &[u8; 8] = b"REPVEC1\n";
 /// A longer word is no word, and takes quadratic time to cut.
@@ -58,7 +58,7 @@ pub struct Vectors {
 }
 
 /// A direction, of length 1 or (for a text without any known piece) 0, in bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vector {
     /// The components.
     pub bytes: Vec<i8>,
@@ -154,14 +154,32 @@ impl Vectors {
         self.dimensions
     }
 
-    /// Starts a text.
+    /// Encodes many texts.
     pub fn encoder(&self) -> Encoder<'_> {
-        Encoder { vectors: self, words: HashMap::new(), pieces: Vec::new(), normal: String::new() }
+        Encoder { vectors: self, words: Table::new(), known: Vec::new(), pieces: Vec::new() }
     }
 
     /// The vector of one text.
     pub fn encode(&self, text: &str) -> Vector {
-        self.encoder().encode(text)
+        let mut sum = self.empty_sum();
+        self.add(text, &mut sum);
+        quantise(&sum)
+    }
+
+    /// The sum of no text.
+    pub(crate) fn empty_sum(&self) -> Vec<f32> {
+        vec![0.0; self.dimensions]
+    }
+
+    /// Adds a text to a sum.
+    pub(crate) fn add(&self, text: &str, sum: &mut [f32]) {
+        let mut pieces = Vec::new();
+        each_word(text, |word| self.cut(word, &mut pieces));
+        self.add_rows(&pieces, sum);
+    }
+
+    fn add_rows(&self, pieces: &[u32], sum: &mut [f32]) {
+        run(AddRows { vectors: self, pieces, sum });
     }
 }
 
@@ -173,64 +191,51 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
 /// Encodes many texts: words that were cut once are remembered.
 pub struct Encoder<'a> {
     vectors: &'a Vectors,
-    words: HashMap<Box<str>, Vec<u32>>,
+    /// Where the pieces of a word start in `known`, and where they end.
+    words: Table<(u32, u32)>,
+    known: Vec<u32>,
+    /// Of the text at hand.
     pieces: Vec<u32>,
-    normal: String,
 }
 
 impl Encoder<'_> {
+    /// A stranger's texts full of different words do not fill memory.
+    const WORDS_MAX: usize = 1 << 18;
+
     /// The vector of one text.
     pub fn encode(&mut self, text: &str) -> Vector {
-        self.pieces.clear();
-        let mut normal = std::mem::take(&mut self.normal);
-        normal.clear();
-        normalise(text, &mut normal);
-        let mut rest = normal.as_str();
-        while let Some(start) = rest.find(|c: char| c != ' ') {
-            let word = &rest[start..];
-            let end = word.find(' ').unwrap_or(word.len());
-            self.add_word(&word[..end]);
-            rest = &word[end..];
-        }
-        self.normal = normal;
-        self.sum()
-    }
-
-    fn add_word(&mut self, word: &str) {
-        if let Some(known) = self.words.get(word) {
-            self.pieces.extend_from_slice(known);
-            return;
-        }
-        let pieces = self.vectors.cut(word);
-        self.pieces.extend_from_slice(&pieces);
-        // A stranger's text full of different words does not fill memory.
-        if self.words.len() < 1 << 16 {
-            self.words.insert(word.into(), pieces);
-        }
-    }
-
-    fn sum(&self) -> Vector {
-        let dimensions = self.vectors.dimensions;
-        let mut sum = vec![0f32; dimensions];
-        for piece in &self.pieces {
-            let piece = *piece as usize;
-            let scale = f32_at(&self.vectors.scales, piece);
-            let row = &self.vectors.rows[piece * dimensions..(piece + 1) * dimensions];
-            for (sum, byte) in sum.iter_mut().zip(row) {
-                *sum += f32::from(*byte as i8) * scale;
+        let Encoder { vectors, words, known, pieces } = self;
+        pieces.clear();
+        each_word(text, |word| {
+            if let Some((start, end)) = words.get(word) {
+                pieces.extend_from_slice(&known[start as usize..end as usize]);
+                return;
             }
-        }
+            let start = pieces.len();
+            vectors.cut(word, pieces);
+            if words.len() < Self::WORDS_MAX && word.len() <= 4 * WORD_CHARS_MAX {
+                let range = (known.len() as u32, (known.len() + pieces.len() - start) as u32);
+                known.extend_from_slice(&pieces[start..]);
+                words.insert(word, range);
+            }
+        });
+        let mut sum = vectors.empty_sum();
+        vectors.add_rows(pieces, &mut sum);
         quantise(&sum)
     }
 }
 
 impl Vectors {
     /// Cuts a word into the longest known pieces from the left; none, if a rest is unknown.
-    fn cut(&self, word: &str) -> Vec<u32> {
-        let mut pieces = Vec::new();
-        if word.chars().count() > WORD_CHARS_MAX {
-            return pieces;
+    fn cut(&self, word: &str, pieces: &mut Vec<u32>) {
+        if let Some(whole) = self.tokens.find(word) {
+            pieces.push(whole as u32);
+            return;
         }
+        if word.chars().count() > WORD_CHARS_MAX {
+            return;
+        }
+        let before = pieces.len();
         let mut candidate = String::with_capacity(word.len() + 2);
         let mut start = 0;
         while start < word.len() {
@@ -243,18 +248,70 @@ impl Vectors {
                 candidate.push_str(&word[start..end]);
                 self.tokens.find(&candidate).map(|token| (token, end))
             });
-            let Some((token, end)) = found else { return Vec::new() };
+            let Some((token, end)) = found else { return pieces.truncate(before) };
             pieces.push(token as u32);
             start = end;
         }
-        pieces
     }
 }
 
-/// Lower case without accents, cut at changes of case, with blanks around punctuation and around characters of dense scripts.
+/// Calls `found` with every word of a text as the vocabulary has them: in lower case without accents, cut at
+/// changes of case, and with every mark and every character of a dense script a word of its own.
+fn each_word(text: &str, mut found: impl FnMut(&str)) {
+    let mut normal = String::new();
+    each_run(text, |run| match run {
+        Run::Ascii(run) => each_ascii_word(run, &mut found),
+        Run::Other(run) => {
+            normal.clear();
+            normalise(run, &mut normal);
+            normal.split(' ').filter(|word| !word.is_empty()).for_each(&mut found);
+        }
+    });
+}
+
+/// In ASCII, a word is a piece of the text as it stands, but for its case.
+fn each_ascii_word(text: &str, found: &mut impl FnMut(&str)) {
+    let bytes = text.as_bytes();
+    let mut lower = String::new();
+    let mut flush = |start: usize, end: usize, has_upper: bool| {
+        if start == end {
+            return;
+        }
+        let word = &text[start..end];
+        if has_upper {
+            lower.clear();
+            lower.push_str(word);
+            lower.make_ascii_lowercase();
+            found(&lower);
+        } else {
+            found(word);
+        }
+    };
+    let (mut start, mut has_upper, mut after_lower) = (0, false, false);
+    for (at, byte) in bytes.iter().enumerate() {
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() {
+            after_lower = true;
+        } else if byte.is_ascii_uppercase() {
+            if after_lower {
+                flush(start, at, has_upper);
+                start = at;
+            }
+            (has_upper, after_lower) = (true, false);
+        } else {
+            flush(start, at, has_upper);
+            if byte.is_ascii_graphic() {
+                flush(at, at + 1, false);
+            }
+            (start, has_upper, after_lower) = (at + 1, false, false);
+        }
+    }
+    flush(start, bytes.len(), has_upper);
+}
+
+/// Lower case without accents, with blanks where words are to be cut.
 fn normalise(text: &str, out: &mut String) {
     let mut after_lower = false;
-    let mut push = |c: char| {
+    for c in text.nfd().filter(|c| !is_combining_mark(*c)) {
         if after_lower && c.is_uppercase() {
             out.push(' ');
         }
@@ -269,21 +326,19 @@ fn normalise(text: &str, out: &mut String) {
         } else {
             out.extend(c.to_lowercase().nfd().filter(|c| !is_combining_mark(*c)));
         }
-    };
-    if text.is_ascii() {
-        text.chars().for_each(&mut push);
-    } else {
-        text.nfd().filter(|c| !is_combining_mark(*c)).for_each(&mut push);
     }
 }
 
-fn quantise(sum: &[f32]) -> Vector {
+/// The direction of a sum.
+pub(crate) fn quantise(sum: &[f32]) -> Vector {
     let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
     let most = sum.iter().fold(0f32, |most, x| most.max(x.abs()));
     if length.is_nan() || length <= 0.0 || !length.is_finite() {
         return Vector { bytes: vec![0; sum.len()], scale: 0.0 };
     }
-    let bytes: Vec<i8> = sum.iter().map(|x| (x / most * 127.0).round() as i8).collect();
+    // Halves away from zero, as `round` does: that is a call a number where the processor has no such thing.
+    let round = |x: f32| (x + 0.5f32.copysign(x)) as i32 as i8;
+    let bytes: Vec<i8> = sum.iter().map(|x| round(x / most * 127.0)).collect();
     // Of length 1 after rounding, so that a text is as close to itself as can be.
     let rounded = bytes.iter().map(|byte| i32::from(*byte).pow(2)).sum::<i32>();
     Vector { bytes, scale: 1.0 / (rounded as f32).sqrt() }
@@ -291,38 +346,104 @@ fn quantise(sum: &[f32]) -> Vector {
 
 /// The sum of products of two rows of bytes.
 #[inline(always)]
-pub(crate) fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+fn dot(a: &[i8], b: &[i8]) -> i32 {
+    // Blocks of a fixed size become straight code without checks; plain loops, because adapters of iterators
+    // are not always inlined where the processor's features differ.
+    const BLOCK: usize = 64;
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    let mut sum = 0;
+    let mut start = 0;
+    while start + BLOCK <= length {
+        let (a, b) = (&a[start..start + BLOCK], &b[start..start + BLOCK]);
+        for at in 0..BLOCK {
+            sum += i32::from(a[at]) * i32::from(b[at]);
+        }
+        start += BLOCK;
+    }
+    for at in start..length {
+        sum += i32::from(a[at]) * i32::from(b[at]);
+    }
+    sum
 }
 
-/// The sums of products of many rows, one after the other, with one row, as numbers that go to `found`.
+/// A loop over rows, worth the widest instructions that there are.
+trait Loop {
+    fn run(self);
+}
+
+/// Runs a loop with what the processor has.
 ///
 /// The same numbers everywhere: only how many are worked out at once depends on the processor.
-pub(crate) fn dots(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
+fn run(work: impl Loop) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the only way to use what not every processor has")]
         // SAFETY: the processor was just asked, and has it.
-        return unsafe { dots_avx2(rows, row, found) };
+        return unsafe { run_avx2(work) };
     }
-    dots_anywhere(rows, row, found);
+    work.run();
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn dots_avx2(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
-    dots_anywhere(rows, row, found);
+fn run_avx2(work: impl Loop) {
+    work.run();
 }
 
-#[inline(always)]
-fn dots_anywhere(rows: &[i8], row: &[i8], mut found: impl FnMut(usize, i32)) {
-    // Blocks of a fixed size become straight code without checks.
-    const BLOCK: usize = 32;
-    for (at, other) in rows.chunks_exact(row.len().max(1)).enumerate() {
-        let (blocks, rest) = other.as_chunks::<BLOCK>();
-        let (mine, my_rest) = row.as_chunks::<BLOCK>();
-        let sum: i32 = blocks.iter().zip(mine).map(|(a, b)| dot(a, b)).sum();
-        found(at, sum + dot(rest, my_rest));
+/// The sums of products of many rows, one after the other, with one row, as numbers that go to `found`.
+pub(crate) fn dots(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
+    run(Dots { rows: rows.chunks_exact(row.len().max(1)).enumerate(), row, found });
+}
+
+/// The same for rows at some places.
+pub(crate) fn dots_at(rows: &[i8], at: &[u32], row: &[i8], found: impl FnMut(usize, i32)) {
+    let place = |at: &u32| {
+        let start = *at as usize * row.len();
+        rows.get(start..start + row.len()).unwrap_or_default()
+    };
+    run(Dots { rows: at.iter().map(place).enumerate(), row, found });
+}
+
+struct Dots<'a, Rows, Found> {
+    rows: Rows,
+    row: &'a [i8],
+    found: Found,
+}
+
+impl<'a, Rows, Found> Loop for Dots<'a, Rows, Found>
+where
+    Rows: Iterator<Item = (usize, &'a [i8])>,
+    Found: FnMut(usize, i32),
+{
+    #[inline(always)]
+    fn run(mut self) {
+        for (at, other) in self.rows {
+            (self.found)(at, dot(other, self.row));
+        }
+    }
+}
+
+/// Adds rows to a sum.
+struct AddRows<'a> {
+    vectors: &'a Vectors,
+    pieces: &'a [u32],
+    sum: &'a mut [f32],
+}
+
+impl Loop for AddRows<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Vectors { scales, rows, dimensions, .. } = self.vectors;
+        for piece in self.pieces {
+            let piece = *piece as usize;
+            let scale = f32_at(scales, piece);
+            let row = &rows[piece * dimensions..(piece + 1) * dimensions];
+            let sum = &mut self.sum[..row.len()];
+            for at in 0..row.len() {
+                sum[at] += f32::from(row[at] as i8) * scale;
+            }
+        }
     }
 }
 
@@ -362,6 +483,18 @@ mod tests {
         let nothing = vectors.encode("");
         assert_eq!(nothing.closeness(&vectors.encode("anything")), 0.0);
         assert_eq!(nothing.closeness(&nothing), 0.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_in_runs_is_cut_like_a_whole_one(
+            text in "[a-cA-C0-1\\t\\x00 ._x\u{e9}\u{301}\u{3000}\u{65e5}\u{a8}-]{0,200}"
+        ) {
+            let (mut normal, mut all) = (String::new(), Vec::new());
+            normalise(&text, &mut normal);
+            each_word(&text, |word| all.push(word.to_owned()));
+            proptest::prop_assert!(normal.split(' ').filter(|word| !word.is_empty()).eq(all));
+        }
     }
 
     #[test]

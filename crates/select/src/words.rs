@@ -4,11 +4,16 @@
 //! at changes of case (`getUserName` is three words). Scripts that write without spaces become overlapping
 //! pairs of characters. The background frequencies of the model were counted by the same rules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use foldhash::fast::FixedState;
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
+
+mod table;
+
+pub(crate) use table::Table;
 
 /// The longest word that is looked at: longer runs are data, not language.
 const WORD_BYTES_MAX: usize = 64;
@@ -16,12 +21,50 @@ const WORD_BYTES_MAX: usize = 64;
 /// Calls `found` with every word of a text, in lower case and in order.
 pub fn each_word(text: &str, mut found: impl FnMut(&str)) {
     let mut word = String::new();
-    if text.is_ascii() {
-        cut(text.chars(), &mut word, &mut found);
-    } else {
-        // Only what is not ASCII needs normal form, and most texts are mostly ASCII.
-        cut(text.nfkc(), &mut word, &mut found);
+    each_run(text, |run| match run {
+        Run::Ascii(run) => cut_ascii(run, &mut found),
+        Run::Other(run) => cut(run.nfkc(), &mut word, &mut found),
+    });
+}
+
+/// Part of a text, whole between blanks.
+pub(crate) enum Run<'a> {
+    /// Any number of words.
+    Ascii(&'a str),
+    /// What stands between two blanks and is not all ASCII.
+    Other(&'a str),
+}
+
+/// Takes a text apart at ASCII blanks, so that only what is not ASCII need be brought to a normal form: most
+/// texts are mostly ASCII, and have a dash or an arrow somewhere. No normal form reaches across a blank.
+pub(crate) fn each_run<'a>(text: &'a str, mut found: impl FnMut(Run<'a>)) {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
+    let mut rest = text;
+    while !rest.is_empty() {
+        let bytes = rest.as_bytes();
+        let ascii = ascii_bytes(bytes);
+        let start = match ascii {
+            all if all == bytes.len() => all,
+            some => bytes[..some].iter().rposition(is_blank).map_or(0, |blank| blank + 1),
+        };
+        let length = bytes[ascii..].iter().position(is_blank);
+        let end = length.map_or(bytes.len(), |length| ascii + length);
+        if start > 0 {
+            found(Run::Ascii(&rest[..start]));
+        }
+        if start < end {
+            found(Run::Other(&rest[start..end]));
+        }
+        rest = &rest[end..];
     }
+}
+
+/// How many bytes from the start are ASCII.
+fn ascii_bytes(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = bytes.as_chunks::<BLOCK>().0.iter().take_while(|block| block.is_ascii()).count();
+    let start = BLOCK * blocks;
+    bytes[start..].iter().position(|byte| !byte.is_ascii()).map_or(bytes.len(), |at| start + at)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +79,75 @@ enum Class {
     /// An apostrophe within a word.
     Apostrophe,
     Other,
+}
+
+const fn class_of_ascii(c: u8) -> Class {
+    match c {
+        b'a'..=b'z' => Class::Lower,
+        b'A'..=b'Z' => Class::Upper,
+        b'0'..=b'9' => Class::Digit,
+        b'+' | b'#' => Class::Sign,
+        b'\'' => Class::Apostrophe,
+        _ => Class::Other,
+    }
+}
+
+/// The class of every byte; of those that are not ASCII it says nothing.
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = class_of_ascii(byte as u8);
+        byte += 1;
+    }
+    classes
+};
+
+/// The same as [`cut`], for ASCII: there, a word is a piece of the text as it stands, but for its case.
+fn cut_ascii(text: &str, found: &mut impl FnMut(&str)) {
+    let bytes = text.as_bytes();
+    let mut lower = String::new();
+    let mut flush = |start: usize, end: usize, has_upper: bool| {
+        if start == end || end - start > WORD_BYTES_MAX {
+            return;
+        }
+        let word = &text[start..end];
+        if has_upper {
+            lower.clear();
+            lower.push_str(word);
+            lower.make_ascii_lowercase();
+            found(&lower);
+        } else {
+            found(word);
+        }
+    };
+    let (mut start, mut has_upper, mut before) = (0, false, Class::Other);
+    for (at, byte) in bytes.iter().enumerate() {
+        let class = CLASSES[usize::from(*byte)];
+        let starts_word = match class {
+            Class::Lower | Class::Digit => before == Class::Sign,
+            Class::Upper => match before {
+                Class::Lower | Class::Digit | Class::Sign => true,
+                Class::Upper => {
+                    bytes.get(at + 1).is_some_and(|next| class_of_ascii(*next) == Class::Lower)
+                }
+                _ => false,
+            },
+            Class::Sign if start < at => false,
+            _ => {
+                flush(start, at, has_upper);
+                (start, has_upper, before) = (at + 1, false, class);
+                continue;
+            }
+        };
+        if starts_word {
+            flush(start, at, has_upper);
+            (start, has_upper) = (at, false);
+        }
+        has_upper |= class == Class::Upper;
+        before = class;
+    }
+    flush(start, bytes.len(), has_upper);
 }
 
 fn class_of(c: char) -> Class {
@@ -157,7 +269,7 @@ struct Known {
 }
 
 /// The languages; the first is what a text is in until its words say otherwise.
-static LANGUAGES: &[Known] = &[
+const LANGUAGES: &[Known] = &[
     Known { algorithm: Algorithm::English, stop: include_str!("../data/stop/english.txt") },
     Known { algorithm: Algorithm::Danish, stop: include_str!("../data/stop/danish.txt") },
     Known { algorithm: Algorithm::German, stop: include_str!("../data/stop/german.txt") },
@@ -177,25 +289,31 @@ impl Language {
     /// English.
     pub const ENGLISH: Language = Language(0);
 
+    /// How many languages there are.
+    pub(crate) const COUNT: usize = LANGUAGES.len();
+
+    /// Less than [`Language::COUNT`].
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
     /// Every language but English.
     pub fn others() -> impl Iterator<Item = Language> {
         (1..LANGUAGES.len() as u8).map(Language)
     }
 
-    /// The language that a text is written in, by its most frequent little words.
+    /// The language that a text is written in, by the most frequent little words at its beginning.
     ///
     /// English unless another language has more of them, and at least two.
     pub fn of(text: &str) -> Language {
-        const WORDS_READ: usize = 200;
-        let mut votes = [0u32; 16];
-        let mut read = 0;
-        each_word(text, |word| {
-            if read < WORDS_READ {
-                for language in votes_of(word) {
-                    votes[usize::from(language.0)] += 1;
-                }
+        const BYTES_READ: usize = 1200;
+        let mut votes = [0u32; LANGUAGES.len()];
+        each_word(&text[..text.floor_char_boundary(BYTES_READ)], |word| {
+            let mut left = little_words().get(word).map_or(0, Languages::votes);
+            while left != 0 {
+                votes[left.trailing_zeros() as usize] += 1;
+                left &= left - 1;
             }
-            read += 1;
         });
         let english = votes[0];
         let (best, most) =
@@ -207,9 +325,10 @@ impl Language {
 
     /// Whether a word carries no meaning of its own in this language, or none among skills.
     pub fn is_stop_word(self, word: &str) -> bool {
-        stop_words().get(word).is_some_and(|languages| {
-            languages.contains(&self) || languages.contains(&Language::ENGLISH)
-        })
+        let never = Languages::GENRE | Languages::one(Language::ENGLISH.0);
+        little_words()
+            .get(word)
+            .is_some_and(|languages| languages.0 & (never | Languages::one(self.0)) != 0)
     }
 
     /// The stem of a word in lower case.
@@ -219,29 +338,44 @@ impl Language {
     }
 }
 
-fn stop_words() -> &'static HashMap<&'static str, Vec<Language>> {
-    static WORDS: OnceLock<HashMap<&'static str, Vec<Language>>> = OnceLock::new();
+/// In which languages a word is a little word, a bit each.
+#[derive(Clone, Copy, Default)]
+struct Languages(u16);
+
+impl Languages {
+    /// A word of the genre itself.
+    const GENRE: u16 = 1 << 15;
+
+    const fn one(language: u8) -> u16 {
+        1 << language
+    }
+
+    /// The languages that a word speaks for.
+    fn votes(&self) -> u16 {
+        if self.0 & Self::GENRE == 0 { self.0 } else { 0 }
+    }
+}
+
+const _: () = assert!(LANGUAGES.len() < 15, "a bit a language");
+
+/// Our own words: nobody can choose them so that they collide.
+type Little = HashMap<&'static str, Languages, FixedState>;
+
+fn little_words() -> &'static Little {
+    static WORDS: OnceLock<Little> = OnceLock::new();
     WORDS.get_or_init(|| {
-        let mut words: HashMap<&str, Vec<Language>> = HashMap::new();
-        for (at, known) in LANGUAGES.iter().enumerate() {
-            for word in known.stop.split_whitespace() {
-                words.entry(word).or_default().push(Language(at as u8));
+        let mut words = Little::default();
+        words.reserve(1024);
+        for (known, language) in LANGUAGES.iter().zip(0..) {
+            for word in known.stop.split_ascii_whitespace() {
+                words.entry(word).or_default().0 |= Languages::one(language);
             }
         }
-        for word in GENRE.split_whitespace() {
-            words.entry(word).or_default().push(Language::ENGLISH);
+        for word in GENRE.split_ascii_whitespace() {
+            words.entry(word).or_default().0 |= Languages::GENRE;
         }
         words
     })
-}
-
-fn votes_of(word: &str) -> &'static [Language] {
-    static GENRE_WORDS: OnceLock<HashSet<&'static str>> = OnceLock::new();
-    let genre = GENRE_WORDS.get_or_init(|| GENRE.split_whitespace().collect());
-    match stop_words().get(word) {
-        Some(languages) if !genre.contains(word) => languages,
-        _ => &[],
-    }
 }
 
 #[cfg(test)]
@@ -277,6 +411,17 @@ mod tests {
         assert_eq!(words("Udbuddets ÆØÅ-krav"), ["udbuddets", "æøå", "krav"]);
         assert_eq!(words("Привет, мир"), ["привет", "мир"]);
         assert_eq!(words("हिन्दी"), ["हिन्दी"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_in_runs_is_cut_like_a_whole_one(
+            text in "[a-cA-C0-1+#' \n.x\u{e9}\u{301}\u{308}\u{fb01}\u{a8}\u{2019}\u{3000}\u{65e5}\u{672c}-]{0,200}"
+        ) {
+            let mut all = Vec::new();
+            cut(text.nfkc(), &mut String::new(), &mut |word: &str| all.push(word.to_owned()));
+            proptest::prop_assert_eq!(words(&text), all);
+        }
     }
 
     #[test]

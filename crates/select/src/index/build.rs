@@ -1,20 +1,19 @@
 //! Making an index: words are counted in parallel, a chunk of skills at a time, and chunks are merged in
 //! order. Skills that an earlier index has are taken from it as one more chunk.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt};
 use rayon::prelude::*;
 use repertoire_skill::skill::Digest;
 
 use super::Index;
-use super::pairs::{self, Pair};
+use super::pairs::{self, Pair, StemHash};
 use super::postings::{Posting, Postings, Weight};
 use crate::document::Document;
 use crate::limits::BODY_BYTES_MAX;
 use crate::passages;
 use crate::strings::Strings;
 use crate::vectors::{Encoder, Vectors};
-use crate::words::{Language, each_word};
+use crate::words::{Language, Table, each_word};
 
 /// How frequencies in one half of a skill become a weight.
 struct Saturation {
@@ -79,13 +78,13 @@ const BODY_IN_VECTOR: f32 = 0.6;
 const BODY_IN_VECTOR_BYTES: usize = 3000;
 
 impl Field {
-    fn frequency(&self, count: u16, longer: f32) -> f32 {
+    fn frequency(&self, count: u8, longer: f32) -> f32 {
         self.weight * f32::from(count) / (1.0 - self.normalisation + self.normalisation * longer)
     }
 }
 
 impl Saturation {
-    fn weigh(&self, strong: u16, plain: u16, longer: &[f32]) -> Weight {
+    fn weigh(&self, strong: u8, plain: u8, longer: &[f32]) -> Weight {
         let frequency =
             self.strong.frequency(strong, longer[0]) + self.plain.frequency(plain, longer[1]);
         Weight::new(frequency / (frequency + self.half), strong > 0, plain > 0)
@@ -95,8 +94,9 @@ impl Saturation {
 impl Counts {
     /// Weights in a skill whose fields are so much longer than usual.
     fn weigh(&self, longer: [f32; 4]) -> (Weight, Weight) {
-        let head = HEAD.weigh(self.name, self.description, &longer[..2]);
-        (head, BODY.weigh(self.headings, self.body, &longer[2..]))
+        let [name, description, headings, body] = self.0;
+        let head = HEAD.weigh(name, description, &longer[..2]);
+        (head, BODY.weigh(headings, body, &longer[2..]))
     }
 }
 
@@ -127,7 +127,7 @@ impl Chunk<Counts> {
             let longer = std::array::from_fn(|field| {
                 f32::from(skill.lengths[field]) / f32::from(usual[field])
             });
-            let terms = skill.terms.iter().map(|(term, counts)| (*term, counts.weigh(longer)));
+            let terms = skill.terms.into_iter().map(|(term, counts)| (term, counts.weigh(longer)));
             Analysis {
                 skill: skill.skill,
                 terms: terms.collect(),
@@ -142,8 +142,11 @@ impl Chunk<Counts> {
     }
 }
 
-/// Skills a chunk: large enough that most words of a chunk are known by its middle.
-const CHUNK: usize = 128;
+/// Few skills are not worth a thread of their own.
+const CHUNK_MIN: usize = 64;
+/// Chunks a thread: a few, so that no thread waits long for the last one; not more, because every chunk has to
+/// learn the words of the catalog anew.
+const CHUNKS_A_THREAD: usize = 2;
 
 impl Index {
     /// Indexes skills. What `before` holds under the same digest is taken over, not read again.
@@ -157,8 +160,11 @@ impl Index {
         let old: Vec<Option<u32>> =
             documents.iter().map(|document| known.get(&document.digest).copied()).collect();
         let fresh: Vec<usize> = (0..documents.len()).filter(|at| old[*at].is_none()).collect();
-        let counted: Vec<Chunk<Counts>> =
-            fresh.par_chunks(CHUNK).map(|part| analyse(documents, part, vectors)).collect();
+        let chunks = CHUNKS_A_THREAD * rayon::current_num_threads();
+        let counted: Vec<Chunk<Counts>> = fresh
+            .par_chunks(fresh.len().div_ceil(chunks).max(CHUNK_MIN))
+            .map(|part| analyse(documents, part, vectors))
+            .collect();
 
         let of_fresh = counted.iter().flat_map(|chunk| &chunk.skills).map(|skill| &skill.lengths);
         let of_old = old.iter().flatten().filter_map(|at| before?.lengths.get(*at as usize));
@@ -182,14 +188,9 @@ fn analyse(documents: &[Document<'_>], part: &[usize], vectors: &Vectors) -> Chu
     Chunk { terms: counter.terms, skills }
 }
 
-/// What is in a field of the skill at hand.
+/// How often a stem stands in each field of a skill; more than 255 times is 255 times.
 #[derive(Clone, Copy, Default)]
-struct Counts {
-    name: u16,
-    description: u16,
-    headings: u16,
-    body: u16,
-}
+struct Counts([u8; 4]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
@@ -199,14 +200,19 @@ enum Section {
     Body,
 }
 
+/// Instead of a stem, where a word is a stop word.
+const STOP: u32 = u32::MAX;
+
 struct Counter<'a> {
     encoder: Encoder<'a>,
     terms: Vec<String>,
+    hashes: Vec<StemHash>,
     by_stem: HashMap<String, u32>,
-    /// Words as written, in the language of their text; `None` for stop words.
-    by_word: HashMap<(Language, Box<str>), Option<u32>>,
-    /// Of the skill at hand, by stem.
-    counts: HashMap<u32, Counts>,
+    /// Words as written, a table a language: each is looked at once.
+    by_word: [Table<u32>; Language::COUNT],
+    /// Of the skill at hand, by stem, and which of them are not zero.
+    counts: Vec<Counts>,
+    touched: Vec<u32>,
     lengths: Lengths,
     pairs: Vec<Pair>,
 }
@@ -216,56 +222,69 @@ impl<'a> Counter<'a> {
         Counter {
             encoder: vectors.encoder(),
             terms: Vec::new(),
+            hashes: Vec::new(),
             by_stem: HashMap::new(),
-            by_word: HashMap::new(),
-            counts: HashMap::new(),
+            by_word: std::array::from_fn(|_| Table::new()),
+            counts: Vec::new(),
+            touched: Vec::new(),
             lengths: [0; 4],
             pairs: Vec::new(),
         }
     }
 
     fn term(&mut self, language: Language, word: &str) -> Option<u32> {
-        // A borrowed key would spare the copy, but not for a pair of language and word.
-        let key = (language, Box::from(word));
-        if let Some(known) = self.by_word.get(&key) {
-            return *known;
-        }
-        let term = (!language.is_stop_word(word)).then(|| {
-            let stem = language.stem(word);
+        let known = self.by_word[language.number()].get(word);
+        let term = known.unwrap_or_else(|| self.new_word(language, word));
+        (term != STOP).then_some(term)
+    }
+
+    #[cold]
+    fn new_word(&mut self, language: Language, word: &str) -> u32 {
+        let term = if language.is_stop_word(word) {
+            STOP
+        } else {
             let next = self.terms.len() as u32;
-            *self.by_stem.entry(stem).or_insert_with_key(|stem| {
+            *self.by_stem.entry(language.stem(word)).or_insert_with_key(|stem| {
                 self.terms.push(stem.clone());
+                self.hashes.push(StemHash::new(stem));
+                self.counts.push(Counts::default());
                 next
             })
-        });
-        self.by_word.insert(key, term);
+        };
+        self.by_word[language.number()].insert(word, term);
         term
     }
 
     fn count(&mut self, text: &str, language: Language, section: Section) {
-        let mut before: Option<u32> = None;
+        let section = section as usize;
+        let mut before: Option<StemHash> = None;
         each_word(text, |word| {
             let Some(term) = self.term(language, word) else { return };
-            let counts = self.counts.entry(term).or_default();
-            let count = match section {
-                Section::Name => &mut counts.name,
-                Section::Description => &mut counts.description,
-                Section::Headings => &mut counts.headings,
-                Section::Body => &mut counts.body,
-            };
-            *count = count.saturating_add(1);
-            let length = &mut self.lengths[section as usize];
-            *length = length.saturating_add(1);
-            if let Some(before) = before {
-                let [first, second] = [before, term].map(|term| &self.terms[term as usize]);
-                self.pairs.push(Pair::new(first, second));
+            let counts = &mut self.counts[term as usize].0;
+            if *counts == [0; 4] {
+                self.touched.push(term);
             }
-            before = Some(term);
+            counts[section] = counts[section].saturating_add(1);
+            self.lengths[section] = self.lengths[section].saturating_add(1);
+            let hash = self.hashes[term as usize];
+            if let Some(before) = before {
+                self.pairs.push(Pair::new(before, hash));
+            }
+            before = Some(hash);
         });
     }
 
+    /// The counts of the skill at hand, which are zero afterwards.
+    fn take_counts(&mut self) -> Vec<(u32, Counts)> {
+        self.touched.sort_unstable();
+        let counts = &mut self.counts;
+        self.touched
+            .drain(..)
+            .map(|term| (term, std::mem::take(&mut counts[term as usize])))
+            .collect()
+    }
+
     fn analyse(&mut self, document: &Document<'_>, skill: u32) -> Analysis<Counts> {
-        self.counts.clear();
         self.lengths = [0; 4];
         self.pairs.clear();
         let whole = document.description.join("\n");
@@ -278,16 +297,26 @@ impl<'a> Counter<'a> {
         let body = beginning(document.body, BODY_BYTES_MAX);
         let body_language = Language::of(beginning(body, 4000));
         let mut in_code = false;
+        let mut is_against = false;
+        let mut against: Vec<&str> = Vec::new();
         for line in body.lines() {
             let trimmed = line.trim_start();
             in_code ^= trimmed.starts_with("```") || trimmed.starts_with("~~~");
             let is_heading = !in_code && trimmed.starts_with('#');
+            if is_heading {
+                is_against = passages::is_against(trimmed);
+            }
+            if is_against {
+                against.push(line);
+            }
             let section = if is_heading { Section::Headings } else { Section::Body };
             self.count(&without_addresses(line), body_language, section);
         }
-        let mut terms: Vec<(u32, Counts)> = self.counts.drain().collect();
-        terms.sort_unstable_by_key(|(term, _)| *term);
-        let contra = self.stems(&described.contra.join("\n"), language);
+        let terms = self.take_counts();
+        let mut contra = self.stems(&described.contra.join("\n"), language);
+        contra.extend(self.stems(&against.join("\n"), body_language));
+        contra.sort_unstable();
+        contra.dedup();
         let (vector, scale) = self.vector(document, &described.pro.join(" "), body);
         let pairs = pairs::filter(&mut self.pairs);
         Analysis { skill, terms, lengths: self.lengths, contra, pairs, vector, scale }
@@ -316,7 +345,7 @@ fn beginning(text: &str, bytes: usize) -> &str {
 
 /// A line without web addresses: their words are about places, not about the skill.
 fn without_addresses(line: &str) -> std::borrow::Cow<'_, str> {
-    if !line.contains("://") {
+    if memchr::memchr(b':', line.as_bytes()).is_none() || !line.contains("://") {
         return line.into();
     }
     let plain = line.split_whitespace().filter(|word| !word.contains("://"));
@@ -358,10 +387,7 @@ fn merge(
     dimensions: usize,
     chunks: &[Chunk<Weights>],
 ) -> Index {
-    let stems = used_stems(chunks);
-    let place = |term: &String| stems.binary_search(&term.as_str()).unwrap_or(0) as u32;
-    let places: Vec<Vec<u32>> =
-        chunks.par_iter().map(|chunk| chunk.terms.iter().map(place).collect()).collect();
+    let (stems, places) = used_stems(chunks);
     let mut skills: Vec<Placed<'_>> = chunks
         .iter()
         .zip(&places)
@@ -395,21 +421,29 @@ struct Placed<'a> {
     places: &'a [u32],
 }
 
-/// All stems of chunks, sorted. Those that only a removed skill had are not among them.
-fn used_stems(chunks: &[Chunk<Weights>]) -> Vec<&str> {
-    let used = chunks.par_iter().flat_map_iter(|chunk| {
+/// All stems of chunks, sorted, and where each chunk's stems stand among them. Those that only a removed skill
+/// had are not among them.
+fn used_stems(chunks: &[Chunk<Weights>]) -> (Vec<&str>, Vec<Vec<u32>>) {
+    let used = chunks.par_iter().enumerate().flat_map_iter(|(at, chunk)| {
         let mut used = vec![false; chunk.terms.len()];
         for skill in &chunk.skills {
             let terms = skill.terms.iter().map(|(term, _)| term);
             terms.chain(&skill.contra).for_each(|term| used[*term as usize] = true);
         }
-        let terms = chunk.terms.iter().zip(used);
-        terms.filter_map(|(term, used)| used.then_some(term.as_str()))
+        let terms = chunk.terms.iter().enumerate().zip(used).filter(|(_, used)| *used);
+        terms.map(move |((term, stem), _)| (stem.as_str(), at, term))
     });
-    let mut stems: Vec<&str> = used.collect();
-    stems.par_sort_unstable();
-    stems.dedup();
-    stems
+    let mut used: Vec<(&str, usize, usize)> = used.collect();
+    used.par_sort_unstable();
+    let mut places: Vec<Vec<u32>> = chunks.iter().map(|chunk| vec![0; chunk.terms.len()]).collect();
+    let mut stems: Vec<&str> = Vec::new();
+    for (stem, chunk, term) in used {
+        if stems.last() != Some(&stem) {
+            stems.push(stem);
+        }
+        places[chunk][term] = stems.len() as u32 - 1;
+    }
+    (stems, places)
 }
 
 /// From lists of stems, a skill each, to lists of skills, a stem each.

@@ -92,20 +92,54 @@ impl Postings {
         4 * self.ends.len() + 8 * self.frequencies.len() + self.bytes.len()
     }
 
-    /// A stem's list. Bytes that are no list give a shorter one, never a panic.
-    pub(super) fn of(&self, term: usize) -> impl Iterator<Item = Posting> {
+    fn list(&self, term: usize) -> &[u8] {
         let start = term.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |e| *e);
         let end = self.ends.get(term).copied().unwrap_or(start);
-        let mut rest = self.bytes.get(start as usize..end as usize).unwrap_or_default();
-        let mut next = 0u32;
-        std::iter::from_fn(move || {
-            let number = take_number(&mut rest)?;
-            let skill = next.wrapping_add(number >> 1);
-            next = skill.wrapping_add(1);
-            let body = take_weight(&mut rest)?;
-            let head = if number & 1 == 1 { take_weight(&mut rest)? } else { Weight(0) };
-            Some(Posting { skill, head, body })
-        })
+        self.bytes.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// A stem's list. Bytes that are no list give a shorter one, never a panic.
+    pub(super) fn of(&self, term: usize) -> impl Iterator<Item = Posting> {
+        let mut list = List { rest: self.list(term), next: 0 };
+        std::iter::from_fn(move || list.take())
+    }
+
+    /// Calls `found` with every posting of a stem: a tight loop.
+    #[inline]
+    pub(super) fn each(&self, term: usize, mut found: impl FnMut(Posting)) {
+        let mut list = List { rest: self.list(term), next: 0 };
+        loop {
+            // Nearly all postings are a short distance and one or two weights.
+            while let [distance @ 0..0x80, body, head, ..] = list.rest {
+                let in_head = distance & 1;
+                let skill = list.next.wrapping_add(u32::from(distance >> 1));
+                list.next = skill.wrapping_add(1);
+                found(Posting { skill, head: Weight(head * in_head), body: Weight(*body) });
+                list.rest = &list.rest[2 + usize::from(in_head)..];
+            }
+            match list.take() {
+                Some(posting) => found(posting),
+                None => return,
+            }
+        }
+    }
+}
+
+/// What is left of a list.
+struct List<'a> {
+    rest: &'a [u8],
+    /// The skill after the last one.
+    next: u32,
+}
+
+impl List<'_> {
+    fn take(&mut self) -> Option<Posting> {
+        let number = take_number(&mut self.rest)?;
+        let skill = self.next.wrapping_add(number >> 1);
+        self.next = skill.wrapping_add(1);
+        let body = take_weight(&mut self.rest)?;
+        let head = if number & 1 == 1 { take_weight(&mut self.rest)? } else { Weight(0) };
+        Some(Posting { skill, head, body })
     }
 }
 
@@ -162,6 +196,9 @@ mod tests {
         let packed = Postings::pack(lists.into_iter().map(list));
         for (term, expected) in lists.into_iter().enumerate() {
             assert!(packed.of(term).eq(list(expected)), "list {term}");
+            let mut each = Vec::new();
+            packed.each(term, |posting| each.push(posting));
+            assert!(list(expected).eq(each), "list {term}");
             assert_eq!(packed.frequencies[term][0] as usize, expected.len());
         }
         assert_eq!(packed.frequencies[0][1], 1);

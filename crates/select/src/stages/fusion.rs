@@ -67,34 +67,56 @@ pub(crate) fn rank(query: &Query, index: &Index, used: Use, wanted: &[usize]) ->
     candidates
 }
 
-/// The places of the highest scores, in no order.
+/// The places of the highest scores, in no order; of equal ones, the first.
 fn best(scores: &[f32]) -> Vec<u32> {
-    let mut places: Vec<u32> = (0..scores.len() as u32).collect();
-    if places.len() > CANDIDATES_MAX {
-        let order =
-            |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
-        places.select_nth_unstable_by(CANDIDATES_MAX, order);
-        places.truncate(CANDIDATES_MAX);
+    if scores.len() <= CANDIDATES_MAX {
+        return (0..scores.len() as u32).collect();
     }
-    places
+    // A number that is the greater, the higher the score and the lower the place.
+    let key = |score: f32, place: u32| u64::from(ordered(score)) << 32 | u64::from(!place);
+    const ROOM: usize = 4 * CANDIDATES_MAX;
+    let mut keys: Vec<u64> = Vec::with_capacity(ROOM);
+    let mut least = f32::NEG_INFINITY;
+    for (score, place) in scores.iter().zip(0..) {
+        // What comes later must be better: among equals the first one stays.
+        if *score > least {
+            keys.push(key(*score, place));
+            if keys.len() == ROOM {
+                let (_, last, _) = keys.select_nth_unstable_by(CANDIDATES_MAX - 1, |a, b| b.cmp(a));
+                least = scores[!(*last as u32) as usize];
+                keys.truncate(CANDIDATES_MAX);
+            }
+        }
+    }
+    if keys.len() > CANDIDATES_MAX {
+        keys.select_nth_unstable_by(CANDIDATES_MAX - 1, |a, b| b.cmp(a));
+        keys.truncate(CANDIDATES_MAX);
+    }
+    keys.into_iter().map(|key| !(key as u32)).collect()
+}
+
+/// A number whose order is that of the score.
+fn ordered(score: f32) -> u32 {
+    let bits = score.to_bits();
+    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
 }
 
 /// Candidates for places in order.
 fn look_closely(query: &Query, index: &Index, used: Use, places: &[u32]) -> Vec<Candidate> {
+    let closeness = index.closeness_of(places, &query.whole.vector);
     let mut candidates: Vec<Candidate> = places
         .iter()
-        .map(|skill| Candidate {
+        .zip(closeness)
+        .map(|(skill, closeness)| Candidate {
             skill: *skill as usize,
-            closeness: index.closeness(*skill as usize, &query.whole.vector),
+            closeness,
             hits: vec![Hit::default(); query.terms.len()],
             ..Candidate::default()
         })
         .collect();
     if used.words {
-        for (at, term) in query.terms.iter().enumerate() {
-            for place in &term.places {
-                lexical::find(term, *place, index, &mut candidates, at);
-            }
+        for at in 0..query.terms.len() {
+            lexical::find(query, at, index, &mut candidates);
         }
     }
     for candidate in &mut candidates {
@@ -125,12 +147,13 @@ impl Candidate {
 /// A task of several sentences asks for several things: a skill that answers one of them best is wanted,
 /// though it has nothing to say about the rest.
 fn vote(query: &Query, index: &Index, used: Use, candidates: &mut [Candidate]) {
+    let places: Vec<u32> = candidates.iter().map(|candidate| candidate.skill as u32).collect();
     for (at, sentence) in query.sentences.iter().enumerate() {
         let scores: Vec<f32> = candidates
             .iter()
-            .map(|candidate| {
+            .zip(index.closeness_of(&places, &sentence.vector))
+            .map(|(candidate, closeness)| {
                 let (words, pairs) = candidate.by_words(sentence, index, used);
-                let closeness = index.closeness(candidate.skill, &sentence.vector);
                 words + pairs + semantic::worth(closeness, used.meaning)
             })
             .collect();
@@ -144,5 +167,26 @@ fn vote(query: &Query, index: &Index, used: Use, candidates: &mut [Candidate]) {
     }
     for candidate in candidates {
         candidate.score += candidate.vote;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_best_are_the_first_of_a_sorted_list(
+            scores in proptest::collection::vec(-20i8..20, 0..20 * CANDIDATES_MAX)
+        ) {
+            let scores: Vec<f32> = scores.into_iter().map(f32::from).collect();
+            let mut sorted: Vec<u32> = (0..scores.len() as u32).collect();
+            sorted.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]));
+            sorted.truncate(CANDIDATES_MAX);
+            sorted.sort_unstable();
+            let mut best = best(&scores);
+            best.sort_unstable();
+            proptest::prop_assert_eq!(best, sorted);
+        }
     }
 }

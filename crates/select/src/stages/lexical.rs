@@ -32,36 +32,39 @@ pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
             let head = levels(HEAD * term.head * likeness);
             let body = levels(BODY * term.whole * likeness);
             let anywhere = ANYWHERE * term.whole * likeness;
-            for posting in index.postings(*at) {
+            index.each_posting(*at, |posting| {
                 if let Some(score) = scores.get_mut(posting.skill as usize) {
                     *score += head[posting.head.level()] + body[posting.body.level()] + anywhere;
                 }
-            }
+            });
         }
     }
 }
 
 /// Notes for candidates, which are in the order of the catalog, what a term says about them.
-pub(crate) fn find(
-    term: &Term,
-    place: Place,
-    index: &Index,
-    candidates: &mut [Candidate],
-    at: usize,
-) {
-    let mut next = candidates.iter_mut().peekable();
-    for posting in index.postings(place.at) {
-        let skill = posting.skill as usize;
-        while next.next_if(|candidate| candidate.skill < skill).is_some() {}
-        let Some(candidate) = next.peek_mut() else { return };
-        if candidate.skill == skill {
+pub(crate) fn find(query: &Query, at: usize, index: &Index, candidates: &mut [Candidate]) {
+    let term = &query.terms[at];
+    for place in &term.places {
+        let mut candidates = candidates.iter_mut();
+        let mut next = candidates.next();
+        // Beside the candidates, so that passing over a skill is one comparison.
+        let mut next_skill = next.as_ref().map_or(u32::MAX, |next| next.skill as u32);
+        index.each_posting(place.at, |posting| {
+            while next_skill < posting.skill {
+                next = candidates.next();
+                next_skill = next.as_ref().map_or(u32::MAX, |next| next.skill as u32);
+            }
+            if next_skill > posting.skill {
+                return;
+            }
+            let Some(candidate) = &mut next else { return };
             let score = place.likeness * weigh(term, posting);
             let hit = &mut candidate.hits[at];
             if score > hit.score {
                 let Posting { head, body, .. } = posting;
                 *hit = Hit { score, place: place.at, head, body };
             }
-        }
+        });
     }
 }
 
