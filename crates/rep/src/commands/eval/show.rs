@@ -82,12 +82,16 @@ fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
 
 fn metric_line(metric: Metric, value: Option<f64>, ui: &Ui<'_>) -> String {
     let name = ui::pad(metric.as_str(), 11);
-    let meaning = ui.paint(ui::FAINT, metric.meaning());
+    // What does not fit on a narrow screen is in the documentation.
+    let room = ui.columns.saturating_sub(42);
+    let meaning = if ui::width(metric.meaning()) > room { "" } else { metric.meaning() };
+    let meaning = ui.paint(ui::FAINT, meaning);
     let Some(value) = value else {
         let none = ui.paint(ui::FAINT, format!("{:>6}", "-"));
-        return format!("  {name} {} {none}  {meaning}", " ".repeat(BAR_COLUMNS));
+        let line = format!("  {name} {} {none}  {meaning}", " ".repeat(BAR_COLUMNS));
+        return line.trim_end().to_owned();
     };
-    format!("  {name} {} {value:>6.3}  {meaning}", bar(value, ui))
+    format!("  {name} {} {value:>6.3}  {meaning}", bar(value, ui)).trim_end().to_owned()
 }
 
 fn bar(value: f64, ui: &Ui<'_>) -> String {
