@@ -133,6 +133,10 @@ fn an_index_is_kept_and_a_damaged_one_is_made_anew() {
     ws.write(&kept[0], b"not an index");
     assert_eq!(names(&ws, task), first);
     assert!(ws.bytes(&kept[0]).len() > 1000, "it was written anew");
-    ws.skill("home/.claude/skills/giraffes", "giraffes", "How tall a giraffe is, and other animals.");
+    ws.skill(
+        "home/.claude/skills/giraffes",
+        "giraffes",
+        "How tall a giraffe is, and other animals.",
+    );
     assert_eq!(names(&ws, "--json match how tall is a giraffe?"), ["giraffes"]);
 }

@@ -58,7 +58,7 @@ pub(crate) fn filter(pairs: &mut Vec<Pair>) -> Vec<u8> {
 /// Whether a filter has a pair, or looks as if.
 pub(crate) fn has(filter: &[u8], pair: Pair) -> bool {
     !filter.is_empty()
-        && pair.probes(8 * filter.len()).all(|bit| filter[bit / 8] & 1 << (bit % 8) != 0)
+        && pair.probes(8 * filter.len()).all(|bit| filter[bit / 8] & (1 << (bit % 8)) != 0)
 }
 
 #[cfg(test)]

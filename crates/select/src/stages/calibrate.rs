@@ -14,6 +14,8 @@ pub struct Fit {
     pub score: f32,
     /// How far ahead of the next best skill it is or, then negative, behind the best.
     pub margin: f32,
+    /// Whether no other skill scores more.
+    pub is_first: bool,
     /// How strongly its own description speaks against it, 0 to 1.
     pub against: f32,
 }
@@ -26,6 +28,7 @@ impl Fit {
             closeness: candidate.closeness,
             score,
             margin: candidate.score - rival.unwrap_or(0.0).max(RIVAL_MIN),
+            is_first: rival.is_none_or(|rival| candidate.score >= rival),
             against,
         }
     }
@@ -34,14 +37,16 @@ impl Fit {
 /// A rival that scores less than this is none.
 const RIVAL_MIN: f32 = 10.0;
 /// The coefficients.
-const CONSTANT: f32 = -8.65;
+const CONSTANT: f32 = -9.15;
+const FIRST: f32 = 0.55;
 const CLOSENESS: f32 = 1.1;
 const MARGIN: f32 = 1.3;
-const SCORE: f32 = 2.3;
+const SCORE: f32 = 2.27;
 
 /// How likely a skill that fits so is the right one.
 pub(crate) fn probability(fit: &Fit) -> f32 {
     let sum = CONSTANT
+        + if fit.is_first { FIRST } else { 0.0 }
         + CLOSENESS * fit.closeness
         + MARGIN * libm::tanhf(fit.margin / 10.0)
         + SCORE * libm::log1pf(fit.score.max(0.0));
