@@ -451,7 +451,7 @@ pub struct MatchJson {
     /// How long the selection took, in microseconds, without reading skills.
     pub took_us: u64,
     /// With `--explain`: every stage's word on the skills that came nearest.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained: Vec<WhyJson>,
 }
 

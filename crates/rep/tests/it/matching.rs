@@ -44,12 +44,26 @@ fn names(ws: &Workspace, command: &str) -> Vec<String> {
 #[test]
 fn picks_come_with_reasons_and_with_what_they_need() {
     let ran = office().rep("match check these invoices against our purchase orders");
-    assert_snapshot!(without_time(ran), @"");
+    assert_snapshot!(without_time(ran), @r#"
+    ██████████  0.98  invoices (match)
+                      "invoices" in name, description; "orders", "against", "purchase" in description;
+                      "check" in description, body; meaning 0.80 close
+    ██████████  0.98  ledger (need)
+                      needed by `invoices`
+
+    2 skills picked of 5 in TIME.
+    [exit 0]
+    "#);
 }
 
 #[test]
 fn silence_when_nothing_fits() {
-    assert_snapshot!(without_time(office().rep("match how tall is a giraffe?")), @"");
+    assert_snapshot!(without_time(office().rep("match how tall is a giraffe?")), @"
+    No skill fits: the best, first-aid, reaches 0.00 of the 0.60 that are asked.
+
+    Nothing picked of 5 in TIME.
+    [exit 0]
+    ");
 }
 
 #[test]
@@ -76,14 +90,55 @@ fn a_hint_is_taken_whatever_the_task_says() {
     assert_eq!(names(&ws, "--json match --skills wipe,tenders hello"), ["wipe", "tenders"]);
     assert!(names(&ws, "--json match wipe the staging database").is_empty(), "only by name");
     let ran = ws.rep("match --skills ledgr hello");
-    assert_snapshot!(without_time(ran), @"");
+    assert_snapshot!(without_time(ran), @"
+    No skill fits: the best, first-aid, reaches 0.03 of the 0.60 that are asked.
+
+    Nothing picked of 5 in TIME.
+    [stderr]
+    warning: there is no skill `ledgr`; did you mean `ledger`?
+    [exit 0]
+    ");
 }
 
 #[test]
 fn why_a_skill_is_picked_or_not_is_told_stage_by_stage() {
     let ws = office();
-    assert_snapshot!(ws.rep("match look at this danish tender --why tenders"), @"");
-    assert_snapshot!(ws.rep("match run the payroll --why invoices"), @"");
+    assert_snapshot!(ws.rep("match look at this danish tender --why tenders"), @r#"
+    tenders is picked, with 0.99 of 0.60.
+    By words and meaning it comes 1st, which makes it 0.93 likely.
+    Words of the task that it has nowhere: "look".
+    Its trigger `(?=x)y` cannot be used: the pattern does not compile: look-around, including look-ahead
+    and look-behind, is not supported.
+
+    tenders 0.99
+      hints     nothing
+      events    nothing
+      paths     nothing
+      phrases   0.85 trigger phrase "danish tender"
+      patterns  nothing
+      words     31.95 "tender" in name, description; "danish" in description
+      meaning   0.63 meaning 0.63 close
+      context   nothing
+      negatives nothing
+    [exit 0]
+    "#);
+    assert_snapshot!(ws.rep("match run the payroll --why invoices"), @r#"
+    invoices is not picked, with 0.00: under the threshold of 0.60.
+    By words and meaning it comes 5th, which makes it 0.00 likely.
+    Words of the task that it has nowhere: "payroll", "run".
+
+    invoices 0.00
+      hints     nothing
+      events    nothing
+      paths     nothing
+      phrases   nothing
+      patterns  nothing
+      words     nothing
+      meaning   0.06
+      context   nothing
+      negatives -0.68 not for "payroll", by its description
+    [exit 0]
+    "#);
     let why = ws.json("--json match hello --why wipe", "why.json");
     assert_eq!(why["picked"], false);
 }
@@ -91,7 +146,7 @@ fn why_a_skill_is_picked_or_not_is_told_stage_by_stage() {
 #[test]
 fn stages_can_be_switched_off_and_seen_alone() {
     let ws = office();
-    assert!(names(&ws, "--json match dansk udbud --only words").is_empty());
+    assert!(names(&ws, "--json match the bid has a deadline --only words").is_empty());
     assert_eq!(names(&ws, "--json match dansk udbud --only phrases"), ["tenders"]);
     assert!(names(&ws, "--json match hello @ledger --without hints").is_empty());
     assert_snapshot!(ws.rep("match hello --only wrods"), @"");
@@ -107,7 +162,11 @@ fn configuration_sets_threshold_number_and_whether_to_pick_at_all() {
     let found = ws.json(&format!("--json {task}"), "match.json");
     assert_eq!(found["near_misses"][0]["lacked"]["kind"], "enabled");
     ws.write("project/repertoire.toml", "[auto_trigger]\nconfidence_threshold = 1.5\n");
-    assert_snapshot!(ws.rep(task), @"");
+    assert_snapshot!(ws.rep(task), @"
+    [stderr]
+    error: [TMP]/project/repertoire.toml:2: `auto_trigger.confidence_threshold` is 1.5, but should be a number from 0 to 1
+    [exit 2]
+    ");
 }
 
 #[test]
