@@ -148,8 +148,14 @@ fn stages_can_be_switched_off_and_seen_alone() {
     let ws = office();
     assert!(names(&ws, "--json match the bid has a deadline --only words").is_empty());
     assert_eq!(names(&ws, "--json match dansk udbud --only phrases"), ["tenders"]);
-    assert!(names(&ws, "--json match hello @ledger --without hints").is_empty());
-    assert_snapshot!(ws.rep("match hello --only wrods"), @"");
+    assert!(names(&ws, "--json match /wipe it --without hints").is_empty());
+    assert_snapshot!(ws.rep("match hello --only wrods"), @"
+    [stderr]
+    error: invalid value 'wrods' for '--only <STAGES>': there is no such stage; the stages are hints, events, paths, phrases, patterns, words, meaning, context, negatives, needs
+
+    For more information, try '--help'.
+    [exit 2]
+    ");
 }
 
 #[test]
