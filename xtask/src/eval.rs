@@ -77,7 +77,8 @@ pub(crate) fn run(dir: &Utf8Path, dump: Option<&Utf8Path>) -> Result<String> {
     out.push('\n');
     for (method, reached) in rows.values() {
         out += &format!("| {method} |");
-        let mean = |of: fn(&Reached) -> f64| reached.iter().map(of).sum::<f64>() / sets.len() as f64;
+        let mean =
+            |of: fn(&Reached) -> f64| reached.iter().map(of).sum::<f64>() / sets.len() as f64;
         let all = Reached { ndcg: mean(|one| one.ndcg), recall: mean(|one| one.recall) };
         for one in reached.iter().chain([&all]) {
             out += &format!(" {:.3} / {:.3} |", one.ndcg, one.recall);

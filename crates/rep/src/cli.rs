@@ -102,6 +102,8 @@ enum Command {
     Read(commands::read::Args),
     /// Check skills, and mend what is certain
     Lint(commands::lint::Args),
+    /// Measure how well skills are picked for labelled queries
+    Eval(commands::eval::Args),
     /// Write the list of skills into AGENTS.md
     Sync(commands::sync::Args),
     /// Print the catalog for a system prompt
@@ -139,6 +141,7 @@ impl Command {
             | Command::Match(_)
             | Command::Read(_)
             | Command::Lint(_)
+            | Command::Eval(_)
             | Command::Sync(_)
             | Command::ToPrompt(_)
             | Command::Props(_)
@@ -245,6 +248,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Match(args) => commands::matching::run(&ctx, &args, ui),
         Command::Read(args) => commands::read::run(&ctx, &args, ui),
         Command::Lint(args) => commands::lint::run(&ctx, &args, ui),
+        Command::Eval(args) => commands::eval::run(&ctx, &args, ui),
         Command::Sync(args) => commands::sync::run(&ctx, &args, ui),
         Command::ToPrompt(args) => commands::to_prompt::run(&ctx, &args, ui),
         Command::Props(args) => commands::props::run(&ctx, &args, ui),

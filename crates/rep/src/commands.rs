@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod deps;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+pub(crate) mod eval;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;

@@ -2,6 +2,7 @@
 //! gain fields.
 
 use camino::Utf8Path;
+use repertoire_select::eval::{Comparison, LabelProblem, Report};
 use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
 use repertoire_select::selector::{Explanation, Problem};
 use repertoire_select::{Stage, Task};
@@ -328,6 +329,49 @@ pub enum EdgeState {
     OtherVersion,
 }
 
+/// `rep eval --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EvalJson {
+    /// The files that queries were read from.
+    pub files: Vec<String>,
+    /// Files that were found and hold no labelled queries.
+    pub not_labelled: Vec<String>,
+    /// How many skills could have been picked.
+    pub skills: usize,
+    /// What could not be read or counted.
+    pub problems: Vec<LabelProblem>,
+    /// How many queries were not counted because they name a skill that is not there.
+    pub unknown_skill: usize,
+    /// The figures; of the second configuration where two are compared.
+    pub report: Report,
+    /// What was asked for with `--min` and not reached.
+    pub short: Vec<ShortJson>,
+    /// Two configurations side by side.
+    pub comparison: Option<ComparisonJson>,
+}
+
+/// A figure that is lower than was asked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ShortJson {
+    /// The metric, or `queries`.
+    pub metric: String,
+    /// Its value; null where no query measures it.
+    pub value: Option<f64>,
+    /// What was asked.
+    pub min: f64,
+}
+
+/// Two configurations side by side.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ComparisonJson {
+    /// The first configuration, as it was typed.
+    pub before: String,
+    /// The second, as it was typed.
+    pub after: String,
+    /// What changes from the first to the second.
+    pub changes: Comparison,
+}
+
 /// `rep config --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConfigJson {
@@ -395,6 +439,9 @@ pub struct MatchJson {
     pub abstained: bool,
     /// The best score that any skill reached.
     pub best: f32,
+    /// The skill that reached it, if nothing was picked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
     /// What is asked of a score.
     pub threshold: f32,
     /// Names in hints that lead nowhere.
@@ -415,7 +462,8 @@ impl MatchJson {
             task: task.text.clone(),
             strategy: selection.strategy().to_owned(),
             abstained: selection.abstention.is_some(),
-            best: selection.abstention.map_or(best_pick, |abstention| abstention.best),
+            best: selection.abstention.as_ref().map_or(best_pick, |abstention| abstention.best),
+            nearest: selection.abstention.and_then(|abstention| abstention.nearest),
             threshold,
             picks: selection.picks,
             near_misses: selection.near_misses,
@@ -494,6 +542,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("list.json", schema_for!(ListJson)),
         ("show.json", schema_for!(SkillJson)),
         ("lint.json", schema_for!(LintJson)),
+        ("eval.json", schema_for!(EvalJson)),
         ("match.json", schema_for!(MatchJson)),
         ("why.json", schema_for!(WhyJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),

@@ -4,6 +4,7 @@ pub mod background;
 pub mod document;
 pub mod eval;
 mod evidence;
+mod expand;
 pub mod index;
 pub mod limits;
 pub mod model;

@@ -31,3 +31,9 @@ pub const PATTERNS_EVERYWHERE_MAX: usize = 256;
 pub const MATCHED_CHARS_MAX: usize = 80;
 /// How many wrong names in a task are answered with the nearest right one: each costs a look at every skill.
 pub const SUGGESTIONS_MAX: usize = 16;
+/// How large a file of labelled queries may be.
+pub const LABELS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How many queries one such file may hold.
+pub const LABELS_MAX: usize = 100_000;
+/// How many problems of one such file are told of.
+pub const LABEL_PROBLEMS_MAX: usize = 20;

@@ -29,6 +29,16 @@ fn opening() -> &'static Regex {
     })
 }
 
+/// Whether a heading opens a section about what the skill is not for.
+pub fn is_against(heading: &str) -> bool {
+    static HEADING: OnceLock<Regex> = OnceLock::new();
+    let pattern = r"(?i)\b(?:(?:when|what) not to|not (?:to )?(?:use|for|be used)|do(?:es)? ?n[o'’]t (?:use|trigger|cover|apply)|don['’]t use|out of scope|non-?goals?|anti-?triggers?|negative triggers?|not covered|skip (?:this|when|if))\b";
+    let heading_of = || {
+        Regex::new(pattern).unwrap_or_else(|error| unreachable!("the pattern is fixed: {error}"))
+    };
+    HEADING.get_or_init(heading_of).is_match(heading)
+}
+
 /// A description without the passages that speak against it, and those passages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passages<'a> {
@@ -96,6 +106,16 @@ mod tests {
         ];
         for (description, contra) in cases {
             assert_eq!(split(description).contra, [contra], "{description}");
+        }
+    }
+
+    #[test]
+    fn sections_about_what_a_skill_is_not_for_are_known_by_their_heading() {
+        for against in ["## When NOT to use", "# Out of scope", "### Don't use this skill for"] {
+            assert!(is_against(against), "{against}");
+        }
+        for plain in ["## When to use", "## Notes", "# Why tests do not pass"] {
+            assert!(!is_against(plain), "{plain}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! A task's text as the index sees it: stems with what they are worth, pairs, sentences and a direction.
 
 use crate::background::{Background, Part};
+use crate::expand::expand;
 use crate::index::{Index, Pair, StemHash};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
 use crate::vectors::{Vector, Vectors, quantise};
@@ -154,8 +155,16 @@ impl Query {
 
 impl Term {
     fn new(word: &str, stem: String, index: &Index, background: &Background) -> Self {
-        let place = index.terms().find(&stem);
-        let [anywhere, in_head] = place.map(|at| index.frequencies(at)).unwrap_or_default();
+        let places = match index.terms().find(&stem) {
+            Some(at) => vec![Place { at, likeness: 1.0 }],
+            None => expand(word, &stem, index, background),
+        };
+        let mut frequencies = [0; 2];
+        for place in &places {
+            let other = index.frequencies(place.at);
+            frequencies = std::array::from_fn(|at| frequencies[at].max(other[at]));
+        }
+        let [anywhere, in_head] = frequencies;
         let in_background = background.find(&stem);
         let worth = |frequency: u32, part: Part| {
             let share = in_background.map_or(0.0, |at| background.share_at(at, part)).max(UNSEEN);
@@ -164,7 +173,6 @@ impl Term {
             libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
         };
         let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
-        let places = place.map(|at| Place { at, likeness: 1.0 }).into_iter().collect();
         Term { word: word.to_owned(), stem, places, head, whole }
     }
 }

@@ -280,8 +280,10 @@ pub struct Unresolved {
 }
 
 /// Nothing was picked.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Abstention {
+    /// The skill that came nearest, if there is any.
+    pub nearest: Option<String>,
     /// The best score that any skill reached.
     pub best: f32,
     /// What was asked of it.

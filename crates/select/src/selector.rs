@@ -24,6 +24,9 @@ use crate::stages::triggers::{Fired, Triggers};
 use crate::stages::{contra, lexical};
 use crate::task::Task;
 
+/// What scores less was not near.
+const NEAR_MIN: f32 = 0.1;
+
 /// A catalog made ready for tasks.
 ///
 /// It keeps no text. Copies are cheap and share everything, so that the same catalog can be asked under
@@ -183,6 +186,13 @@ impl Selector {
         Selector { ready: Arc::new(Ready { cards, index, triggers }), model, settings }
     }
 
+    /// Another catalog, such as the next one after a reload. What has not changed is not worked out again.
+    pub fn reload(&self, catalog: &Catalog) -> Self {
+        let documents = Document::all(catalog);
+        let before = Some(&self.ready.index);
+        Selector::new(&documents, self.model.clone(), self.settings, before)
+    }
+
     /// The same catalog under other settings.
     pub fn with_settings(&self, settings: Settings) -> Self {
         Selector { settings, ..self.clone() }
@@ -203,14 +213,18 @@ impl Selector {
         let (query, weighed, unresolved) = self.weigh(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };
         let mut taken = vec![false; self.ready.cards.len()];
-        let best = weighed.iter().map(|one| one.score).fold(0.0, f32::max);
+        let best = weighed.iter().max_by(|a, b| a.score.total_cmp(&b.score));
+        let best = best.map(|one| (self.id(one.skill), round(one.score)));
         for one in weighed {
             match self.lacks(&one, selection.picks.len()) {
                 None => {
                     taken[one.skill] = true;
                     selection.picks.push(self.pick(&query, one));
                 }
-                Some(lacked) if selection.near_misses.len() < self.settings.near_misses => {
+                Some(lacked)
+                    if one.score >= NEAR_MIN
+                        && selection.near_misses.len() < self.settings.near_misses =>
+                {
                     selection.near_misses.push(self.near_miss(&query, one, lacked));
                 }
                 Some(_) => {}
@@ -221,7 +235,8 @@ impl Selector {
         }
         if selection.picks.is_empty() {
             let threshold = self.settings.threshold;
-            selection.abstention = Some(Abstention { best, threshold });
+            let (nearest, best) = best.map_or((None, 0.0), |(name, score)| (Some(name), score));
+            selection.abstention = Some(Abstention { nearest, best, threshold });
         }
         selection
     }
@@ -391,7 +406,7 @@ impl Selector {
                 let stem = self.ready.index.terms().get(hit.place);
                 Reason::Word {
                     word: term.word.clone(),
-                    as_word: (stem != term.stem).then(|| stem.to_owned()),
+                    as_word: (stem != term.stem && stem != term.word).then(|| stem.to_owned()),
                     fields: fields(hit),
                     weight: round(hit.score / candidate.words),
                 }

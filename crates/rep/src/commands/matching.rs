@@ -212,10 +212,10 @@ fn print(
         print_pick(pick, ui)?;
     }
     if answer.abstained {
-        let line = match answer.near_misses.first() {
-            Some(best) => format!(
-                "No skill fits: the best, {}, reaches {:.2} of the {:.2} that are asked.",
-                best.name, best.score, answer.threshold
+        let line = match &answer.nearest {
+            Some(nearest) => format!(
+                "No skill fits: the best, {nearest}, reaches {:.2} of the {:.2} that are asked.",
+                answer.best, answer.threshold
             ),
             None => "No skill fits: none has anything to do with this.".to_owned(),
         };
@@ -271,8 +271,31 @@ fn print_near_miss(miss: &NearMiss, ui: &mut Ui<'_>) -> std::io::Result<()> {
 }
 
 fn print_reasons(reasons: &[Reason], ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let texts: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-    if texts.is_empty() { Ok(()) } else { print_line(&texts.join("; "), ui) }
+    let text = say(reasons);
+    if text.is_empty() { Ok(()) } else { print_line(&text, ui) }
+}
+
+/// Reasons in one sentence, with words that stand in the same places told together.
+fn say(reasons: &[Reason]) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut rest = reasons;
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let Reason::Word { fields, as_word: None, .. } = first else {
+            said.push(first.to_string());
+            continue;
+        };
+        let mut words = String::new();
+        let alike = |reason: &Reason| matches!(reason, Reason::Word { fields: f, as_word: None, .. } if f == fields);
+        while let [Reason::Word { word, .. }, after @ ..] = rest
+            && alike(&rest[0])
+        {
+            words.push_str(&format!("\"{word}\", "));
+            rest = after;
+        }
+        said.push(format!("{words}{first}"));
+    }
+    said.join("; ")
 }
 
 fn print_line(text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -328,11 +351,11 @@ fn print_stages(why: &Explanation, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "{title} {}", ui.paint(ui::FAINT, format!("{:.2}", why.score)))?;
     for one in &why.stages {
         let stage = ui::pad(one.stage.as_str(), 10);
-        let texts: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
-        let says = match (one.score == 0.0, texts.is_empty()) {
+        let reasons = say(&one.reasons);
+        let says = match (one.score == 0.0, reasons.is_empty()) {
             (true, true) => ui.paint(ui::FAINT, "nothing"),
             (_, true) => format!("{:.2}", one.score),
-            (_, false) => format!("{:.2}  {}", one.score, texts.join("; ")),
+            (_, false) => format!("{:.2}  {reasons}", one.score),
         };
         let indent = " ".repeat(12);
         let columns = ui.columns.saturating_sub(12).max(30);

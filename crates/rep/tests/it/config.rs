@@ -15,21 +15,25 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     ws.write("project/deep/repertoire.toml", "skills_load_references = true\n");
     ws.set("REPERTOIRE_WALK_ENTRIES_MAX", "99");
     assert_snapshot!(ws.rep("--profile codex -C deep config"), @r#"
-    profile = "codex"                     # --profile
-    skills_enabled = true                 # default
-    skills_dirs = (not set)               # default
-    extra_roots = ["tools/skills"]        # [TMP]/project/repertoire.toml:3
-    skills_builtin_dir = (not set)        # default
-    skills_sync_dir = (not set)           # default
-    skills_sync_on_start = true           # default
-    skills_max_selected_impl = 2          # default
-    skills_max_selected_review = 1        # default
-    skills_load_references = true         # repertoire.toml:1
-    skills_max_body_chars = 2             # [TMP]/project/repertoire.toml:2
-    walk.depth_max = 3                    # ~/.config/repertoire/repertoire.toml:5
-    walk.entries_max = 99                 # $REPERTOIRE_WALK_ENTRIES_MAX
-    limits.file_bytes_max = 2097152       # default
-    limits.frontmatter_bytes_max = 65536  # default
+    profile = "codex"                        # --profile
+    skills_enabled = true                    # default
+    skills_dirs = (not set)                  # default
+    extra_roots = ["tools/skills"]           # [TMP]/project/repertoire.toml:3
+    skills_builtin_dir = (not set)           # default
+    skills_sync_dir = (not set)              # default
+    skills_sync_on_start = true              # default
+    skills_max_selected_impl = 2             # default
+    skills_max_selected_review = 1           # default
+    auto_trigger.enabled = true              # default
+    auto_trigger.confidence_threshold = 0.6  # default
+    auto_trigger.max_skills = 3              # default
+    selection.vectors = (not set)            # default
+    skills_load_references = true            # repertoire.toml:1
+    skills_max_body_chars = 2                # [TMP]/project/repertoire.toml:2
+    walk.depth_max = 3                       # ~/.config/repertoire/repertoire.toml:5
+    walk.entries_max = 99                    # $REPERTOIRE_WALK_ENTRIES_MAX
+    limits.file_bytes_max = 2097152          # default
+    limits.frontmatter_bytes_max = 65536     # default
     [exit 0]
     "#);
 }
@@ -56,9 +60,9 @@ fn each_key_can_be_explained() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines.len().is_multiple_of(2) && lines.len() > 20);
     assert_snapshot!(lines[..4].join("\n"), @r#"
-    profile = "repertoire"                # default
+    profile = "repertoire"                   # default
         Whose order of roots and collision rule to follow. (or $REPERTOIRE_PROFILE)
-    skills_enabled = true                 # default
+    skills_enabled = true                    # default
         Whether skills are discovered at all. (or $REPERTOIRE_SKILLS_ENABLED)
     "#);
 }
@@ -86,13 +90,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
     [exit 2]
     ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"

@@ -114,7 +114,7 @@ fn pages_are_written_where_the_command_stands() {
 
 #[test]
 fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
-    assert_snapshot!(Workspace::new().rep("--help"), @"
+    assert_snapshot!(Workspace::new().rep("--help"), @r#"
     Skills for AI agents: find them, check them, hand them over
 
     Usage: rep [OPTIONS] <COMMAND>
@@ -123,8 +123,10 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       demo         Walk through what Repertoire does, in a temporary folder
       list         List skills by root, with those that are shadowed or broken [alias: ls]
       show         Show everything known about a skill
+      match        Pick the skills that a task needs, and say why
       read         Print skills for an agent to read
       lint         Check skills, and mend what is certain
+      eval         Measure how well skills are picked for labelled queries
       sync         Write the list of skills into AGENTS.md
       to-prompt    Print the catalog for a system prompt
       props        Print a skill's properties as JSON
@@ -152,12 +154,13 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
     Examples:
       rep demo                     see it work, in a temporary folder
       rep list                     what is there, and what lost or broke
+      rep match "fill in this form" which skills a task needs, and why
       rep lint --fix .claude       check skills and mend what is certain
       rep read pdf-processing      hand a skill to an agent
 
     Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.
     [exit 0]
-    ");
+    "#);
 }
 
 #[test]

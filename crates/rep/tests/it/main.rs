@@ -6,6 +6,7 @@ mod config;
 mod demo_misc;
 mod deps;
 mod doctor;
+mod eval;
 mod lint;
 mod list;
 mod new_docs;

@@ -321,15 +321,26 @@ impl<'a> Counter<'a> {
         let body = beginning(document.body, BODY_BYTES_MAX);
         let body_language = Language::of(beginning(body, 4000));
         let mut in_code = false;
+        let mut is_against = false;
+        let mut against: Vec<&str> = Vec::new();
         for line in body.lines() {
             let trimmed = line.trim_start();
             in_code ^= trimmed.starts_with("```") || trimmed.starts_with("~~~");
             let is_heading = !in_code && trimmed.starts_with('#');
+            if is_heading {
+                is_against = passages::is_against(trimmed);
+            }
+            if is_against {
+                against.push(line);
+            }
             let section = if is_heading { Section::Headings } else { Section::Body };
             self.count(&without_addresses(line), body_language, section);
         }
         let terms = self.take_counts();
-        let contra = self.stems(&described.contra.join("\n"), language);
+        let mut contra = self.stems(&described.contra.join("\n"), language);
+        contra.extend(self.stems(&against.join("\n"), body_language));
+        contra.sort_unstable();
+        contra.dedup();
         let (vector, scale) = self.vector(document, &described.pro.join(" "), body);
         let pairs = pairs::filter(&mut self.pairs);
         Analysis { skill, terms, lengths: self.lengths, contra, pairs, vector, scale }

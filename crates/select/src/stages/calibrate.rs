@@ -34,9 +34,9 @@ impl Fit {
 /// A rival that scores less than this is none.
 const RIVAL_MIN: f32 = 10.0;
 /// The coefficients.
-const CONSTANT: f32 = -8.6;
-const CLOSENESS: f32 = 0.8;
-const MARGIN: f32 = 1.2;
+const CONSTANT: f32 = -8.65;
+const CLOSENESS: f32 = 1.1;
+const MARGIN: f32 = 1.3;
 const SCORE: f32 = 2.3;
 
 /// How likely a skill that fits so is the right one.

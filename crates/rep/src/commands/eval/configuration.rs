@@ -1,0 +1,103 @@
+//! A configuration of selection as it is typed: `threshold=0.5,without=meaning`.
+
+use repertoire_select::{Settings, Stage, Stages};
+
+use crate::commands::matching::stage;
+
+const KEYS: &str = "threshold, max_skills, without and only";
+
+/// What is to be otherwise than configured, and how that was typed.
+#[derive(Clone, Debug)]
+pub(super) struct Configuration {
+    pub(super) typed: String,
+    threshold: Option<f32>,
+    max_skills: Option<usize>,
+    stages: Stages,
+}
+
+impl Configuration {
+    /// The settings, on the ground of those that are configured.
+    pub(super) fn settings(&self, configured: &Settings) -> Settings {
+        Settings {
+            threshold: self.threshold.unwrap_or(configured.threshold),
+            max_skills: self.max_skills.unwrap_or(configured.max_skills),
+            stages: self.stages,
+            ..*configured
+        }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Configuration, String> {
+    let mut parsed = Configuration {
+        typed: text.to_owned(),
+        threshold: None,
+        max_skills: None,
+        stages: Stages::ALL,
+    };
+    for part in text.split(',').filter(|_| text != "default") {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("`{part}` is not KEY=VALUE; the keys are {KEYS}"))?;
+        match key.trim() {
+            "threshold" => parsed.threshold = Some(share(value)?),
+            "max_skills" => parsed.max_skills = Some(number(value)?),
+            "without" => {
+                parsed.stages = stages(value)?.into_iter().fold(parsed.stages, Stages::without);
+            }
+            "only" => parsed.stages = Stages::only(stages(value)?),
+            key => return Err(format!("there is no key `{key}`; the keys are {KEYS}")),
+        }
+    }
+    Ok(parsed)
+}
+
+fn share(value: &str) -> Result<f32, String> {
+    let share = value.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{value}` is not a threshold; it lies between 0 and 1"))
+}
+
+fn number(value: &str) -> Result<usize, String> {
+    let number = value.trim().parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{value}` is not a number from 1"))
+}
+
+/// Stages with `+` between them, or `|` for those who quote it.
+fn stages(value: &str) -> Result<Vec<Stage>, String> {
+    let stage = |name: &str| stage(name.trim()).map_err(|error| format!("`{name}`: {error}"));
+    value.split(['+', '|']).map(stage).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_changes_that_and_nothing_else() {
+        let default = Settings::default();
+        let given = |text: &str| parse(text).unwrap().settings(&default);
+        assert_eq!(given("default"), default);
+        let check = |text: &str, expect: Settings| {
+            assert_eq!(given(text), expect);
+        };
+        check("threshold=0.5,max_skills=1", Settings { threshold: 0.5, max_skills: 1, ..default });
+        let stages = Stages::ALL.without(Stage::Meaning).without(Stage::Context);
+        check("without=meaning|context", Settings { stages, ..default });
+        check("without=meaning+context", Settings { stages, ..default });
+        let stages = Stages::only([Stage::Words]);
+        check("only=words+meaning,without=meaning", Settings { stages, ..default });
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        let check = |text: &str, expect: &str| {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        };
+        check("", "is not KEY=VALUE");
+        check("threshold=2", "between 0 and 1");
+        check("threshold=NaN", "between 0 and 1");
+        check("max_skills=0", "not a number from 1");
+        check("without=magic", "`magic`: there is no such stage");
+        check("mood=good", "no key `mood`");
+    }
+}

@@ -1,0 +1,167 @@
+//! Where labelled queries are: in the files that were named, or beside the skills.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_select::eval::labels::{self, LabelFile, LabelProblem, Place, Query};
+use repertoire_select::limits::LABELS_BYTES_MAX;
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::name::normalise;
+use repertoire_text::fs::{self, EntryKind, ReadError};
+
+use crate::cli::Ctx;
+use crate::failure::Failure;
+
+/// Folders of a skill that hold queries.
+const FOLDERS: [&str; 2] = ["evals", "eval"];
+/// Files in a skill's folder that hold queries.
+const FILES: [&str; 4] = ["evals.json", "evals.jsonl", "trigger-evals.json", "eval_queries.json"];
+/// How many entries of a folder are looked at.
+const ENTRIES_MAX: usize = 1_000;
+
+/// All queries, and what could not be used.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) queries: Vec<Query>,
+    /// The files that queries were read from.
+    pub(super) files: Vec<String>,
+    /// JSON beside a skill that is something else.
+    pub(super) not_labelled: Vec<String>,
+    pub(super) problems: Vec<LabelProblem>,
+    /// Queries that name a skill which is not there.
+    pub(super) unknown_skill: usize,
+}
+
+/// The queries of files that were named.
+pub(super) fn typed(
+    ctx: &Ctx<'_>,
+    catalog: &Catalog,
+    paths: &[Utf8PathBuf],
+) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    for path in paths {
+        let typed = ctx.typed_path(path);
+        let text = fs::read_text(&typed, LABELS_BYTES_MAX).map_err(|error| match error {
+            ReadError::NotFound => Failure::usage(format!("there is no `{path}`"))
+                .hint("Name files of labelled queries, or none to use those beside the skills."),
+            error => Failure::cannot_run(format!("{path} cannot be read: {error}")),
+        })?;
+        let entry = owner(catalog, &typed);
+        let labels = labels::parse(&LabelFile { path, text: &text, skill: id(entry) });
+        found.add(path.as_str(), labels, catalog, entry);
+    }
+    Ok(found)
+}
+
+/// The queries that lie in the folders of skills, in the order of the catalog.
+pub(super) fn beside_skills(ctx: &Ctx<'_>, catalog: &Catalog, in_full: bool) -> Found {
+    let mut found = Found::default();
+    let folders = catalog.entries().iter().filter(|entry| entry.skill.origin.is_folder());
+    for entry in folders {
+        let dir = entry.skill.origin.dir();
+        for file in candidates(dir) {
+            let full = dir.join(&file);
+            let path = match in_full {
+                true => full,
+                false => ctx.config.places().shorten(&full).into(),
+            };
+            match fs::read_text_beneath(dir, &file, LABELS_BYTES_MAX) {
+                Ok(text) => {
+                    let file = LabelFile { path: &path, text: &text, skill: Some(&entry.id) };
+                    let labels = labels::parse(&file);
+                    if labels.is_labelled {
+                        found.add(path.as_str(), labels, catalog, Some(entry));
+                    } else {
+                        found.not_labelled.push(path.into_string());
+                    }
+                }
+                Err(error) => found.problems.push(LabelProblem {
+                    place: Place { file: path, line: 1 },
+                    message: error.to_string(),
+                    help: error.to_diagnostic(&file).help.unwrap_or_default().into(),
+                }),
+            }
+        }
+    }
+    found
+}
+
+impl Found {
+    fn add(
+        &mut self,
+        path: &str,
+        labels: labels::Labels,
+        catalog: &Catalog,
+        beside: Option<&Entry>,
+    ) {
+        let resolve = |name: &str| match beside {
+            // Its own file means it, even where another skill has the same name.
+            Some(entry) if name == entry.id || normalise(name) == entry.skill.name => {
+                Some(entry.id.clone())
+            }
+            _ => catalog.resolve(name).ok().map(|entry| entry.id.clone()),
+        };
+        let (queries, unknown) = labels::known(labels.queries, resolve);
+        self.files.push(path.to_owned());
+        self.queries.extend(queries);
+        self.unknown_skill += unknown.len();
+        let mut problems = [labels.problems, unknown].concat();
+        problems.sort_by_key(|problem| problem.place.line);
+        self.problems.extend(problems);
+    }
+}
+
+fn id(entry: Option<&Entry>) -> Option<&str> {
+    entry.map(|entry| entry.id.as_str())
+}
+
+/// The skill in whose folder a file lies.
+fn owner<'a>(catalog: &'a Catalog, file: &Utf8Path) -> Option<&'a Entry> {
+    let real = file.canonicalize_utf8().ok()?;
+    let around = |entry: &&Entry| {
+        let origin = &entry.skill.origin;
+        let dir = || origin.dir().canonicalize_utf8().ok();
+        // Most skills are elsewhere, and need not be looked at on the disk.
+        let named = origin.dir().file_name();
+        origin.is_folder()
+            && real.ancestors().skip(1).any(|part| part.file_name() == named)
+            && dir().is_some_and(|dir| real.starts_with(dir))
+    };
+    catalog
+        .entries()
+        .iter()
+        .filter(around)
+        .max_by_key(|entry| entry.skill.origin.dir().as_str().len())
+}
+
+/// Files of a skill's folder that may hold queries, sorted. Folders are not entered through links.
+fn candidates(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let mut out = Vec::new();
+    for (name, kind) in names(dir) {
+        if kind == EntryKind::Folder && FOLDERS.contains(&name.as_str()) {
+            let inside = names(&dir.join(&name)).into_iter();
+            let files = inside.filter(|(_, kind)| is_file(*kind)).map(|(file, _)| file);
+            let json = files.filter(|file| file.ends_with(".json") || file.ends_with(".jsonl"));
+            out.extend(json.map(|file| Utf8Path::new(&name).join(file)));
+        } else if is_file(kind)
+            && (FILES.contains(&name.as_str()) || name.ends_with(".evals.jsonl"))
+        {
+            out.push(name.into());
+        }
+    }
+    out
+}
+
+fn is_file(kind: EntryKind) -> bool {
+    matches!(kind, EntryKind::File | EntryKind::Link)
+}
+
+/// The names in a folder, sorted; none where it cannot be listed, as that of a skill in memory.
+fn names(dir: &Utf8Path) -> Vec<(String, EntryKind)> {
+    let Ok(entries) = fs::entries(dir) else { return Vec::new() };
+    let mut names: Vec<(String, EntryKind)> = entries
+        .take(ENTRIES_MAX)
+        .filter_map(|entry| entry.ok())
+        .filter_map(|entry| Some((entry.name.into_string().ok()?, entry.kind)))
+        .collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    names
+}

@@ -1,0 +1,345 @@
+//! What people see of a measurement.
+
+use std::io;
+
+use repertoire_select::eval::compare::{Change, Difference};
+use repertoire_select::eval::skills::SkillFigures;
+use repertoire_select::eval::{Failed, Fault, Metric, Report};
+use repertoire_text::terminal::printable;
+
+use super::{Found, Measured};
+use crate::schema::{ComparisonJson, ShortJson};
+use crate::ui::{self, Ui};
+
+const BAR_COLUMNS: usize = 20;
+/// How many lines the summary gives to pairs, to skills and to changes.
+const LINES_MAX: usize = 5;
+const CHANGES_MAX: usize = 20;
+/// What stands before the later lines of a reason.
+const INDENT: &str = "           ";
+
+pub(super) fn problems(found: &Found, ui: &mut Ui<'_>) -> io::Result<()> {
+    for problem in &found.problems {
+        let line =
+            format!("{} {}", ui.paint(ui::WARN, "warning:"), printable(&problem.to_string()));
+        ui.note(&line)?;
+        let hint = format!("{} {}", ui.paint(ui::ACCENT, "hint:"), printable(&problem.help));
+        ui.note(&hint)?;
+    }
+    if !found.not_labelled.is_empty() {
+        let files = found.not_labelled.join(", ");
+        ui.note(&format!("Passed over, for want of labelled queries: {}", printable(&files)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn report(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
+    heading(measured, ui)?;
+    let report = &measured.report;
+    for metric in Metric::ALL {
+        let line = metric_line(metric, report.figures.get(metric), ui);
+        writeln!(ui.out, "{line}")?;
+    }
+    writeln!(ui.out)?;
+    let calibration = &report.calibration;
+    if let Some((error, brier)) = calibration.expected_error.zip(calibration.brier) {
+        let scores = ui::count(calibration.count, "score");
+        let line = format!("{scores}: calibration error {error:.3}, Brier score {brier:.3}");
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    if let Some(times) = report.latency {
+        let ms = |us: u64| format!("{:.2} ms", us as f64 / 1e3);
+        let (p50, p95, p99) = (ms(times.p50_us), ms(times.p95_us), ms(times.p99_us));
+        let line = format!("a query takes {p50} (p95 {p95}, p99 {p99}, max {})", ms(times.max_us));
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    confusions(report, ui)?;
+    weakest(report, ui)
+}
+
+fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
+    let counts = &measured.report.counts;
+    let queries = ui::count(counts.queries, "query").replace("querys", "queries");
+    let files = ui::count(measured.found.files.len(), "file");
+    let skills = ui::count(measured.skills, "skill");
+    let title = ui.paint(ui::STRONG, format!("{queries} in {files}, {skills}"));
+    let (positive, negative, empty) = (counts.positive, counts.negative, counts.empty);
+    let kinds =
+        [(positive, "with a right skill"), (negative, "with a wrong one"), (empty, "with none")];
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{count} {kind}"))
+        .collect();
+    writeln!(ui.out, "{title} {}", ui.paint(ui::FAINT, format!("({})", kinds.join(", "))))?;
+    if measured.found.unknown_skill > 0 {
+        let unknown = measured.found.unknown_skill;
+        let line = format!("{unknown} more about skills that are not there are not counted");
+        writeln!(ui.out, "{}", ui.paint(ui::WARN, line))?;
+    }
+    writeln!(ui.out)
+}
+
+fn metric_line(metric: Metric, value: Option<f64>, ui: &Ui<'_>) -> String {
+    let name = ui::pad(metric.as_str(), 11);
+    let meaning = ui.paint(ui::FAINT, metric.meaning());
+    let Some(value) = value else {
+        let none = ui.paint(ui::FAINT, format!("{:>6}", "-"));
+        return format!("  {name} {} {none}  {meaning}", " ".repeat(BAR_COLUMNS));
+    };
+    format!("  {name} {} {value:>6.3}  {meaning}", bar(value, ui))
+}
+
+fn bar(value: f64, ui: &Ui<'_>) -> String {
+    let full = ((value * BAR_COLUMNS as f64).round() as usize).min(BAR_COLUMNS);
+    let style = match value {
+        value if value >= 0.8 => ui::GOOD,
+        value if value >= 0.5 => ui::WARN,
+        _ => ui::BAD,
+    };
+    let rest = ui.paint(ui::FAINT, "░".repeat(BAR_COLUMNS - full));
+    format!("{}{rest}", ui.paint(style, "█".repeat(full)))
+}
+
+fn confusions(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+    if report.confusions.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Picked instead"))?;
+    for pair in report.confusions.iter().take(LINES_MAX) {
+        let (picked, right) = (printable(&pair.picked), printable(&pair.right));
+        let line = format!("{:>4}  {picked} for {right}", pair.count);
+        let room = ui.columns.saturating_sub(ui::width(&line) + 4).max(20);
+        let example = ui.paint(ui::FAINT, format!("\"{}\"", ui::fit(&pair.example, room)));
+        writeln!(ui.out, "{line}  {example}")?;
+    }
+    more(report.confusions.len(), LINES_MAX, "--json", ui)
+}
+
+/// Skills that miss their queries or take those of others, the worst first.
+fn weakest(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+    let wrongs = |row: &SkillFigures| row.positives - row.picked + row.false_picks;
+    let mut rows: Vec<&SkillFigures> = report.skills.iter().filter(|row| wrongs(row) > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(wrongs(row)));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Weakest skills"))?;
+    let shown = &rows[..rows.len().min(LINES_MAX)];
+    skill_rows(shown, ui)?;
+    more(rows.len(), LINES_MAX, "--per-skill", ui)
+}
+
+/// The figures of every skill.
+pub(super) fn skills(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Every skill"))?;
+    skill_rows(&report.skills.iter().collect::<Vec<_>>(), ui)
+}
+
+fn skill_rows(rows: &[&SkillFigures], ui: &mut Ui<'_>) -> io::Result<()> {
+    let names = rows.iter().map(|row| ui::width(&row.skill));
+    let columns = names.max().unwrap_or(0).clamp(5, 32);
+    for row in rows {
+        let name = ui::pad(&ui::fit(&row.skill, columns), columns);
+        let recall = match row.recall {
+            Some(recall) => format!("{} {:>3} of {}", bar(recall, ui), row.picked, row.positives),
+            None => format!("{} {:>3} of 0", " ".repeat(BAR_COLUMNS), 0),
+        };
+        let line = format!("  {name}  {recall} picked{}", false_picks(row));
+        writeln!(ui.out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn false_picks(row: &SkillFigures) -> String {
+    if row.false_picks == 0 {
+        return String::new();
+    }
+    let second = row.false_picks - row.stolen - row.forbidden - row.unasked;
+    let parts = [
+        (row.stolen, "stolen"),
+        (row.forbidden, "forbidden"),
+        (row.unasked, "unasked"),
+        (second, "beside a right one"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{count} {kind}"))
+        .collect();
+    format!(", {} ({})", ui::count(row.false_picks, "false pick"), parts.join(", "))
+}
+
+fn more(all: usize, shown: usize, flag: &str, ui: &mut Ui<'_>) -> io::Result<()> {
+    if all <= shown {
+        return Ok(());
+    }
+    let line = format!("      and {} more, see {flag}", all - shown);
+    writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))
+}
+
+/// Every query that went wrong.
+pub(super) fn failures(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+    if report.failures.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "What went wrong"))?;
+    for failed in &report.failures {
+        failure(failed, ui)?;
+    }
+    Ok(())
+}
+
+fn failure(failed: &Failed, ui: &mut Ui<'_>) -> io::Result<()> {
+    let fault = ui.paint(ui::BAD, failed.fault);
+    let place = ui.paint(ui::FAINT, printable(&failed.place.to_string()));
+    let room = ui.columns.saturating_sub(6);
+    writeln!(ui.out, "  {fault} {place}")?;
+    writeln!(ui.out, "    \"{}\"", ui::fit(&failed.query, room))?;
+    for pick in &failed.picked {
+        let mark = if failed.gold.contains(&pick.name) { "right " } else { "picked" };
+        let (name, why) = (printable(&pick.name), pick.reasons.join("; "));
+        let line = format!("{name} {:.2}: {}", pick.score, printable(&why));
+        writeln!(ui.out, "    {mark} {}", ui::wrap(&line, room.saturating_sub(7), INDENT))?;
+    }
+    match &failed.nearest {
+        Some(near) => {
+            let mut line = printable(&near.name);
+            match (near.rank, near.score) {
+                (Some(rank), Some(score)) => line += &format!(" {score:.2}, place {rank}"),
+                _ => line += ", without a place",
+            }
+            line += &near.lacked.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+            if !near.missing.is_empty() {
+                line += &format!(", has no \"{}\"", near.missing.join("\", \""));
+            }
+            writeln!(ui.out, "    wanted {}", ui::wrap(&line, room.saturating_sub(7), INDENT))
+        }
+        None if failed.fault == Fault::Unasked => writeln!(ui.out, "    wanted nothing"),
+        None => writeln!(ui.out, "    wanted not {}", printable(&failed.not.join(", "))),
+    }
+}
+
+/// What was asked for and not reached.
+pub(super) fn short(short: &[ShortJson], ui: &mut Ui<'_>) -> io::Result<()> {
+    if !short.is_empty() {
+        writeln!(ui.out)?;
+    }
+    for ShortJson { metric, value, min } in short {
+        let line = match value {
+            Some(value) if metric == "queries" => format!("{value} queries, {min} were asked for"),
+            Some(value) => format!("{metric} is {value:.3}, {min} was asked for"),
+            None => format!("{metric} is measured by no query, {min} was asked for"),
+        };
+        writeln!(ui.out, "{} {line}", ui.paint(ui::BAD, "too low:"))?;
+    }
+    Ok(())
+}
+
+/// The one thing that helps most.
+pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::Result<()> {
+    let count = |fault: Fault| report.failures.iter().filter(|one| one.fault == fault).count();
+    let wrong = report.failures.len();
+    let line = match wrong {
+        0 => "Every query was answered right. `--min accuracy=1` keeps it so.".to_owned(),
+        _ if !is_told => {
+            let queries = ui::count(wrong, "query").replace("querys", "queries");
+            format!("{queries} went wrong; `--failures` says how.")
+        }
+        _ => {
+            let worst = [Fault::Silent, Fault::Stolen, Fault::Forbidden, Fault::Unasked];
+            // The first of equals: what is silent is easiest to mend.
+            let worst = worst.into_iter().rev().max_by_key(|fault| count(*fault));
+            let worst = worst.unwrap_or(Fault::Silent);
+            format!("{} of {wrong} are {worst}: {}", count(worst), advice(worst))
+        }
+    };
+    ui.note(&format!("\n{line}"))
+}
+
+fn advice(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Silent => {
+            "put the words that users say into the description or `triggers`, or try `--compare default threshold=0.5`."
+        }
+        Fault::Stolen => {
+            "say in both descriptions what sets the two skills apart, or give the right one `triggers`."
+        }
+        Fault::Forbidden => {
+            "say in the description what the skill is not for, or list it under `triggers.not`."
+        }
+        Fault::Unasked => {
+            "make the descriptions more special, or try `--compare default threshold=0.7`."
+        }
+    }
+}
+
+/// Two configurations side by side.
+pub(super) fn comparison(
+    measured: &Measured<'_>,
+    comparison: &ComparisonJson,
+    ui: &mut Ui<'_>,
+) -> io::Result<()> {
+    heading(measured, ui)?;
+    let (before, after) = (printable(&comparison.before), printable(&comparison.after));
+    writeln!(ui.out, "A  {before}\nB  {after}\n")?;
+    let head = format!("  {:<11} {:>6} {:>6} {:>7}", "", "A", "B", "B - A");
+    writeln!(ui.out, "{}", ui.paint(ui::FAINT, head))?;
+    for row in &comparison.changes.metrics {
+        writeln!(ui.out, "{}", difference_line(row, ui))?;
+    }
+    let changes = &comparison.changes;
+    changed(("B", "A"), &changes.gained, ui)?;
+    changed(("A", "B"), &changes.lost, ui)?;
+    let (gained, lost) = (changes.gained.len(), changes.lost.len());
+    let verdict = match (gained, lost) {
+        (0, 0) => "Every query is answered as right or as wrong as before.".to_owned(),
+        _ => {
+            let p = changes.p_value;
+            let sure = if p < 0.05 { "hardly chance" } else { "may be chance" };
+            format!("B wins {gained}, A wins {lost}: {sure} (sign test, p = {p:.3}).")
+        }
+    };
+    writeln!(ui.out, "\n{verdict}")
+}
+
+fn difference_line(row: &Difference, ui: &Ui<'_>) -> String {
+    let figure = |value: Option<f64>| match value {
+        Some(value) => format!("{value:>6.3}"),
+        None => format!("{:>6}", "-"),
+    };
+    let difference = match row.difference {
+        Some(by) if by.abs() < 0.000_5 => ui.paint(ui::FAINT, format!("{:>7}", "=")),
+        Some(by) => {
+            let style = if by > 0.0 { ui::GOOD } else { ui::BAD };
+            ui.paint(style, format!("{by:>+7.3}"))
+        }
+        None => format!("{:>7}", "-"),
+    };
+    format!("  {:<11} {} {} {difference}", row.metric, figure(row.before), figure(row.after))
+}
+
+fn changed((right, wrong): (&str, &str), changes: &[Change], ui: &mut Ui<'_>) -> io::Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let title = format!("Right only in {right} ({})", changes.len());
+    writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, title))?;
+    for change in changes.iter().take(CHANGES_MAX) {
+        let picked = match change.picked.as_slice() {
+            [] => "nothing".to_owned(),
+            picked => picked.join(", "),
+        };
+        let wanted = match change.gold.as_slice() {
+            [] if change.not.is_empty() => "nothing".to_owned(),
+            [] => format!("not {}", change.not.join(", ")),
+            gold => gold.join(", "),
+        };
+        let said = printable(&format!("{wrong} picks {picked}, wanted {wanted}"));
+        let room = ui.columns.saturating_sub(6);
+        writeln!(ui.out, "  \"{}\"", ui::fit(&change.query, room))?;
+        let line = format!("    {} {}", ui::fit(&said, room), printable(&change.place.to_string()));
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    more(changes.len(), CHANGES_MAX, "--json", ui)
+}

@@ -1,0 +1,233 @@
+//! The calibration of scores as a picture: an SVG that stands alone, follows light and dark, and has no
+//! scripts. Above, the share that was right against the score; below, how many scores there were.
+
+use std::fmt::Write;
+
+use super::calibration::{Bin, Calibration};
+
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 640.0;
+/// The upper plot: a square.
+const LEFT: f64 = 72.0;
+const TOP: f64 = 84.0;
+const SIDE: f64 = 400.0;
+/// The lower plot.
+const BARS_TOP: f64 = 512.0;
+const BARS_HEIGHT: f64 = 64.0;
+
+/// Plain classes without variables, which not every renderer of SVG knows.
+const STYLE: &str = "\
+text { font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #57606a; }
+.title { font-size: 18px; font-weight: 600; fill: #1f2328; }
+.small { font-size: 11px; }
+.middle { text-anchor: middle; }
+.end { text-anchor: end; }
+.paper { fill: #ffffff; }
+.grid { stroke: #d8dee4; stroke-width: 1; }
+.axis { stroke: #8c959f; stroke-width: 1; fill: none; }
+.ideal { stroke: #8c959f; stroke-width: 1.5; stroke-dasharray: 5 4; }
+.bar { fill: #2f6fd0; fill-opacity: 0.2; }
+.count { fill: #2f6fd0; fill-opacity: 0.65; }
+.gap { stroke: #c8571b; stroke-width: 2; }
+.curve { stroke: #2f6fd0; stroke-width: 2; fill: none; stroke-linejoin: round; }
+.dot { fill: #2f6fd0; stroke: #ffffff; stroke-width: 1.5; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #9da7b3; }
+  .title { fill: #e6edf3; }
+  .paper { fill: #14181d; }
+  .grid { stroke: #2d333b; }
+  .axis, .ideal { stroke: #6e7681; }
+  .bar, .count, .dot { fill: #6aa5f8; }
+  .curve { stroke: #6aa5f8; }
+  .gap { stroke: #f0935f; }
+  .dot { stroke: #14181d; }
+}
+";
+
+/// Draws a reliability diagram.
+pub fn calibration_svg(calibration: &Calibration, title: &str) -> String {
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+         height=\"{HEIGHT}\" role=\"img\" aria-label=\"{}\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n",
+        escape(title),
+        escape(title),
+    );
+    svg += &format!("<rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n");
+    text(&mut svg, (LEFT, 36.0), "title", title);
+    text(&mut svg, (LEFT, 60.0), "", &summary(calibration));
+    axes(&mut svg);
+    shares(&mut svg, &calibration.bins);
+    counts(&mut svg, &calibration.bins);
+    svg += "</svg>\n";
+    svg
+}
+
+fn summary(calibration: &Calibration) -> String {
+    let Some((error, brier)) = calibration.expected_error.zip(calibration.brier) else {
+        return "no scores to compare".to_owned();
+    };
+    let count = calibration.count;
+    format!("{count} scores, expected calibration error {error:.3}, Brier score {brier:.3}")
+}
+
+fn axes(svg: &mut String) {
+    for step in 0..=5 {
+        let value = f64::from(step) / 5.0;
+        let (x, y) = (across(value), up(value));
+        line(svg, "grid", (LEFT, y), (LEFT + SIDE, y));
+        line(svg, "grid", (x, TOP), (x, TOP + SIDE));
+        text(svg, (LEFT - 10.0, y + 4.5), "end", &percent(value));
+        text(svg, (x, BARS_TOP + BARS_HEIGHT + 20.0), "middle", &format!("{value:.1}"));
+    }
+    line(svg, "ideal", (across(0.0), up(0.0)), (across(1.0), up(1.0)));
+    text(svg, (LEFT + SIDE / 2.0, HEIGHT - 16.0), "middle", "score");
+    let (x, y) = (22.0, TOP + SIDE / 2.0);
+    put(
+        svg,
+        format_args!(
+            "<text class=\"middle\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\">share right</text>"
+        ),
+    );
+    let side = LEFT + SIDE + 12.0;
+    text(svg, (side, up(1.0) + 4.5), "small", "ideal");
+    line(svg, "gap", (side + 2.0, up(0.94)), (side + 2.0, up(0.89)));
+    text(svg, (side + 10.0, up(0.915) + 4.0), "small", "error");
+    text(svg, (side, BARS_TOP + BARS_HEIGHT), "small", "how many");
+}
+
+/// A bar for the share that was right in each bin, and how far that is from the scores.
+fn shares(svg: &mut String, bins: &[Bin]) {
+    let known: Vec<(&Bin, f64, f64)> =
+        bins.iter().filter_map(|bin| Some((bin, bin.mean_score?, bin.share_right?))).collect();
+    for (bin, _, share) in &known {
+        let (x, width) = bar(bin);
+        let (y, height) = (up(*share), SIDE * share);
+        put(
+            svg,
+            format_args!(
+                "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            ),
+        );
+    }
+    for (_, score, share) in &known {
+        line(svg, "gap", (across(*score), up(*share)), (across(*score), up(*score)));
+    }
+    let points: Vec<String> = known
+        .iter()
+        .map(|(_, score, share)| format!("{:.1},{:.1}", across(*score), up(*share)))
+        .collect();
+    put(svg, format_args!("<polyline class=\"curve\" points=\"{}\"/>", points.join(" ")));
+    for (bin, score, share) in &known {
+        let (x, y) = (across(*score), up(*share));
+        let said = format!(
+            "scores {:.1} to {:.1}: {} of {} right, mean score {score:.2}",
+            bin.from,
+            bin.to,
+            (share * bin.count as f64).round(),
+            bin.count
+        );
+        put(
+            svg,
+            format_args!(
+                "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{said}</title></circle>"
+            ),
+        );
+    }
+    put(
+        svg,
+        format_args!(
+            "<rect class=\"axis\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{SIDE}\" height=\"{SIDE}\"/>"
+        ),
+    );
+}
+
+fn counts(svg: &mut String, bins: &[Bin]) {
+    let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0).max(1) as f64;
+    let floor = BARS_TOP + BARS_HEIGHT;
+    for bin in bins.iter().filter(|bin| bin.count > 0) {
+        let (x, width) = bar(bin);
+        // Few are still seen beside many.
+        let height = (BARS_HEIGHT * bin.count as f64 / most).max(1.5);
+        let y = floor - height;
+        put(
+            svg,
+            format_args!(
+                "<rect class=\"count\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            ),
+        );
+        text(svg, (x + width / 2.0, y - 4.0), "middle small", &bin.count.to_string());
+    }
+    line(svg, "axis", (LEFT, floor), (LEFT + SIDE, floor));
+}
+
+fn bar(bin: &Bin) -> (f64, f64) {
+    (across(bin.from) + 2.0, SIDE * (bin.to - bin.from) - 4.0)
+}
+
+fn across(value: f64) -> f64 {
+    LEFT + SIDE * value
+}
+
+fn up(value: f64) -> f64 {
+    TOP + SIDE * (1.0 - value)
+}
+
+fn percent(value: f64) -> String {
+    format!("{:.0} %", value * 100.0)
+}
+
+fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let ((x1, y1), (x2, y2)) = (from, to);
+    put(
+        svg,
+        format_args!(
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        ),
+    );
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
+    let words = escape(words);
+    put(svg, format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"));
+}
+
+fn put(svg: &mut String, element: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = writeln!(svg, "{element}");
+}
+
+fn escape(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace(|c: char| c.is_control(), " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Calibration {
+        let rights = [(0.05, 1), (0.15, 2), (0.25, 2), (0.35, 5), (0.55, 5), (0.85, 9), (0.95, 9)];
+        let one = |(score, right): (f64, usize)| (0..10).map(move |at| (score, at < right));
+        let mut all: Vec<(f64, bool)> = rights.into_iter().flat_map(one).collect();
+        all.extend((0..120).map(|at| (0.02, at == 0)));
+        Calibration::of(&all)
+    }
+
+    #[test]
+    fn every_bin_with_scores_has_a_bar_a_dot_and_a_count() {
+        let svg = calibration_svg(&sample(), "How sure, how right");
+        assert_eq!(svg.matches("class=\"dot\"").count(), 7);
+        assert_eq!(svg.matches("class=\"count\"").count(), 7);
+        assert!(svg.contains("190 scores, expected calibration error"));
+        assert!(svg.contains("scores 0.8 to 0.9: 9 of 10 right, mean score 0.85"));
+        assert!(!svg.contains("<script") && !svg.contains("NaN"));
+    }
+
+    #[test]
+    fn a_title_cannot_break_out_and_nothing_is_still_a_picture() {
+        let svg = calibration_svg(&Calibration::of(&[]), "a \"<b>\" & c");
+        assert!(svg.contains("<title>a &quot;&lt;b&gt;&quot; &amp; c</title>"));
+        assert!(svg.contains("no scores to compare"));
+        assert!(!svg.contains("<b>"));
+    }
+}

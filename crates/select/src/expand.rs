@@ -1,0 +1,140 @@
+//! Words of a task that no skill has: other stems, compounds and slips of the finger that some skill may have
+//! meant.
+//!
+//! Only words that would otherwise say nothing come here, so nothing that is found can be lost. What stands
+//! for a word is less like it than the word itself, and reasons name it.
+
+use crate::background::{Background, Part};
+use crate::index::Index;
+use crate::query::Place;
+use crate::words::Language;
+
+/// How like a word its stem in another language is.
+const OTHER_LANGUAGE: f32 = 0.9;
+/// How like a word is that differs by one slip.
+const SLIP: f32 = 0.8;
+/// How like a compound its parts are, and a part its compounds.
+const COMPOUND: f32 = 0.6;
+
+/// Shorter words have too many neighbours.
+const WORD_LETTERS_MIN: usize = 5;
+/// A part of a compound, and what must be left of it.
+const PART_LETTERS_MIN: usize = 4;
+const REST_LETTERS_MIN: usize = 3;
+/// Most stems that stand for one word.
+const PLACES_MAX: usize = 4;
+/// Most stems that are compared with a word.
+const COMPARED_MAX: usize = 2000;
+
+/// The stems of the index that may stand for a word.
+pub(crate) fn expand(word: &str, stem: &str, index: &Index, background: &Background) -> Vec<Place> {
+    let letters = word.chars().count();
+    if letters < WORD_LETTERS_MIN || !word.chars().all(char::is_alphabetic) {
+        return Vec::new();
+    }
+    // What many skills have is a word as it stands, and means itself.
+    if background.share(stem, Part::Whole) > 0.0 {
+        return Vec::new();
+    }
+    let terms = index.terms();
+    let place = |at: usize, likeness: f32| Place { at, likeness };
+    let mut places: Vec<Place> = Language::others()
+        .filter_map(|language| terms.find(&language.stem(word)))
+        .map(|at| place(at, OTHER_LANGUAGE))
+        .collect();
+    if places.is_empty() {
+        places = slips(stem, index).map(|at| place(at, SLIP)).collect();
+    }
+    if places.is_empty() {
+        places = compounds(word, stem, index).into_iter().map(|at| place(at, COMPOUND)).collect();
+    }
+    places.sort_by_key(|place| place.at);
+    places.dedup_by_key(|place| place.at);
+    places.truncate(PLACES_MAX);
+    places
+}
+
+/// Stems that begin with the same two letters and are one slip away.
+fn slips<'a>(stem: &'a str, index: &'a Index) -> impl Iterator<Item = usize> + 'a {
+    let end = stem.char_indices().nth(2).map_or(stem.len(), |(at, _)| at);
+    let terms = index.terms();
+    terms
+        .starting_with(&stem[..end])
+        .take(COMPARED_MAX)
+        .filter(move |at| is_one_slip(stem, terms.get(*at)))
+}
+
+/// Whether two words differ by one letter more, less, other or swapped with the next.
+fn is_one_slip(one: &str, other: &str) -> bool {
+    if one.len().abs_diff(other.len()) > 4 {
+        return false;
+    }
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&one[same..], &other[same..]);
+    match (a, b) {
+        ([], []) => false,
+        ([_, a @ ..], [_, b @ ..]) if a == b => true,
+        ([x, y, a @ ..], [u, v, b @ ..]) if x == v && y == u && a == b => true,
+        _ => a.get(1..) == Some(b) || b.get(1..) == Some(a),
+    }
+}
+
+/// The longest stems that a word begins or ends with, or the shortest that begin with it.
+fn compounds(word: &str, stem: &str, index: &Index) -> Vec<usize> {
+    let terms = index.terms();
+    let letters = word.chars().count();
+    let cuts: Vec<(usize, usize)> =
+        word.char_indices().enumerate().map(|(count, (at, _))| (count, at)).collect();
+    let begins = cuts
+        .iter()
+        .rev()
+        .filter(|(count, _)| *count >= WORD_LETTERS_MIN && letters - count >= REST_LETTERS_MIN)
+        .find_map(|(_, at)| terms.find(&word[..*at]));
+    let ends = cuts
+        .iter()
+        .filter(|(count, _)| *count >= REST_LETTERS_MIN && letters - count >= PART_LETTERS_MIN)
+        .find_map(|(_, at)| {
+            let rest = &word[*at..];
+            let stems = Language::others().map(|language| language.stem(rest));
+            let known = terms.find(rest).or_else(|| stems.into_iter().find_map(|s| terms.find(&s)));
+            known.filter(|known| terms.get(*known).chars().count() >= PART_LETTERS_MIN)
+        });
+    let mut longer: Vec<usize> = terms.starting_with(stem).take(COMPARED_MAX).collect();
+    longer.sort_by_key(|at| (terms.get(*at).len(), *at));
+    begins.into_iter().chain(ends).chain(longer.into_iter().take(2)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Document;
+    use crate::vectors::Vectors;
+
+    fn found(description: &str, word: &str) -> Vec<String> {
+        let documents = [Document::new("a", "a", description, "")];
+        let index = Index::build(&documents, &Vectors::none(), None);
+        let stem = Language::ENGLISH.stem(word);
+        let places = expand(word, &stem, &index, Background::embedded());
+        places.iter().map(|place| index.terms().get(place.at).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_forgiven() {
+        assert_eq!(found("Deploys to kubernetes", "kuberntes"), ["kubernet"]);
+        assert_eq!(found("Deploys to kubernetes", "kubrenetes"), ["kubernet"]);
+        assert!(found("Deploys to kubernetes", "kuberntse").is_empty());
+    }
+
+    #[test]
+    fn compounds_are_found_by_their_parts_and_parts_by_their_compounds() {
+        assert_eq!(found("Regler for offentligt udbud", "udbudsmaterialet"), ["udbud"]);
+        assert_eq!(found("Vejledning om udbudsbetingelser", "udbud"), ["udbudsbetingels"]);
+    }
+
+    #[test]
+    fn words_that_many_skills_have_mean_themselves() {
+        assert!(found("Reads the spread of bonds", "spreadsheet").is_empty());
+        assert!(found("Form letters", "format").is_empty());
+    }
+}
