@@ -1,8 +1,10 @@
-//! How long it takes to index a catalog and to answer a task, and how much room the index takes.
+//! How long it takes to index a catalog, to read an index back and to answer a task, and how much room the
+//! index takes.
 //!
 //! `cargo bench -p repertoire-select` makes catalogs of 1,000, 10,000 and 100,000 skills whose words are as
 //! frequent as among public skills, and asks each 400 tasks on one thread. Figures are medians over tasks,
-//! of which each counts the best of five times: what else the machine does is not measured. Other sizes can follow: `cargo bench -p repertoire-select -- 5000`.
+//! of which each counts the best of five times: what else the machine does is not measured. Other sizes can
+//! follow: `cargo bench -p repertoire-select -- 5000`.
 
 #![allow(
     clippy::print_stdout,
@@ -13,7 +15,7 @@
 use std::time::Instant;
 
 use repertoire_select::background::{Background, Part};
-use repertoire_select::{Document, Model, Selector, Settings, Task};
+use repertoire_select::{Document, Index, Model, Selector, Settings, Task};
 
 /// The allocator that `rep` uses.
 #[global_allocator]
@@ -118,7 +120,10 @@ fn tasks(skills: &[Skill]) -> Vec<Task> {
 }
 
 fn main() {
-    println!("{:>8}  {:>9}  {:>9}  {:>9}  {:>11}", "skills", "build", "p50", "p99", "index/skill");
+    println!(
+        "{:>8}  {:>9}  {:>9}  {:>9}  {:>9}  {:>11}",
+        "skills", "build", "read", "p50", "p99", "index/skill"
+    );
     let given: Vec<usize> = std::env::args().filter_map(|size| size.parse().ok()).collect();
     let counts = if given.is_empty() { vec![1_000, 10_000, 100_000] } else { given };
     for count in counts {
@@ -145,9 +150,18 @@ fn main() {
             })
             .collect();
         times.sort_unstable();
+        let bytes = selector.index().write();
+        let read = (0..5).map(|_| {
+            let bytes = bytes.clone();
+            let start = Instant::now();
+            std::hint::black_box(Index::read(bytes)).unwrap();
+            start.elapsed()
+        });
+        let read = read.min().unwrap();
         println!(
-            "{count:>8}  {:>6.0} ms  {:>6.0} µs  {:>6.0} µs  {:>9} B",
+            "{count:>8}  {:>6.0} ms  {:>6.1} ms  {:>6.0} µs  {:>6.0} µs  {:>9} B",
             build.as_secs_f64() * 1e3,
+            read.as_secs_f64() * 1e3,
             times[TASKS / 2].as_secs_f64() * 1e6,
             times[TASKS * 99 / 100].as_secs_f64() * 1e6,
             selector.index().bytes() / count,

@@ -145,9 +145,6 @@ impl Chunk<Counts> {
 
 /// Few skills are not worth a thread of their own.
 const CHUNK_MIN: usize = 64;
-/// Chunks a thread: a few, so that no thread waits long for the last one; not more, because every chunk has to
-/// learn the words of the catalog anew.
-const CHUNKS_A_THREAD: usize = 2;
 
 impl Index {
     /// Indexes skills. What `before` holds under the same digest is taken over, not read again.
@@ -164,7 +161,8 @@ impl Index {
         let old: Vec<Option<u32>> =
             documents.iter().map(|document| known.get(&document.digest).copied()).collect();
         let fresh: Vec<usize> = (0..documents.len()).filter(|at| old[*at].is_none()).collect();
-        let chunks = CHUNKS_A_THREAD * rayon::current_num_threads();
+        // One chunk a thread: every chunk has to learn the words of the catalog anew.
+        let chunks = rayon::current_num_threads();
         let counted: Vec<Chunk<Counts>> = fresh
             .par_chunks(fresh.len().div_ceil(chunks).max(CHUNK_MIN))
             .map(|part| analyse(documents, part, vectors))

@@ -42,9 +42,9 @@ impl Index {
         for number in [self.len(), self.dimensions] {
             bytes.extend_from_slice(&(number as u32).to_le_bytes());
         }
-        put(&mut bytes, &[self.usual], |lengths| fields(lengths));
+        put(&mut bytes, &[self.usual], fields);
         put(&mut bytes, &self.digests, |digest| *digest.as_bytes());
-        put(&mut bytes, &self.lengths, |lengths| fields(lengths));
+        put(&mut bytes, &self.lengths, fields);
         self.terms.write(&mut bytes);
         put_ragged(&mut bytes, &self.postings.ends, &self.postings.bytes, |byte| [*byte]);
         put(&mut bytes, &self.postings.frequencies, |[whole, head]| {

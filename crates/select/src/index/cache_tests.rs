@@ -148,7 +148,7 @@ proptest! {
         skills.dedup_by(|a, b| a.0 == b.0);
         let ranked = |skills: &[(String, String, String)]| {
             let documents = documents(skills);
-            let selector = Selector::new(&documents, Model::embedded(), settings.clone(), None);
+            let selector = Selector::new(&documents, Model::embedded(), settings, None);
             let ranked = selector.rank(&Task::new(text.clone()), skills.len());
             let mut scores: Vec<(String, u32)> =
                 ranked.into_iter().map(|one| (one.name, one.score.to_bits())).collect();

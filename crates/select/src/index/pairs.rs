@@ -38,7 +38,7 @@ impl Pair {
         let (start, step) = (self.0 as u32, (self.0 >> 32) as u32 | 1);
         (0..PROBES).map(move |probe| {
             let at = start.wrapping_add(probe.wrapping_mul(step));
-            (u64::from(at) * bits as u64 >> 32) as usize
+            ((u64::from(at) * bits as u64) >> 32) as usize
         })
     }
 }
