@@ -60,6 +60,17 @@ const STEPS: &[Step] = &[
         args: &["show", "sql-review"],
     },
     Step {
+        title: "Match",
+        about: "A task comes in. The skills that it needs are picked, with the reasons; the rest stay away, and \
+                so do all of them when none fits.",
+        args: &["match", "this migration locks the orders table, is the index safe?"],
+    },
+    Step {
+        title: "Ask why",
+        about: "Why was one not picked? Every stage has its say.",
+        args: &["match", "write the changelog for version 2", "--why", "sql-review"],
+    },
+    Step {
         title: "Follow the needs",
         about: "Skills may need others, in versions.",
         args: &["deps", "auto-merge"],
@@ -148,7 +159,12 @@ fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> 
     let line = format!("{number} {} {rule}", step.title);
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
     writeln!(ui.out, "{}", ui::wrap(step.about, ui.columns.min(100), ""))?;
-    let command = format!("$ rep {}", step.args.join(" "));
+    let quoted = |arg: &&str| match arg.contains(' ') {
+        true => format!("\"{arg}\""),
+        false => (*arg).to_owned(),
+    };
+    let args: Vec<String> = step.args.iter().map(quoted).collect();
+    let command = format!("$ rep {}", args.join(" "));
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
 }
 

@@ -19,12 +19,12 @@ const INDEX_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const INDEXES_MAX: usize = 32;
 
 impl Ctx<'_> {
-    /// A selector over a catalog.
+    /// A selector over a catalog. Like the catalog, it is never freed.
     pub(crate) fn selector(
         &self,
         catalog: &Catalog,
         settings: Settings,
-    ) -> Result<Selector, Failure> {
+    ) -> Result<&'static Selector, Failure> {
         let model = self.model()?;
         // Digests are independent of each other, and all of them are needed.
         catalog.entries().par_iter().for_each(|entry| {
@@ -37,7 +37,7 @@ impl Ctx<'_> {
         if before.is_none_or(|before| before.digests() != selector.index().digests()) {
             cache.write(selector.index());
         }
-        Ok(selector)
+        Ok(Box::leak(Box::new(selector)))
     }
 
     fn model(&self) -> Result<Model, Failure> {

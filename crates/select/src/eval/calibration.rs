@@ -65,15 +65,14 @@ impl Calibration {
     }
 }
 
-/// The scores of a query whose truth is known: of what was picked and nearly picked. A query that only says
-/// what is wrong says nothing about the others.
+/// How many of the best skills of a query are looked at.
+const SAMPLES_MAX: usize = 5;
+
+/// The scores of a query whose truth is known: those of the best skills, picked or not. A query that only
+/// says what is wrong says nothing about the others.
 pub(super) fn samples(query: &Query, answer: &Answer) -> Vec<Sample> {
-    let picks = answer.chosen().map(|pick| (&pick.name, pick.score));
-    let misses = answer.selection.near_misses.iter().map(|miss| (&miss.name, miss.score));
-    picks
-        .chain(misses)
-        .filter_map(|(name, score)| Some((f64::from(score), query.is_right(name)?)))
-        .collect()
+    let best = answer.ranked.iter().take(SAMPLES_MAX);
+    best.filter_map(|(name, score)| Some((f64::from(*score), query.is_right(name)?))).collect()
 }
 
 fn bin_of(at: usize, samples: &[Sample]) -> Bin {
