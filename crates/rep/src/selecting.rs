@@ -28,7 +28,8 @@ impl Ctx<'_> {
         Ok(Selector::new(&documents, model, settings, None))
     }
 
-    fn model(&self) -> Result<Model, Failure> {
+    /// The vectors and frequencies to select with.
+    pub(crate) fn model(&self) -> Result<Model, Failure> {
         match self.config.vectors_dir() {
             None => Ok(Model::embedded()),
             Some(dir) => Ok(Model::embedded().with_vectors(read_vectors(&dir)?)),

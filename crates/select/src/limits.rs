@@ -31,3 +31,7 @@ pub const PATTERNS_EVERYWHERE_MAX: usize = 256;
 pub const MATCHED_CHARS_MAX: usize = 80;
 /// How many wrong names in a task are answered with the nearest right one: each costs a look at every skill.
 pub const SUGGESTIONS_MAX: usize = 16;
+/// How many skills lint compares with each other unless it is asked to: the work grows with their square.
+pub const COMPARED_SKILLS_MAX: usize = 500;
+/// How many of a skill's own phrases and sentences lint tries.
+pub const OWN_WORDS_MAX: usize = 32;
