@@ -1,6 +1,6 @@
 //! `docs/diagnostics.md`: every code, from the tables that the code itself uses.
 
-use repertoire_skill::lint::all_codes;
+use repertoire_select::lint::all_codes;
 
 use crate::markdown::{GENERATED, cell, header, row};
 
@@ -26,6 +26,7 @@ const GROUPS: &[(char, &str)] = &[
     ('3', "Several skills, roots and reloads"),
     ('4', "Resources and activation"),
     ('5', "The specification, as skills-ref enforces it"),
+    ('6', "Skills that selection takes for each other"),
 ];
 
 pub(crate) fn page() -> String {

@@ -40,7 +40,8 @@ impl Ctx<'_> {
         Ok(Box::leak(Box::new(selector)))
     }
 
-    fn model(&self) -> Result<Model, Failure> {
+    /// The vectors and frequencies to select with.
+    pub(crate) fn model(&self) -> Result<Model, Failure> {
         match self.config.vectors_dir() {
             None => Ok(Model::embedded()),
             Some(dir) => Ok(Model::embedded().with_vectors(read_vectors(&dir)?)),

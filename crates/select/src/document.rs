@@ -2,7 +2,7 @@
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
-use repertoire_skill::skill::{Digest, Triggers};
+use repertoire_skill::skill::{Digest, Skill, Triggers};
 
 /// A skill as text and triggers. It borrows: an index keeps none of the text.
 #[derive(Clone, Debug)]
@@ -51,27 +51,37 @@ impl<'a> Document<'a> {
     /// An entry of a catalog.
     pub fn of(entry: &'a Entry, catalog: &'a Catalog) -> Self {
         let skill = &*entry.skill;
+        let needs =
+            depend::met(skill, catalog.entries()).into_iter().filter_map(|(_, met)| match met {
+                Met::By(entry) => Some(entry.id.as_str()),
+                _ => None,
+            });
+        Document { needs: needs.collect(), ..Document::of_skill(&entry.id, skill) }
+    }
+
+    /// A skill by itself, under a name to ask for.
+    pub(crate) fn of_skill(id: &'a str, skill: &'a Skill) -> Self {
         let words = |list: &'a [String]| list.iter().map(String::as_str);
         let mut description = vec![skill.description.as_str()];
         description.extend(skill.claude.when_to_use.as_deref());
         description.extend(words(&skill.tags));
         description.extend(words(&skill.capabilities));
         description.extend(words(&skill.triggers.keywords));
-        let needs =
-            depend::met(skill, catalog.entries()).into_iter().filter_map(|(_, met)| match met {
-                Met::By(entry) => Some(entry.id.as_str()),
-                _ => None,
-            });
         Document {
-            id: &entry.id,
+            id,
             digest: skill.digest(),
             name: &skill.name,
             description,
             body: skill.body(),
             triggers: skill.triggers.clone(),
-            is_offered: !skill.claude.disable_model_invocation && !skill.is_agent(),
+            is_offered: Document::is_offered(skill),
             agent: skill.claude.agent.as_deref(),
-            needs: needs.collect(),
+            needs: Vec::new(),
         }
+    }
+
+    /// Whether a skill may be picked without being named.
+    pub(crate) fn is_offered(skill: &Skill) -> bool {
+        !skill.claude.disable_model_invocation && !skill.is_agent()
     }
 }

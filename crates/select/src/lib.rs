@@ -1,12 +1,14 @@
 //! From a task to the few skills that matter, with reasons, and silence when none fits.
 
 pub mod background;
+pub mod codes;
 pub mod document;
 pub mod eval;
 mod evidence;
 mod expand;
 pub mod index;
 pub mod limits;
+pub mod lint;
 pub mod model;
 pub mod passages;
 mod query;

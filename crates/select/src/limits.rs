@@ -37,3 +37,7 @@ pub const LABELS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const LABELS_MAX: usize = 100_000;
 /// How many problems of one such file are told of.
 pub const LABEL_PROBLEMS_MAX: usize = 20;
+/// How many skills lint compares with each other unless it is asked to: the work grows with their square.
+pub const COMPARED_SKILLS_MAX: usize = 500;
+/// How many of a skill's own phrases and sentences lint tries.
+pub const OWN_WORDS_MAX: usize = 32;

@@ -178,7 +178,7 @@ impl Term {
 }
 
 /// The sentences of a text, roughly: ends of lines, and marks that end a sentence before a blank.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

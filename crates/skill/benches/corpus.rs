@@ -134,6 +134,7 @@ fn run_lint(corpus: &Utf8Path, rules: RuleSet) -> usize {
         rules,
         limits: Limits::default(),
         environment: &|| discover(&nothing),
+        comparison: None,
     });
     report.files.len()
 }

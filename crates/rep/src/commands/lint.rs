@@ -1,11 +1,17 @@
 //! `rep lint`: check files and folders, print what is wrong, mend what is certain.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use camino::Utf8PathBuf;
+use repertoire_select::Model;
+use repertoire_select::limits::COMPARED_SKILLS_MAX;
+use repertoire_select::lint as select_lint;
 use repertoire_skill::catalog::{Catalog, Entry, RootReport};
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
-use repertoire_skill::lint::{LintRequest, Report, RuleSet, all_codes, fix, lint};
-use repertoire_skill::skill::Scope;
+use repertoire_skill::lint::{Comparison, LintRequest, Report, RuleSet, fix, lint};
+use repertoire_skill::skill::{Scope, Skill};
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
 
@@ -37,6 +43,12 @@ pub(crate) struct Args {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
+    /// Compare skills with each other, however many there are
+    #[arg(long, conflicts_with = "no_compare")]
+    compare: bool,
+    /// Compare no skills with each other
+    #[arg(long)]
+    no_compare: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -68,6 +80,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return Err(Failure::usage("skills-ref mends nothing")
             .hint("Run `rep lint --fix` without `--format skills-ref`."));
     }
+    let profile = ctx.config.profile();
+    if args.compare && (format == Format::SkillsRef || !select_lint::applies(profile)) {
+        let message = "`--compare` belongs to the rules of the profile `repertoire`";
+        return Err(Failure::usage(message)
+            .hint("Other profiles, and `--format skills-ref`, say what another tool would say."));
+    }
     if format == Format::SkillsRef {
         return skills_ref_verdicts(ctx, args, ui);
     }
@@ -93,7 +111,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         })?,
         Format::Sarif => {
             let all = report.files.iter().flat_map(|file| &file.diagnostics);
-            ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &all_codes(), all))?;
+            ui.print_json(&sarif::report(
+                env!("CARGO_PKG_VERSION"),
+                &select_lint::all_codes(),
+                all,
+            ))?;
         }
         Format::Full | Format::Short => {
             // Nobody typed the paths of what was discovered, so they are shown as short as they go.
@@ -106,6 +128,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
         Format::SkillsRef => {}
     }
+    if let Some(skills) = report.not_compared {
+        ui.note(&format!(
+            "note: {skills} skills are more than {COMPARED_SKILLS_MAX}, so they were not compared with each other; `--compare` does it"
+        ))?;
+    }
     let summary = report.summary();
     let failed = summary.errors > 0 || (args.strict && summary.warnings > 0);
     Ok(if failed { Exit::No } else { Exit::Done })
@@ -113,18 +140,31 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
     let request = ctx.config.request_without_trust();
+    let mut shadowed = BTreeSet::new();
     let paths = if args.paths.is_empty() {
         // Plugins and the built-in pack belong to those who ship them.
         let own = |scope: Scope| !args.fix || !matches!(scope, Scope::Plugin | Scope::Builtin);
-        discovered_files(&discover(&request), own)
+        let catalog = discover(&request);
+        shadowed.extend(catalog.shadowed().iter().map(|lost| lost.entry.skill.origin.file.clone()));
+        discovered_files(&catalog, own)
     } else {
         args.paths.iter().map(|path| existing(ctx, path)).collect::<Result<_, _>>()?
     };
+    let wanted = !args.no_compare && select_lint::applies(ctx.config.profile());
+    let model = if wanted { ctx.model()? } else { Model::embedded() };
+    // Nobody has to tell a skill from the one that takes its place.
+    let compare = |skills: &[Arc<Skill>]| {
+        let in_use = |skill: &&Arc<Skill>| !shadowed.contains(&skill.origin.file);
+        let skills: Vec<Arc<Skill>> = skills.iter().filter(in_use).cloned().collect();
+        select_lint::check(&skills, &model)
+    };
+    let skills_max = if args.compare { usize::MAX } else { COMPARED_SKILLS_MAX };
     Ok(lint(&LintRequest {
         paths: &paths,
         rules: RuleSet::from(ctx.config.profile()),
         limits: request.limits,
         environment: &|| discover(&request),
+        comparison: wanted.then_some(Comparison { skills_max, check: &compare }),
     }))
 }
 

@@ -223,7 +223,7 @@ fn sarif_names_every_rule_once_and_places_every_result() {
         .map(|r| r["id"].as_str().unwrap())
         .collect();
     let known: Vec<&str> =
-        repertoire::skill::lint::all_codes().iter().map(|code| code.id).collect();
+        repertoire::select::lint::all_codes().iter().map(|code| code.id).collect();
     assert_eq!(rules, known);
     assert_snapshot!(serde_json::to_string_pretty(&run["results"][0]).unwrap(), @r#"
     {
@@ -321,7 +321,7 @@ fn the_claude_profile_refuses_what_the_upload_refuses() {
 
 #[test]
 fn every_code_has_an_id_and_a_name_of_its_own() {
-    let codes = repertoire::skill::lint::all_codes();
+    let codes = repertoire::select::lint::all_codes();
     for (at, code) in codes.iter().enumerate() {
         assert!(codes[at + 1..].iter().all(|other| other.id != code.id), "{}", code.id);
         assert!(codes[at + 1..].iter().all(|other| other.name != code.name), "{}", code.name);
@@ -355,7 +355,7 @@ fn every_code_that_is_printed_is_in_the_table() {
         ws.write(&format!("project/.claude/skills/{path}"), bytes);
     }
     let known: Vec<&str> =
-        repertoire::skill::lint::all_codes().iter().map(|code| code.id).collect();
+        repertoire::select::lint::all_codes().iter().map(|code| code.id).collect();
     let mut printed = std::collections::BTreeSet::new();
     for line in [
         "list",
@@ -388,11 +388,112 @@ fn fix_writes_nothing_through_a_link() {
     ws.write("elsewhere/o/SKILL.md", bad);
     ws.write("project/s/own/SKILL.md", bad.replace("name: o", "name: own"));
     std::os::unix::fs::symlink(ws.path("elsewhere"), ws.path("project/s/linked")).unwrap();
-    assert_snapshot!(ws.rep("lint --fix --format short s"), @"
+    assert_snapshot!(ws.rep("lint --fix --no-compare --format short s"), @"
     s/linked/o/SKILL.md:3:1: warning[RS030] the value is not valid YAML as written
     fixed s/own/SKILL.md
     2 files: 1 warning
     [exit 0]
     ");
     assert_eq!(ws.text("elsewhere/o/SKILL.md"), bad);
+}
+
+/// A folder of skills of which two say the same and one says only what others say better.
+fn alike() -> Workspace {
+    let ws = Workspace::new();
+    ws.skill("project/s/bills", "bills", "Checks invoices. Use when a bill comes in.");
+    ws.skill("project/s/invoices", "invoices", "Checks invoices; use when a bill comes in.");
+    ws.skill("project/s/events", "events", "Subscribe to calendar events.");
+    let better = "Subscribe to calendar events and stream calendar events.";
+    ws.skill("project/s/events-subscribe", "events-subscribe", better);
+    ws
+}
+
+#[test]
+fn skills_that_nothing_tells_apart_and_skills_that_never_come_first_are_found() {
+    let ws = alike();
+    assert_snapshot!(ws.rep("lint s"), @r#"
+    warning[RS600]: it has the same description as `invoices`
+     --> s/bills/SKILL.md:3:14
+      |
+    3 | description: Checks invoices. Use when a bill comes in.
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: Say in each description when to use this skill and not the other, or keep only one of them.
+
+    warning[RS601]: its own words find other skills: `events-subscribe` comes first, as for "Subscribe to calendar events."
+     --> s/events/SKILL.md:3:14
+      |
+    3 | description: Subscribe to calendar events.
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: Say in the description what only this skill does, in the words that people use to ask for it.
+
+    warning[RS600]: it has the same description as `bills`
+     --> s/invoices/SKILL.md:3:14
+      |
+    3 | description: Checks invoices; use when a bill comes in.
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: Say in each description when to use this skill and not the other, or keep only one of them.
+
+    4 files: 3 warnings; 2 notes not shown, see --verbose
+    [exit 0]
+    "#);
+}
+
+#[test]
+fn skills_are_compared_only_by_our_own_rules_and_only_if_wanted() {
+    let ws = alike();
+    let compared = |line: &str| ws.rep(line).stdout.contains("RS60");
+    assert!(compared("lint s"));
+    assert!(compared("lint --compare s"));
+    assert!(!compared("lint --no-compare s"));
+    assert!(!compared("lint s/bills"), "one skill has nobody to be compared with");
+    for profile in ["agentskills", "openskills", "claude", "codex", "gemini"] {
+        assert!(!compared(&format!("--profile {profile} lint s")), "{profile}");
+    }
+    assert_snapshot!(ws.rep("--profile openskills lint --compare s"), @"
+    [stderr]
+    error: `--compare` belongs to the rules of the profile `repertoire`
+    hint: Other profiles, and `--format skills-ref`, say what another tool would say.
+    [exit 2]
+    ");
+    assert_eq!(ws.rep("lint --compare --format skills-ref s/bills").code, 2);
+    assert_eq!(ws.rep("lint --compare --no-compare s").code, 2);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_file_and_a_link_to_it_are_one_skill() {
+    let ws = Workspace::new();
+    ws.skill("project/s/bills", "bills", "Checks invoices. Use when a bill comes in.");
+    std::os::unix::fs::symlink(ws.path("project/s/bills"), ws.path("project/s/a-link")).unwrap();
+    let ran = ws.rep("lint --verbose s");
+    assert!(!ran.stdout.contains("RS600"), "{ran}");
+}
+
+#[test]
+fn a_skill_that_is_shadowed_is_not_held_against_the_one_in_its_place() {
+    let ws = Workspace::new();
+    ws.skill("home/.claude/skills/bills", "bills", "Checks invoices. Use when a bill comes in.");
+    ws.skill("project/.claude/skills/bills", "bills", "Checks invoices; use when a bill comes in.");
+    let ran = ws.rep("lint");
+    assert!(ran.stdout.contains("3 files"), "{ran}");
+    assert!(!ran.stdout.contains("RS600"), "{ran}");
+    let ran = ws.rep_with(&["lint", ws.path("home").as_str(), ".claude"]);
+    assert!(ran.stdout.contains("RS600"), "{ran}");
+}
+
+#[test]
+fn too_many_skills_are_compared_only_on_request() {
+    let ws = Workspace::new();
+    for at in 0..501 {
+        ws.skill(&format!("project/s/n{at}"), &format!("n{at}"), "Checks invoices when asked.");
+    }
+    let ran = ws.rep("lint s");
+    assert!(!ran.stdout.contains("RS600"), "{}", ran.stderr);
+    assert_snapshot!(ran.stderr, @"note: 501 skills are more than 500, so they were not compared with each other; `--compare` does it");
+    let ran = ws.rep("lint --compare --format short s");
+    assert_eq!(ran.stdout.matches("RS600").count(), 501);
+    assert_eq!(ran.stderr, "");
 }

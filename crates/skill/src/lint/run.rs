@@ -1,6 +1,8 @@
 //! Linting files and folders: find, read, check each in parallel, then check them together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
@@ -34,6 +36,17 @@ pub struct LintRequest<'a> {
     pub limits: Limits,
     /// The skills that dependencies may be met by, fetched only if one is not met by the files themselves.
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
+    /// What else to ask of all skills together, by somebody who knows more than this crate.
+    pub comparison: Option<Comparison<'a>>,
+}
+
+/// A look at all skills together.
+#[derive(Clone, Copy)]
+pub struct Comparison<'a> {
+    /// With more skills than this it is left out, and the report says so.
+    pub skills_max: usize,
+    /// Findings about skills, which come sorted by path and each once.
+    pub check: &'a (dyn Fn(&[Arc<Skill>]) -> Vec<Diagnostic> + Sync),
 }
 
 /// What was found about one file.
@@ -57,6 +70,8 @@ pub struct FileReport {
 pub struct Report {
     /// One for every file that was looked at, sorted by path.
     pub files: Vec<FileReport>,
+    /// How many skills there were, if they were too many for the comparison.
+    pub not_compared: Option<usize>,
 }
 
 /// Counts for the last line.
@@ -117,6 +132,8 @@ struct Checked {
     report: FileReport,
     /// The skill, where it has to be looked at together with others.
     skill: Option<Arc<Skill>>,
+    /// The skill, where all are to be compared.
+    compared: Option<Arc<Skill>>,
     /// What others may depend on.
     known: Option<(String, Option<Version>)>,
 }
@@ -136,11 +153,17 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
     }
     candidates.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
     candidates.dedup_by(|a, b| a.path.as_str() == b.path.as_str());
-    let checked: Vec<Checked> =
-        candidates.par_iter().filter_map(|candidate| check_file(candidate, request)).collect();
+    let room = Room::new(request);
+    let check = |candidate: &Candidate| check_file(candidate, request, &room);
+    let checked: Vec<Checked> = candidates.par_iter().filter_map(check).collect();
     let mut together = Vec::new();
+    let mut not_compared = None;
     if request.rules != RuleSet::AgentSkills {
         together = check_all(&checked, request);
+        match compare(&checked, request) {
+            Ok(found) => together.extend(found),
+            Err(skills) => not_compared = Some(skills),
+        }
     }
     reports.extend(checked.into_iter().map(|checked| checked.report));
     reports.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
@@ -158,7 +181,7 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
             report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         }
     }
-    Report { files: reports }
+    Report { files: reports, not_compared }
 }
 
 /// Writes every correction that is certain, but nothing through a link. Returns the files that changed.
@@ -213,14 +236,14 @@ fn named_file(path: &Utf8Path) -> Candidate {
 }
 
 /// `None` for a Markdown file in a folder that is no skill.
-fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checked> {
+fn check_file(candidate: &Candidate, request: &LintRequest<'_>, room: &Room) -> Option<Checked> {
     let path = &candidate.path;
     let real = candidate.target.as_deref().unwrap_or(path);
     let text = match fs::read_text(real, request.limits.text.file_bytes_max) {
         Ok(text) => text,
         Err(error) => {
             let report = about_a_path(error.to_diagnostic(path));
-            return Some(Checked { report, skill: None, known: None });
+            return Some(Checked { report, skill: None, compared: None, known: None });
         }
     };
     let is_flat = !path.file_name().is_some_and(is_skill_file);
@@ -247,7 +270,53 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>) -> Option<Checke
         linked: candidate.linked,
     };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
-    Some(Checked { report, skill: skill.filter(concerns_others).map(Arc::new), known })
+    let skill = skill.map(Arc::new);
+    let compared = skill.clone().filter(|_| room.take());
+    Some(Checked { report, skill: skill.filter(|skill| concerns_others(skill)), compared, known })
+}
+
+/// How many more skills may be kept for the comparison. If they turn out to be too many, most were
+/// never kept.
+struct Room {
+    left: AtomicUsize,
+}
+
+impl Room {
+    fn new(request: &LintRequest<'_>) -> Self {
+        let skills_max = request.comparison.map_or(0, |comparison| comparison.skills_max);
+        Room { left: AtomicUsize::new(skills_max) }
+    }
+
+    fn take(&self) -> bool {
+        let fewer = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
+    }
+}
+
+/// What the comparison finds, or how many skills are too many for it.
+fn compare(checked: &[Checked], request: &LintRequest<'_>) -> Result<Vec<Diagnostic>, usize> {
+    let Some(comparison) = &request.comparison else { return Ok(Vec::new()) };
+    let loaded = checked.iter().filter(|checked| checked.known.is_some()).count();
+    if loaded > comparison.skills_max {
+        return Err(loaded);
+    }
+    // A file and a link to it are one skill; the file itself comes first, whatever its path.
+    let (linked, own): (Vec<&Checked>, Vec<&Checked>) =
+        checked.iter().partition(|checked| checked.report.linked);
+    let mut seen = BTreeSet::new();
+    let is_new = |checked: &&Checked| {
+        linked.is_empty()
+            || checked.report.path.canonicalize_utf8().is_ok_and(|real| seen.insert(real))
+    };
+    let mut skills: Vec<Arc<Skill>> = own
+        .iter()
+        .chain(&linked)
+        .copied()
+        .filter(is_new)
+        .filter_map(|checked| checked.compared.clone())
+        .collect();
+    skills.sort_by(|a, b| a.origin.file.as_str().cmp(b.origin.file.as_str()));
+    Ok((comparison.check)(&skills))
 }
 
 fn concerns_others(skill: &Skill) -> bool {

@@ -1,0 +1,230 @@
+//! Skills that never win on their own words.
+//!
+//! A skill's own words are what its author expects people to say: the sentences of its description, the
+//! requests that the description quotes, and its trigger phrases. Each is given to a selector as a task, by
+//! words and meaning alone, since a trigger would answer itself. A skill that comes first for one of them is
+//! well; behind its twins counts as first, since they have a finding of their own.
+//!
+//! The name counts only where nothing else says anything. Nearly every skill is found by its name, but whoever
+//! knows the name needs no selection.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use regex::Regex;
+use repertoire_skill::skill::Skill;
+use repertoire_text::Diagnostic;
+
+use super::twins::{Twin, Twins};
+use super::{Names, at_description, descriptions};
+use crate::codes;
+use crate::document::Document;
+use crate::limits::OWN_WORDS_MAX;
+use crate::model::Model;
+use crate::passages;
+use crate::query::sentences;
+use crate::selector::Selector;
+use crate::settings::{Settings, Stage, Stages};
+use crate::task::Task;
+use crate::words::{Language, each_word};
+
+/// How much of an example is shown.
+const EXAMPLE_CHARS_MAX: usize = 80;
+
+/// Finds the skills that lose every time.
+pub(super) fn check(
+    skills: &[&Skill],
+    twins: &Twins,
+    names: &Names,
+    model: &Model,
+) -> Vec<Diagnostic> {
+    let ids: Vec<String> = (0..skills.len()).map(|at| at.to_string()).collect();
+    let places: HashMap<&str, usize> =
+        ids.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
+    let documents: Vec<Document<'_>> =
+        ids.iter().zip(skills).map(|(id, skill)| Document::of_skill(id, skill)).collect();
+    let stages = Stages::only([Stage::Words, Stage::Meaning]);
+    let settings = Settings { stages, ..Settings::default() };
+    let selector = Selector::new(&documents, model.clone(), settings, None);
+    let lost = |at: usize| lost_to(skills[at], at, &twins[at], &selector, &places);
+    (0..skills.len())
+        .into_par_iter()
+        .filter_map(|at| lost(at).map(|lost| lost.report(skills[at], names)))
+        .collect()
+}
+
+/// How a skill lost every time.
+struct Lost {
+    tasks: usize,
+    /// The skill that won most often, how often, and for what.
+    winner: usize,
+    times: usize,
+    example: String,
+}
+
+/// `None` for a skill that won once, or whose words say nothing.
+fn lost_to(
+    skill: &Skill,
+    at: usize,
+    twins: &[Twin],
+    selector: &Selector,
+    places: &HashMap<&str, usize>,
+) -> Option<Lost> {
+    let mut wins: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut tasks = 0;
+    for text in own_words(skill) {
+        let ranked = selector.rank(&Task::new(text.as_str()), twins.len() + 1);
+        let mut ranked = ranked.iter().filter_map(|ranked| places.get(ranked.name.as_str()));
+        let is_twin = |place: usize| twins.iter().any(|twin| twin.skill == place);
+        let Some(first) = ranked.find(|place| !is_twin(**place)) else { continue };
+        if *first == at {
+            return None;
+        }
+        tasks += 1;
+        wins.entry(*first).or_default().push(text);
+    }
+    // The first of those that won equally often.
+    let (winner, won) = wins.into_iter().rev().max_by_key(|(_, won)| won.len())?;
+    let example = won.iter().max_by_key(|text| text.contains(' ')).cloned().unwrap_or_default();
+    Some(Lost { tasks, winner, times: won.len(), example })
+}
+
+impl Lost {
+    fn report(&self, skill: &Skill, names: &Names) -> Diagnostic {
+        let Lost { tasks, times, .. } = self;
+        let winner = names.of(self.winner);
+        let often = match (times, tasks) {
+            (1, 1) => String::new(),
+            (times, tasks) if times == tasks => format!(" {times} times"),
+            (times, tasks) => format!(" {times} of {tasks} times"),
+        };
+        let example = shorten(&self.example);
+        let message = format!(
+            "its own words find other skills: {winner} comes first{often}, as for \"{example}\""
+        );
+        at_description(skill, &codes::NEVER_FIRST, message)
+    }
+}
+
+fn shorten(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(EXAMPLE_CHARS_MAX) {
+        None => line,
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+    }
+}
+
+/// What people are expected to say, each once: sentences first, since most skills win with the first.
+fn own_words(skill: &Skill) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for description in descriptions(skill) {
+        let passages = passages::split(description);
+        for passage in &passages.pro {
+            all.extend(sentences(passage).map(|sentence| sentence.trim().to_owned()));
+            all.extend(quoted(passage).map(str::to_owned));
+        }
+    }
+    all.extend(skill.triggers.keywords.iter().cloned());
+    let mut seen = BTreeSet::new();
+    all.retain(|text| says_something(text) && seen.insert(text.to_lowercase()));
+    all.truncate(OWN_WORDS_MAX);
+    if all.is_empty() {
+        let mut name = Vec::new();
+        each_word(&skill.name, |word| name.push(word.to_owned()));
+        all.push(name.join(" "));
+    }
+    all
+}
+
+/// Whether a text has a word that is not in every text: "Use when asked." finds anything or nothing.
+fn says_something(text: &str) -> bool {
+    let language = Language::of(text);
+    let mut says = false;
+    each_word(text, |word| says |= !language.is_stop_word(word));
+    says
+}
+
+/// Requests in quotation marks. A single mark must stand at the edge of a word, since most are apostrophes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    static QUOTED: OnceLock<Regex> = OnceLock::new();
+    let quoted = QUOTED.get_or_init(|| {
+        let pattern =
+            r#""([^"\n]{3,200})"|“([^”\n]{3,200})”|(?:^|[\s(,/])['‘]([^'’\n]{3,200})['’]"#;
+        Regex::new(pattern).unwrap_or_else(|error| unreachable!("the pattern is fixed: {error}"))
+    });
+    quoted
+        .captures_iter(text)
+        .filter_map(|found| found.iter().skip(1).flatten().next().map(|part| part.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lint::testing::{findings, skill, skill_in};
+
+    #[test]
+    fn own_words_are_sentences_quoted_requests_and_trigger_phrases() {
+        let fields = "triggers:\n  keywords: [red build]\n";
+        let description = "Mends the build. Use when the user says \"it's broken\" or 'fix my build'. \
+                           Not for slow builds.";
+        let skill = skill_in("s", "build-mender", description, fields);
+        assert_eq!(
+            own_words(&skill),
+            [
+                "Mends the build.",
+                "Use when the user says \"it's broken\" or 'fix my build'.",
+                "it's broken",
+                "fix my build",
+                "red build",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_name_speaks_where_nothing_else_does() {
+        assert_eq!(own_words(&skill("tax-letters", "Use when needed.")), ["tax letters"]);
+    }
+
+    #[test]
+    fn a_skill_that_others_outdo_in_its_own_words_is_found() {
+        let found = findings(&[
+            skill("my-skill", "Reads PDF files. Sorts photographs by date. Use when asked."),
+            skill("pdf-files", "Reads PDF files."),
+            skill("photograph-date", "Sorts photographs by date."),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "s/my-skill: warning[RS601] its own words find other skills: `pdf-files` comes first 1 of 2 times, as for \"Reads PDF files.\""
+            ]
+        );
+    }
+
+    #[test]
+    fn skills_that_answer_their_own_words_are_left_alone() {
+        let found = findings(&[
+            skill("invoices", "Checks invoices against purchase orders."),
+            skill("photos", "Sorts photographs by date and place."),
+            skill("letters", "Writes letters to the tax office."),
+        ]);
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn losing_to_a_twin_is_the_twins_finding_alone() {
+        let found = findings(&[
+            skill("a", "Reads PDF files."),
+            skill("b", "Reads PDF files."),
+            skill("photos", "Sorts photographs by date and place."),
+        ]);
+        let codes: Vec<bool> = found.iter().map(|found| found.contains("RS600")).collect();
+        assert_eq!(codes, [true, true]);
+    }
+
+    #[test]
+    fn a_long_example_is_cut() {
+        assert_eq!(shorten("a\n  b"), "a b");
+        assert_eq!(shorten(&"ø".repeat(81)), format!("{}…", "ø".repeat(80)));
+    }
+}

@@ -1,0 +1,278 @@
+//! Descriptions that nobody could tell apart.
+//!
+//! Two skills are twins if their descriptions have the same words in the same order, or if name and
+//! description come down to nearly the same stems. What is nearly the same was settled by reading pairs of
+//! real skills: a single word such as `AWS` for `Azure` tells two long descriptions apart, so a difference may
+//! only be a few common words that one of the two has more. Whoever puts one word in the place of another
+//! means something by it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use repertoire_skill::skill::Skill;
+use repertoire_text::Diagnostic;
+
+use super::{Names, at_description, descriptions};
+use crate::background::{Background, Part};
+use crate::codes;
+use crate::model::Model;
+use crate::passages;
+use crate::vectors::{Vector, dots};
+use crate::words::{Language, each_word};
+
+/// How close in meaning descriptions of twins are.
+const CLOSENESS_MIN: f32 = 0.85;
+/// The part of their stems, by worth, that twins share.
+const SHARED_MIN: f32 = 0.85;
+/// A stem that fewer skills have than this says what a skill is about.
+const TELLING_SHARE: f32 = 0.05;
+/// The share of a stem that no skill of the background has.
+const UNSEEN: f32 = 0.5 / 67_745.0;
+
+/// Another skill that says the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Twin {
+    pub(super) skill: usize,
+    is_identical: bool,
+    closeness: f32,
+}
+
+/// The twins of each skill, the nearest first.
+pub(super) type Twins = Vec<Vec<Twin>>;
+
+/// What a skill says of itself.
+struct Said {
+    /// The description's words, in lower case and in order.
+    words: String,
+    /// The stems of name and description, with what they are worth.
+    stems: BTreeMap<String, f32>,
+    vector: Vector,
+}
+
+/// Compares every skill with every other.
+pub(super) fn find(skills: &[&Skill], model: &Model) -> Twins {
+    let said: Vec<Said> = skills.par_iter().map(|skill| Said::new(skill, model)).collect();
+    let rows: Vec<i8> = said.iter().flat_map(|one| &one.vector.bytes).copied().collect();
+    let of_one = |one: &Said| -> Vec<(usize, f32)> {
+        let mut close = Vec::new();
+        dots(&rows, &one.vector.bytes, |other, dot| {
+            let closeness = dot as f32 * one.vector.scale * said[other].vector.scale;
+            if closeness >= CLOSENESS_MIN || one.words == said[other].words {
+                close.push((other, closeness));
+            }
+        });
+        close
+    };
+    said.par_iter()
+        .enumerate()
+        .map(|(at, one)| {
+            let others = of_one(one).into_iter().filter(|(other, _)| *other != at);
+            let mut twins: Vec<Twin> = others
+                .filter_map(|(skill, closeness)| one.twin(&said[skill], skill, closeness))
+                .collect();
+            twins.sort_by(Twin::nearest_first);
+            twins
+        })
+        .collect()
+}
+
+/// One finding for each skill that has a twin.
+pub(super) fn report(skills: &[&Skill], twins: &Twins, names: &Names) -> Vec<Diagnostic> {
+    let with_twins = skills.iter().zip(twins);
+    let found = with_twins.filter_map(|(skill, twins)| {
+        let (nearest, others) = twins.split_first()?;
+        let how = if nearest.is_identical {
+            "the same description as"
+        } else {
+            "nearly the same description as"
+        };
+        let more = match others.len() {
+            0 => String::new(),
+            1 => " and 1 other skill".to_owned(),
+            more => format!(" and {more} other skills"),
+        };
+        let message = format!("it has {how} {}{more}", names.of(nearest.skill));
+        Some(at_description(skill, &codes::INDISTINGUISHABLE, message))
+    });
+    found.collect()
+}
+
+impl Twin {
+    fn nearest_first(&self, other: &Twin) -> Ordering {
+        other
+            .is_identical
+            .cmp(&self.is_identical)
+            .then(other.closeness.total_cmp(&self.closeness))
+            .then(self.skill.cmp(&other.skill))
+    }
+}
+
+impl Said {
+    fn new(skill: &Skill, model: &Model) -> Self {
+        let text = descriptions(skill).collect::<Vec<_>>().join("\n");
+        let mut words = String::with_capacity(text.len());
+        each_word(&text, |word| {
+            words.push_str(word);
+            words.push(' ');
+        });
+        let vector = model.vectors().encode(&text);
+        Said { words, stems: stems(&skill.name, &text, model.background()), vector }
+    }
+
+    fn twin(&self, other: &Said, skill: usize, closeness: f32) -> Option<Twin> {
+        let is_identical = self.words == other.words && !self.words.is_empty();
+        let is_twin = is_identical || self.says_nearly_what(other);
+        is_twin.then_some(Twin { skill, is_identical, closeness })
+    }
+
+    fn says_nearly_what(&self, other: &Said) -> bool {
+        let only = |one: &Said, other: &Said| -> Vec<f32> {
+            let missing = one.stems.iter().filter(|(stem, _)| !other.stems.contains_key(*stem));
+            missing.map(|(_, worth)| *worth).collect()
+        };
+        let (mine, theirs) = (only(self, other), only(other, self));
+        if !mine.is_empty() && !theirs.is_empty() {
+            return false;
+        }
+        let differing = [mine, theirs].concat();
+        let telling = libm::logf(1.0 / TELLING_SHARE);
+        if differing.iter().any(|worth| *worth > telling) {
+            return false;
+        }
+        let all: f32 = self.stems.values().sum::<f32>().max(other.stems.values().sum());
+        all > 0.0 && 1.0 - differing.iter().sum::<f32>() / all >= SHARED_MIN
+    }
+}
+
+/// The stems of name and description. In a name every word was chosen, the little ones too; what a
+/// description says that a skill is not for is another thing than what it is for.
+fn stems(name: &str, description: &str, background: &Background) -> BTreeMap<String, f32> {
+    let language = Language::of(description);
+    let mut all = BTreeMap::new();
+    let mut add = |mark: &str, word: &str| {
+        let stem = language.stem(word);
+        let share = background.share(&stem, Part::Head).max(UNSEEN);
+        all.insert(format!("{mark}{stem}"), libm::logf(1.0 / share));
+    };
+    each_word(name, |word| add("", word));
+    let passages = passages::split(description);
+    for (mark, passages) in [("", passages.pro), ("not ", passages.contra)] {
+        for passage in passages {
+            each_word(passage, |word| {
+                if !language.is_stop_word(word) {
+                    add(mark, word);
+                }
+            });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::lint::testing::{findings, skill};
+    use repertoire_skill::skill::Skill;
+
+    fn twins(skills: &[Arc<Skill>]) -> Vec<String> {
+        findings(skills).into_iter().filter(|found| found.contains("RS600")).collect()
+    }
+
+    #[track_caller]
+    fn check_told_apart(one: (&str, &str), other: (&str, &str)) {
+        let found = twins(&[skill(one.0, one.1), skill(other.0, other.1)]);
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn the_same_words_are_the_same_description_whatever_their_case_and_marks() {
+        let found = twins(&[
+            skill("invoices", "Checks invoices against purchase orders. Use when a bill comes in."),
+            skill("bills", "checks invoices against purchase orders: use when a bill comes in"),
+            skill("photos", "Sorts photographs by date and place."),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "s/invoices: warning[RS600] it has the same description as `bills`",
+                "s/bills: warning[RS600] it has the same description as `invoices`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_common_word_more_or_another_order_tells_nothing_apart() {
+        let found = twins(&[
+            skill("invoices", "Checks invoices against purchase orders, currencies and suppliers."),
+            skill(
+                "invoices",
+                "Checks and creates an invoice, against the suppliers, the currency and the purchase order.",
+            ),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "s/invoices: warning[RS600] it has nearly the same description as `invoices` in `s/invoices/SKILL.md`",
+                "s/invoices: warning[RS600] it has nearly the same description as `invoices` in `s/invoices/SKILL.md`",
+            ]
+        );
+    }
+
+    #[test]
+    fn many_twins_are_one_finding_each() {
+        let all: Vec<_> =
+            ["a", "b", "c", "d"].map(|name| skill(name, "Reads PDF files.")).into_iter().collect();
+        let found = twins(&all);
+        assert_eq!(found.len(), 4);
+        assert_eq!(
+            found[3],
+            "s/d: warning[RS600] it has the same description as `a` and 2 other skills"
+        );
+    }
+
+    #[test]
+    fn one_telling_word_in_a_long_description_is_enough() {
+        check_told_apart(
+            (
+                "aws-review",
+                "Reviews the architecture of an AWS workload for cost, safety and speed, and files an issue for every finding.",
+            ),
+            (
+                "azure-review",
+                "Reviews the architecture of an Azure workload for cost, safety and speed, and files an issue for every finding.",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_word_in_the_place_of_another_is_meant() {
+        check_told_apart(
+            (
+                "docs-a",
+                "Creates documentation pages for the public functions of a library project.",
+            ),
+            (
+                "docs-b",
+                "Reviews documentation pages for the public functions of a library project.",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_little_word_in_a_name_is_meant() {
+        check_told_apart(
+            ("mail-reply", "Replies to a message and keeps its thread."),
+            ("mail-reply-all", "Replies to all of a message and keeps its thread."),
+        );
+    }
+
+    #[test]
+    fn saying_what_a_skill_is_not_for_tells_it_apart() {
+        check_told_apart(
+            ("tables", "Reads tables out of scanned pages. Use for invoices and receipts."),
+            ("tables", "Reads tables out of scanned pages. Do not use for invoices and receipts."),
+        );
+    }
+}
