@@ -2,6 +2,7 @@
 //! in `docs/limits.md`, the example in `docs/library.md`, commands in the README.
 
 use anyhow::{Result, bail};
+use repertoire_select::limits as select;
 use repertoire_skill::dialect::known_fields;
 use repertoire_skill::limits as skill;
 use repertoire_text::limits as text;
@@ -56,6 +57,23 @@ fn limits() -> Vec<(&'static str, u64)> {
         ("REATTACH_TOKENS_TOTAL", skill::REATTACH_TOKENS_TOTAL),
         ("RESOURCES_LISTED_MAX", skill::RESOURCES_LISTED_MAX),
         ("SKILLS_LISTED_MAX", skill::SKILLS_LISTED_MAX),
+        ("BODY_BYTES_MAX", select::BODY_BYTES_MAX),
+        ("TASK_BYTES_MAX", select::TASK_BYTES_MAX),
+        ("TASK_TERMS_MAX", select::TASK_TERMS_MAX),
+        ("SENTENCES_MAX", select::SENTENCES_MAX),
+        ("CANDIDATES_MAX", select::CANDIDATES_MAX),
+        ("TASK_PATHS_MAX", select::TASK_PATHS_MAX),
+        ("PHRASE_BYTES_MAX", select::PHRASE_BYTES_MAX),
+        ("GLOB_BYTES_MAX", select::GLOB_BYTES_MAX),
+        ("PATTERN_CLASSES_MAX", select::PATTERN_CLASSES_MAX),
+        ("PATTERN_DFA_BYTES_MAX", select::PATTERN_DFA_BYTES_MAX),
+        ("PATTERNS_PER_SKILL_MAX", select::PATTERNS_PER_SKILL_MAX),
+        ("PATTERN_STEPS_MAX", select::PATTERN_STEPS_MAX),
+        ("PATTERNS_EVERYWHERE_MAX", select::PATTERNS_EVERYWHERE_MAX),
+        ("MATCHED_CHARS_MAX", select::MATCHED_CHARS_MAX),
+        ("SUGGESTIONS_MAX", select::SUGGESTIONS_MAX),
+        ("COMPARED_SKILLS_MAX", select::COMPARED_SKILLS_MAX),
+        ("OWN_WORDS_MAX", select::OWN_WORDS_MAX),
         ("NOTICES_MAX", skill::NOTICES_MAX),
         ("SUSPECTS_MAX", skill::SUSPECTS_MAX),
         ("SETTLE_ROUNDS_MAX", skill::SETTLE_ROUNDS_MAX),

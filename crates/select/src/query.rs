@@ -5,7 +5,7 @@ use crate::expand::expand;
 use crate::index::{Index, Pair, StemHash};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
 use crate::vectors::{Vector, Vectors, quantise};
-use crate::words::{Language, each_word};
+use crate::words::{Language, each_word_joined};
 
 /// How many skills of the background stand beside a catalog.
 const BACKGROUND_SKILLS: f32 = 500.0;
@@ -121,11 +121,22 @@ impl Query {
         background: &Background,
     ) -> Vec<usize> {
         let mut order = Vec::new();
-        each_word(sentence, |word| {
+        // How much there was before each word, so that the parts of one can be taken back.
+        let mut before: Vec<(usize, usize)> = Vec::new();
+        each_word_joined(sentence, |word, joins| {
+            let stem = language.stem(word);
+            if joins > 0 {
+                // A whole that skills know goes before its parts: `GitHub` is not about `git` and `hub`.
+                let start = before.len().checked_sub(joins).and_then(|at| before.get(at));
+                let (Some(_), Some(start)) = (index.terms().find(&stem), start) else { return };
+                order.truncate(start.0);
+                self.terms.truncate(start.1);
+            } else {
+                before.push((order.len(), self.terms.len()));
+            }
             if language.is_stop_word(word) {
                 return;
             }
-            let stem = language.stem(word);
             let known = self.terms.iter().position(|term| term.stem == stem);
             let at = known.or_else(|| {
                 if self.terms.len() == TASK_TERMS_MAX {

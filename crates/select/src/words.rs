@@ -20,10 +20,20 @@ const WORD_BYTES_MAX: usize = 64;
 
 /// Calls `found` with every word of a text, in lower case and in order.
 pub fn each_word(text: &str, mut found: impl FnMut(&str)) {
+    each_word_joined(text, |word, joins| {
+        if joins == 0 {
+            found(word);
+        }
+    });
+}
+
+/// The same, and after the parts of a word that was cut at changes of case the word as a whole, with how many
+/// parts it joins: `GraphQL` is `graph` and `ql`, and people also write `graphql`.
+pub(crate) fn each_word_joined(text: &str, mut found: impl FnMut(&str, usize)) {
     let mut word = String::new();
     each_run(text, |run| match run {
         Run::Ascii(run) => cut_ascii(run, &mut found),
-        Run::Other(run) => cut(run.nfkc(), &mut word, &mut found),
+        Run::Other(run) => cut(run.nfkc(), &mut word, &mut |word: &str| found(word, 0)),
     });
 }
 
@@ -104,10 +114,10 @@ static CLASSES: [Class; 256] = {
 };
 
 /// The same as [`cut`], for ASCII: there, a word is a piece of the text as it stands, but for its case.
-fn cut_ascii(text: &str, found: &mut impl FnMut(&str)) {
+fn cut_ascii(text: &str, found: &mut impl FnMut(&str, usize)) {
     let bytes = text.as_bytes();
     let mut lower = String::new();
-    let mut flush = |start: usize, end: usize, has_upper: bool| {
+    let mut flush = |start: usize, end: usize, has_upper: bool, joins: usize| {
         if start == end || end - start > WORD_BYTES_MAX {
             return;
         }
@@ -116,12 +126,14 @@ fn cut_ascii(text: &str, found: &mut impl FnMut(&str)) {
             lower.clear();
             lower.push_str(word);
             lower.make_ascii_lowercase();
-            found(&lower);
+            found(&lower, joins);
         } else {
-            found(word);
+            found(word, joins);
         }
     };
     let (mut start, mut has_upper, mut before) = (0, false, Class::Other);
+    // Where the whole began whose parts are being cut, and how many there were.
+    let (mut whole, mut parts) = (0, 0);
     for (at, byte) in bytes.iter().enumerate() {
         let class = CLASSES[usize::from(*byte)];
         let starts_word = match class {
@@ -135,19 +147,27 @@ fn cut_ascii(text: &str, found: &mut impl FnMut(&str)) {
             },
             Class::Sign if start < at => false,
             _ => {
-                flush(start, at, has_upper);
+                flush(start, at, has_upper, 0);
+                if parts > 0 {
+                    flush(whole, at, true, parts + 1);
+                }
                 (start, has_upper, before) = (at + 1, false, class);
+                (whole, parts) = (at + 1, 0);
                 continue;
             }
         };
-        if starts_word {
-            flush(start, at, has_upper);
+        if starts_word && start < at {
+            flush(start, at, has_upper, 0);
             (start, has_upper) = (at, false);
+            parts += 1;
         }
         has_upper |= class == Class::Upper;
         before = class;
     }
-    flush(start, bytes.len(), has_upper);
+    flush(start, bytes.len(), has_upper, 0);
+    if parts > 0 {
+        flush(whole, bytes.len(), true, parts + 1);
+    }
 }
 
 fn class_of(c: char) -> Class {
@@ -397,6 +417,15 @@ mod tests {
         );
         assert_eq!(words("oauth2Login v1.2"), ["oauth2", "login", "v1", "2"]);
         assert_eq!(words("C++ and c# in it's"), ["c++", "and", "c#", "in", "it", "s"]);
+    }
+
+    #[test]
+    fn a_word_that_was_cut_at_changes_of_case_is_also_given_as_a_whole() {
+        let mut all = Vec::new();
+        each_word_joined("GraphQL and JavaScript, c++Next x", |word, joins| {
+            all.push(format!("{word}{}", "'".repeat(joins)));
+        });
+        assert_eq!(all.join(" "), "graph ql graphql'' and java script javascript'' c++ next c++next'' x");
     }
 
     #[test]

@@ -26,6 +26,8 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep lint .claude/skills
     $ rep lint --fix --format short .claude/skills
     $ rep show sql-review
+    $ rep match "this migration locks the orders table, is the index safe?"
+    $ rep match "write the changelog for version 2" --why sql-review
     $ rep deps auto-merge
     $ rep read release-notes
     $ rep sync

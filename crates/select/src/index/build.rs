@@ -13,7 +13,7 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::passages;
 use crate::strings::Strings;
 use crate::vectors::{Encoder, Vectors};
-use crate::words::{Language, Table, each_word};
+use crate::words::{Language, Table, each_word_joined};
 
 /// How frequencies in one half of a skill become a weight.
 struct Saturation {
@@ -72,6 +72,9 @@ fn usual_lengths<'a>(all: impl Iterator<Item = &'a Lengths>) -> Lengths {
         libm::powf(STEP, steps).round() as u16
     })
 }
+
+/// How many parts a word may have to be indexed as a whole as well.
+const JOINED_PARTS_MAX: usize = 3;
 
 /// How much the body counts in a skill's vector, against name and description.
 const BODY_IN_VECTOR: f32 = 0.6;
@@ -280,13 +283,21 @@ impl<'a> Counter<'a> {
     fn count(&mut self, text: &str, language: Language, section: Section) {
         let section = section as usize;
         let mut before: Option<StemHash> = None;
-        each_word(text, |word| {
+        each_word_joined(text, |word, joins| {
+            // Longer ones are identifiers, and nobody writes them in one.
+            if joins > JOINED_PARTS_MAX {
+                return;
+            }
             let Some(term) = self.term(language, word) else { return };
             let counts = &mut self.counts[term as usize].0;
             if *counts == [0; 4] {
                 self.touched.push(term);
             }
             counts[section] = counts[section].saturating_add(1);
+            // The whole of a word whose parts were counted makes a text no longer, and stands beside nothing.
+            if joins > 0 {
+                return;
+            }
             self.lengths[section] = self.lengths[section].saturating_add(1);
             let hash = self.hashes[term as usize];
             if let Some(before) = before {
@@ -346,7 +357,7 @@ impl<'a> Counter<'a> {
 
     fn stems(&mut self, text: &str, language: Language) -> Vec<u32> {
         let mut stems = Vec::new();
-        each_word(text, |word| stems.extend(self.term(language, word)));
+        each_word_joined(text, |word, _| stems.extend(self.term(language, word)));
         stems.sort_unstable();
         stems.dedup();
         stems
