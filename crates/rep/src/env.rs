@@ -70,6 +70,8 @@ impl Env {
     /// Where things are kept that only save time.
     pub fn cache_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
+        // One that depends on where the user stands is to be ignored, by the rules of these folders.
+        let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
 }

@@ -442,6 +442,12 @@ pub struct MatchJson {
     /// The skill that reached it, if nothing was picked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
+    /// What that skill lacked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacked: Option<Lack>,
+    /// Picks that are not trusted: they can be read, and get no capability.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<String>,
     /// What is asked of a score.
     pub threshold: f32,
     /// Names in hints that lead nowhere.
@@ -463,11 +469,13 @@ impl MatchJson {
             strategy: selection.strategy().to_owned(),
             abstained: selection.abstention.is_some(),
             best: selection.abstention.as_ref().map_or(best_pick, |abstention| abstention.best),
+            lacked: selection.abstention.as_ref().and_then(|abstention| abstention.lacked.clone()),
             nearest: selection.abstention.and_then(|abstention| abstention.nearest),
             threshold,
             picks: selection.picks,
             near_misses: selection.near_misses,
             unresolved: selection.unresolved,
+            untrusted: Vec::new(),
             skills: 0,
             took_us: 0,
             explained: Vec::new(),
@@ -500,6 +508,8 @@ pub struct WhyJson {
     pub stages: Vec<StageJson>,
     /// Triggers that it declares and that cannot be used.
     pub problems: Vec<Problem>,
+    /// The picked skill that needs it, if it is picked for that.
+    pub needed_by: Option<String>,
 }
 
 /// One stage's word on a skill.
@@ -531,6 +541,7 @@ impl From<Explanation> for WhyJson {
             by_text: why.by_text,
             by_triggers: why.by_triggers,
             problems: why.problems,
+            needed_by: why.needed_by,
             stages: stages.collect(),
         }
     }

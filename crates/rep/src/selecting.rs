@@ -33,8 +33,11 @@ impl Ctx<'_> {
         let documents = Document::all(catalog);
         let cache = Cache::of(self);
         let before = cache.read();
-        let selector = Selector::new(&documents, model, settings, before.as_ref());
-        if before.is_none_or(|before| before.digests() != selector.index().digests()) {
+        let is_current = before
+            .as_ref()
+            .is_some_and(|index| index.is_made_with(model.vectors()) && index.is_of(&documents));
+        let selector = Selector::new(&documents, model, settings, before);
+        if !is_current {
             cache.write(selector.index());
         }
         Ok(Box::leak(Box::new(selector)))

@@ -9,7 +9,7 @@ use repertoire_skill::skill::{Digest, Skill, Triggers};
 pub struct Document<'a> {
     /// The name to ask for, and the one that is reported.
     pub id: &'a str,
-    /// The same digest is the same text.
+    /// The same digest is the same name and text.
     pub digest: Digest,
     /// Its name.
     pub name: &'a str,
@@ -43,9 +43,10 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Every entry of a catalog, in its order.
+    /// Every skill of a catalog, in its order. Agents are no skills.
     pub fn all(catalog: &'a Catalog) -> Vec<Self> {
-        catalog.entries().iter().map(|entry| Document::of(entry, catalog)).collect()
+        let skills = catalog.entries().iter().filter(|entry| !entry.skill.is_agent());
+        skills.map(|entry| Document::of(entry, catalog)).collect()
     }
 
     /// An entry of a catalog.
@@ -69,7 +70,7 @@ impl<'a> Document<'a> {
         description.extend(words(&skill.triggers.keywords));
         Document {
             id,
-            digest: skill.digest(),
+            digest: digest_of(&skill.name, &skill.digest()),
             name: &skill.name,
             description,
             body: skill.body(),
@@ -84,4 +85,11 @@ impl<'a> Document<'a> {
     pub(crate) fn is_offered(skill: &Skill) -> bool {
         !skill.claude.disable_model_invocation && !skill.is_agent()
     }
+}
+
+/// A name may come from a folder, and is indexed with the file.
+fn digest_of(name: &str, file: &Digest) -> Digest {
+    let mut bytes = file.as_bytes().to_vec();
+    bytes.extend_from_slice(name.as_bytes());
+    Digest::of(&bytes)
 }

@@ -41,3 +41,5 @@ pub const LABEL_PROBLEMS_MAX: usize = 20;
 pub const COMPARED_SKILLS_MAX: usize = 500;
 /// How many of a skill's own phrases and sentences lint tries.
 pub const OWN_WORDS_MAX: usize = 32;
+/// How many skills come along with picks because these need them.
+pub const NEEDS_MAX: usize = 16;

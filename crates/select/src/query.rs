@@ -44,13 +44,15 @@ pub(crate) struct PairOf {
 }
 
 /// Some of the task's terms, in the order of the text: the whole of it, or a sentence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
     /// Places in [`Query::terms`].
     pub(crate) terms: Vec<usize>,
     /// Terms that stand side by side.
     pub(crate) pairs: Vec<PairOf>,
     pub(crate) vector: Vector,
+    /// How it begins, to be shown.
+    pub(crate) text: String,
 }
 
 /// A task's text.
@@ -71,11 +73,7 @@ impl Query {
     ) -> Self {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
         let language = Language::of(text);
-        let mut query = Query {
-            terms: Vec::new(),
-            whole: Span { terms: Vec::new(), pairs: Vec::new(), vector: Vector::default() },
-            sentences: Vec::new(),
-        };
+        let mut query = Query { terms: Vec::new(), whole: Span::default(), sentences: Vec::new() };
         // The sum of a text is that of its sentences: each is read once.
         let mut sum = vectors.empty_sum();
         let mut sums = Vec::new();
@@ -91,7 +89,8 @@ impl Query {
             let pairs = query.pairs(&terms);
             query.whole.pairs.extend_from_slice(&pairs);
             if query.sentences.len() < SENTENCES_MAX {
-                query.sentences.push(Span { terms, pairs, vector: Vector::default() });
+                let (vector, text) = (Vector::default(), beginning(sentence));
+                query.sentences.push(Span { terms, pairs, vector, text });
                 sums.push(part);
             }
         }
@@ -185,6 +184,16 @@ impl Term {
         };
         let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
         Term { word: word.to_owned(), stem, places, head, whole }
+    }
+}
+
+/// A sentence as far as it is shown.
+fn beginning(sentence: &str) -> String {
+    const CHARS_MAX: usize = 50;
+    let sentence = sentence.trim();
+    match sentence.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", sentence[..end].trim_end()),
+        None => sentence.to_owned(),
     }
 }
 

@@ -113,8 +113,8 @@ pub enum Reason {
     },
     /// It answers one sentence of the task best.
     Sentence {
-        /// The sentence's place in the task, from 1.
-        sentence: usize,
+        /// The sentence, cut if it is long.
+        sentence: String,
     },
     /// What was said before fits it.
     Conversation {
@@ -176,7 +176,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Hint { named } => write!(f, "named as `{named}`"),
-            Reason::Event { event } => write!(f, "waits for the event `{event}`"),
+            Reason::Event { event } => write!(f, "started by the event `{event}`"),
             Reason::Path { glob, path } => write!(f, "`{path}` matches its paths `{glob}`"),
             Reason::Phrase { phrase } => write!(f, "trigger phrase \"{phrase}\""),
             Reason::Pattern { pattern, matched } => {
@@ -195,7 +195,7 @@ impl fmt::Display for Reason {
                 Ok(())
             }
             Reason::Meaning { closeness } => write!(f, "meaning {closeness:.2} close"),
-            Reason::Sentence { sentence } => write!(f, "answers sentence {sentence} best"),
+            Reason::Sentence { sentence } => write!(f, "answers \"{sentence}\" best"),
             Reason::Conversation { boost } => write!(f, "fits the conversation (+{boost:.2})"),
             Reason::Usage { times, boost } => write!(f, "used {times} times before (+{boost:.2})"),
             Reason::Agent { agent, boost } => {
@@ -219,7 +219,7 @@ pub struct Pick {
     pub score: f32,
     /// How it came to be picked.
     pub strategy: Strategy,
-    /// Why, the strongest first.
+    /// Why: triggers first, then words with the most telling first, then the rest.
     pub reasons: Vec<Reason>,
 }
 
@@ -286,8 +286,10 @@ pub struct Abstention {
     pub nearest: Option<String>,
     /// The best score that any skill reached.
     pub best: f32,
-    /// What was asked of it.
+    /// What is asked of a score.
     pub threshold: f32,
+    /// What that skill lacked.
+    pub lacked: Option<Lack>,
 }
 
 /// The answer to a task.

@@ -1,6 +1,6 @@
 //! The engine: a catalog made ready, and tasks answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use repertoire_skill::catalog::Catalog;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::document::Document;
 use crate::evidence::{Evidence, combine};
 use crate::index::Index;
+use crate::limits::{CANDIDATES_MAX, NEEDS_MAX};
 use crate::model::Model;
 use crate::query::Query;
 use crate::selection::{
@@ -96,6 +97,8 @@ struct Weighed {
     rank: Option<usize>,
     by_text: f32,
     by_triggers: f32,
+    /// What each trigger says, by its stage.
+    strengths: Vec<(Stage, f32)>,
     boost: f32,
     against: f32,
     candidate: Candidate,
@@ -145,6 +148,8 @@ pub struct Explanation {
     pub problems: Vec<Problem>,
     /// Telling words of the task that the skill does not have.
     pub missing: Vec<String>,
+    /// The picked skill that needs it, if it is picked for that.
+    pub needed_by: Option<String>,
 }
 
 impl Selector {
@@ -159,9 +164,9 @@ impl Selector {
         documents: &[Document<'_>],
         model: Model,
         settings: Settings,
-        before: Option<&Index>,
+        before: Option<Index>,
     ) -> Self {
-        let index = Index::build(documents, model.vectors(), before);
+        let index = before.unwrap_or_default().update(documents, model.vectors());
         Selector::with_index(documents, index, model, settings)
     }
 
@@ -189,7 +194,7 @@ impl Selector {
     /// Another catalog, such as the next one after a reload. What has not changed is not worked out again.
     pub fn reload(&self, catalog: &Catalog) -> Self {
         let documents = Document::all(catalog);
-        let before = Some(&self.ready.index);
+        let before = Some(self.ready.index.clone());
         Selector::new(&documents, self.model.clone(), self.settings, before)
     }
 
@@ -212,13 +217,15 @@ impl Selector {
     pub fn select(&self, task: &Task) -> Selection {
         let (query, weighed, unresolved) = self.weigh(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };
-        let mut taken = vec![false; self.ready.cards.len()];
+        let mut places = Vec::new();
+        let mut matched = 0;
         let best = weighed.iter().max_by(|a, b| a.score.total_cmp(&b.score));
-        let best = best.map(|one| (self.id(one.skill), round(one.score)));
+        let best = best.map(|one| (self.id(one.skill), round(one.score), self.lacks(one, 0)));
         for one in weighed {
-            match self.lacks(&one, selection.picks.len()) {
+            match self.lacks(&one, matched) {
                 None => {
-                    taken[one.skill] = true;
+                    matched += usize::from(one.strategy != Strategy::Hint);
+                    places.push(one.skill);
                     selection.picks.push(self.pick(&query, one));
                 }
                 Some(lacked)
@@ -231,12 +238,14 @@ impl Selector {
             }
         }
         if self.settings.stages.has(Stage::Needs) {
-            self.add_needs(&mut selection, &mut taken);
+            self.add_needs(&mut selection, &places);
         }
         if selection.picks.is_empty() {
             let threshold = self.settings.threshold;
-            let (nearest, best) = best.map_or((None, 0.0), |(name, score)| (Some(name), score));
-            selection.abstention = Some(Abstention { nearest, best, threshold });
+            let nothing = (None, 0.0, None);
+            let (nearest, best, lacked) =
+                best.map_or(nothing, |(name, score, lacked)| (Some(name), score, lacked));
+            selection.abstention = Some(Abstention { nearest, best, threshold, lacked });
         }
         selection
     }
@@ -267,15 +276,34 @@ impl Selector {
     pub fn explain(&self, task: &Task, name: &str) -> Option<Explanation> {
         let skill = self.ready.cards.iter().position(|card| card.id == name)?;
         let (query, weighed, _) = self.weigh(task, &[skill]);
-        let mut picked = 0;
+        let mut matched = 0;
         for one in weighed {
-            let lacked = self.lacks(&one, picked);
-            if one.skill == skill {
-                return Some(self.explanation(&query, one, lacked));
+            let lacked = self.lacks(&one, matched);
+            if one.skill != skill {
+                let is_match = lacked.is_none() && one.strategy != Strategy::Hint;
+                matched += usize::from(is_match);
+                continue;
             }
-            picked += usize::from(lacked.is_none());
+            let mut explanation = self.explanation(&query, one, lacked);
+            if explanation.lacked.is_some()
+                && let Some(by) = self.needed_by(task, name)
+            {
+                explanation.lacked = None;
+                explanation.needed_by = Some(by);
+            }
+            return Some(explanation);
         }
         None
+    }
+
+    /// The picked skill that a skill comes along with.
+    fn needed_by(&self, task: &Task, name: &str) -> Option<String> {
+        let picks = self.select(task).picks;
+        let pick = picks.into_iter().find(|pick| pick.name == name)?;
+        pick.reasons.into_iter().find_map(|reason| match reason {
+            Reason::Need { by } => Some(by),
+            _ => None,
+        })
     }
 
     fn id(&self, skill: usize) -> String {
@@ -296,7 +324,22 @@ impl Selector {
         } else {
             Vec::new()
         };
-        let best = [0, 1].map(|at| candidates.get(at).map(|candidate| candidate.score));
+        let named: Vec<usize> = pro
+            .iter()
+            .filter(|found| matches!(found.reason, Reason::Hint { .. }))
+            .map(|found| found.skill)
+            .collect();
+        // A skill that will not be picked is nobody's rival.
+        let competes = |skill: usize| self.ready.cards[skill].is_offered || named.contains(&skill);
+        let competing: Vec<(usize, f32)> = candidates
+            .iter()
+            .filter(|candidate| competes(candidate.skill))
+            .map(|candidate| (candidate.skill, candidate.score))
+            .collect();
+        let rival_of = |skill: usize| {
+            competing.iter().find(|(other, _)| *other != skill).map(|(_, score)| *score)
+        };
+        let has_text = used.words || used.meaning;
         let context = stages.has(Stage::Context).then(|| Context::new(task, &self.model));
         let mut by_skill: BTreeMap<usize, (Vec<Evidence>, Vec<Evidence>)> = BTreeMap::new();
         for found in pro {
@@ -307,31 +350,36 @@ impl Selector {
         }
         let mut weighed: Vec<Weighed> = candidates
             .into_iter()
-            .enumerate()
-            .map(|(at, candidate)| {
-                let rival = if at == 0 { best[1] } else { best[0] };
-                let fired = by_skill.remove(&candidate.skill).unwrap_or_default();
-                let rank = (used.words || used.meaning).then_some(at + 1);
-                self.weigh_one(&query, candidate, rank, rival, fired, context.as_ref())
+            .map(|candidate| {
+                let skill = candidate.skill;
+                let fired = by_skill.remove(&skill).unwrap_or_default();
+                let place = competing.iter().position(|(other, _)| *other == skill);
+                // Behind the best, places are not known.
+                let rank = place.filter(|at| has_text && *at < CANDIDATES_MAX).map(|at| at + 1);
+                let text = has_text.then(|| rival_of(skill));
+                self.weigh_one(&query, candidate, rank, text, fired, context.as_ref())
             })
             .collect();
+        let place_of_hint = |one: &Weighed| {
+            named.iter().position(|skill| *skill == one.skill).unwrap_or(usize::MAX)
+        };
         weighed.sort_by(|a, b| {
-            let named = |one: &Weighed| one.strategy != Strategy::Hint;
-            named(a)
-                .cmp(&named(b))
+            place_of_hint(a)
+                .cmp(&place_of_hint(b))
                 .then(b.score.total_cmp(&a.score))
-                .then(a.rank.cmp(&b.rank))
+                .then(a.rank.unwrap_or(usize::MAX).cmp(&b.rank.unwrap_or(usize::MAX)))
                 .then(a.skill.cmp(&b.skill))
         });
         (query, weighed, unresolved)
     }
 
+    /// Weighs one skill; `text` is the score of its best rival, if the text counts at all.
     fn weigh_one(
         &self,
         query: &Query,
         candidate: Candidate,
         rank: Option<usize>,
-        rival: Option<f32>,
+        text: Option<Option<f32>>,
         (pro, against): (Vec<Evidence>, Vec<Evidence>),
         context: Option<&Context<'_>>,
     ) -> Weighed {
@@ -341,8 +389,9 @@ impl Selector {
             true => contra::find(query, &candidate, index),
             false => None,
         };
-        let fit = Fit::new(&candidate, rival, own_words.as_ref().map_or(0.0, |(share, _)| *share));
-        let by_text = if rank.is_some() { calibrate::probability(&fit) } else { 0.0 };
+        let own_share = own_words.as_ref().map_or(0.0, |(share, _)| *share);
+        let fit = Fit::new(&candidate, text.flatten(), own_share);
+        let by_text = if text.is_some() { calibrate::probability(&fit) } else { 0.0 };
         let by_triggers = combine(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
         let strategy = match () {
@@ -350,6 +399,8 @@ impl Selector {
             () if by_triggers > 0.0 => Strategy::Trigger,
             () => Strategy::Match,
         };
+        let strengths: Vec<(Stage, f32)> =
+            pro.iter().map(|found| (found.reason.stage(), found.strength)).collect();
         let mut reasons: Vec<Reason> = pro.into_iter().map(|found| found.reason).collect();
         let text_at = reasons.len();
         let mut score = combine([by_triggers, by_text]);
@@ -380,6 +431,7 @@ impl Selector {
             rank,
             by_text,
             by_triggers,
+            strengths,
             boost,
             against,
             candidate,
@@ -415,8 +467,9 @@ impl Selector {
         if candidate.closeness >= 0.3 && self.settings.stages.has(Stage::Meaning) {
             reasons.push(Reason::Meaning { closeness: round(candidate.closeness) });
         }
-        if candidate.vote > 4.5 && candidate.sentence > 0 {
-            reasons.push(Reason::Sentence { sentence: candidate.sentence + 1 });
+        let sentence = query.sentences.get(candidate.sentence);
+        if let Some(sentence) = sentence.filter(|_| candidate.vote >= fusion::VOTE_THAT_COUNTS) {
+            reasons.push(Reason::Sentence { sentence: sentence.text.clone() });
         }
         reasons
     }
@@ -441,7 +494,9 @@ impl Selector {
 
     /// A skill may ask for more than the settings do, never for less.
     fn threshold(&self, card: &Card) -> f32 {
-        self.settings.threshold.max(card.confidence)
+        // A threshold that is not a number is never reached.
+        let asked = self.settings.threshold;
+        if asked.is_nan() { f32::INFINITY } else { asked.max(card.confidence) }
     }
 
     fn pick(&self, query: &Query, one: Weighed) -> Pick {
@@ -458,39 +513,47 @@ impl Selector {
             name: self.id(one.skill),
             score: round(one.score),
             lacked,
-            missing: missing(query, &one.candidate),
+            missing: self.missing(query, &one.candidate),
             reasons: self.all_reasons(query, &one),
         }
     }
 
     /// Puts what picks need right after them, with what that needs in turn.
-    fn add_needs(&self, selection: &mut Selection, taken: &mut [bool]) {
+    ///
+    /// A skill that may only be used when it is named comes along only with one that was named.
+    fn add_needs(&self, selection: &mut Selection, places: &[usize]) {
         let cards = &self.ready.cards;
+        let mut taken: BTreeSet<usize> = places.iter().copied().collect();
+        let mut added = 0;
         let mut picks = Vec::new();
-        for pick in std::mem::take(&mut selection.picks) {
-            let start = cards.iter().position(|card| card.id == pick.name);
-            let mut waiting: Vec<(usize, usize)> = start
-                .into_iter()
-                .flat_map(|by| cards[by].needs.iter().rev().map(move |need| (*need, by)))
-                .collect();
-            let score = pick.score;
+        let mut left_out = Vec::new();
+        for (pick, place) in std::mem::take(&mut selection.picks).into_iter().zip(places) {
+            let (score, was_named) = (pick.score, pick.strategy == Strategy::Hint);
             picks.push(pick);
+            let needs_of = |by: usize| cards[by].needs.iter().rev().map(move |need| (*need, by));
+            let mut waiting: Vec<(usize, usize)> = needs_of(*place).collect();
             while let Some((need, by)) = waiting.pop() {
-                if std::mem::replace(&mut taken[need], true) {
+                if added == NEEDS_MAX || !taken.insert(need) {
                     continue;
                 }
-                picks.push(Pick {
-                    name: self.id(need),
-                    score,
-                    strategy: Strategy::Need,
-                    reasons: vec![Reason::Need { by: self.id(by) }],
-                });
-                waiting.extend(cards[need].needs.iter().rev().map(|next| (*next, need)));
+                let reasons = vec![Reason::Need { by: self.id(by) }];
+                let name = self.id(need);
+                if !was_named && !cards[need].is_offered {
+                    let (lacked, missing) = (Lack::Name, Vec::new());
+                    left_out.push(NearMiss { name, score, lacked, missing, reasons });
+                    continue;
+                }
+                picks.push(Pick { name, score, strategy: Strategy::Need, reasons });
+                added += 1;
+                waiting.extend(needs_of(need));
             }
         }
         selection.picks = picks;
         let is_picked = |miss: &NearMiss| selection.picks.iter().any(|pick| pick.name == miss.name);
         selection.near_misses.retain(|miss| !is_picked(miss));
+        let is_known = |miss: &NearMiss| selection.near_misses.iter().any(|m| m.name == miss.name);
+        left_out.retain(|miss| !is_known(miss));
+        selection.near_misses.extend(left_out);
     }
 
     fn problems(&self, skill: usize) -> Vec<Problem> {
@@ -520,8 +583,9 @@ impl Selector {
                     Stage::Meaning => candidate.closeness,
                     Stage::Context => one.boost,
                     Stage::Negatives => -one.against,
-                    _ if reasons.is_empty() => 0.0,
-                    _ => one.by_triggers,
+                    _ => combine(
+                        one.strengths.iter().filter(|(of, _)| *of == stage).map(|(_, s)| *s),
+                    ),
                 };
                 StageScore { stage, score: round(score), reasons }
             })
@@ -537,23 +601,25 @@ impl Selector {
             by_triggers: round(one.by_triggers),
             stages,
             problems: self.problems(one.skill),
-            missing: missing(query, &one.candidate),
+            missing: self.missing(query, &one.candidate),
+            needed_by: None,
         }
     }
-}
 
-/// The most telling words of a task that a skill has nowhere.
-fn missing(query: &Query, candidate: &Candidate) -> Vec<String> {
-    const WORDS_MAX: usize = 4;
-    let mut terms: Vec<_> = query
-        .terms
-        .iter()
-        .zip(&candidate.hits)
-        .filter(|(_, hit)| hit.score == 0.0)
-        .map(|(term, _)| term)
-        .collect();
-    terms.sort_by(|a, b| b.whole.total_cmp(&a.whole));
-    terms.iter().take(WORDS_MAX).map(|term| term.word.clone()).collect()
+    /// The most telling words of a task that a skill has nowhere.
+    fn missing(&self, query: &Query, candidate: &Candidate) -> Vec<String> {
+        const WORDS_MAX: usize = 4;
+        if !self.settings.stages.has(Stage::Words) {
+            return Vec::new();
+        }
+        let terms = query.terms.iter().zip(&candidate.hits);
+        let mut missing: Vec<_> =
+            terms.filter(|(_, hit)| hit.score == 0.0).map(|(term, _)| term).collect();
+        // Numbers are telling and say nothing.
+        missing.retain(|term| term.word.chars().any(char::is_alphabetic));
+        missing.sort_by(|a, b| b.whole.total_cmp(&a.whole));
+        missing.iter().take(WORDS_MAX).map(|term| term.word.clone()).collect()
+    }
 }
 
 fn fields(hit: &lexical::Hit) -> Vec<Field> {

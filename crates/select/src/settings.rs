@@ -84,7 +84,7 @@ impl Stages {
     /// All of them.
     pub const ALL: Stages = Stages(u16::MAX);
 
-    /// One stage alone.
+    /// These and no others.
     pub fn only(stages: impl IntoIterator<Item = Stage>) -> Stages {
         Stages(stages.into_iter().fold(0, |all, stage| all | 1 << stage as u16))
     }

@@ -55,6 +55,7 @@ pub struct Vectors {
     scales: Cow<'static, [u8]>,
     rows: Cow<'static, [u8]>,
     dimensions: usize,
+    fingerprint: u64,
 }
 
 /// A direction, of length 1 or (for a text without any known piece) 0, in bytes.
@@ -80,7 +81,7 @@ impl Vectors {
     pub fn none() -> Vectors {
         let nothing = Cow::Borrowed(&[] as &[u8]);
         let tokens = Strings::default();
-        Vectors { tokens, scales: nothing.clone(), rows: nothing, dimensions: 1 }
+        Vectors { tokens, scales: nothing.clone(), rows: nothing, dimensions: 1, fingerprint: 0 }
     }
 
     /// Reads what [`Vectors::write`] wrote.
@@ -92,7 +93,11 @@ impl Vectors {
         let scales = reader.take(4 * tokens.len())?;
         let rows = reader.take(tokens.len().checked_mul(dimensions)?)?;
         let fits = (1..=Self::DIMENSIONS_MAX).contains(&dimensions) && reader.is_at_end();
-        fits.then_some(Vectors { tokens, scales, rows, dimensions })
+        // A packed file is part of a program: its size and some of its numbers tell it from an earlier one, and
+        // not all of it is read before it is needed.
+        let some = rows.iter().step_by(997).chain(scales.iter().step_by(97));
+        let fingerprint = mix_all(mix(tokens.len() as u64, dimensions as u64), some.copied());
+        fits.then_some(Vectors { tokens, scales, rows, dimensions, fingerprint })
     }
 
     /// A matrix from its three parts: a token a line, a little-endian `f32` a row, and the rows in the
@@ -115,6 +120,8 @@ impl Vectors {
         if let Some(row) = (0..lines.len()).find(|row| !scale(*row).is_finite()) {
             return Err(VectorsError::Scale { row });
         }
+        let all = vocabulary.bytes().chain(scales.iter().copied()).chain(rows.iter().copied());
+        let fingerprint = mix_all(dimensions as u64, all);
         let mut order: Vec<usize> = (0..lines.len()).collect();
         order.sort_by_key(|row| lines[*row]);
         order.dedup_by_key(|row| lines[*row]);
@@ -127,6 +134,7 @@ impl Vectors {
                 .copied()
                 .collect(),
             dimensions,
+            fingerprint,
         })
     }
 
@@ -142,11 +150,7 @@ impl Vectors {
 
     /// What tells this matrix from others: an index made with another one is of no use.
     pub fn fingerprint(&self) -> u64 {
-        let sample = self.rows.iter().step_by(997).chain(self.scales.iter().step_by(97));
-        let sizes = [self.tokens.len(), self.dimensions].map(|size| size as u64);
-        let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(0x0100_0000_01b3);
-        let hash = sizes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix);
-        sample.fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
+        self.fingerprint
     }
 
     /// Components of a vector.
@@ -181,6 +185,15 @@ impl Vectors {
     fn add_rows(&self, pieces: &[u32], sum: &mut [f32]) {
         run(AddRows { vectors: self, pieces, sum });
     }
+}
+
+/// FNV-1a over numbers.
+fn mix(hash: u64, part: u64) -> u64 {
+    (hash ^ part).wrapping_mul(0x0100_0000_01b3)
+}
+
+fn mix_all(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(mix(0xcbf2_9ce4_8422_2325, start), |hash, byte| mix(hash, u64::from(byte)))
 }
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {

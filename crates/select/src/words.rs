@@ -425,7 +425,10 @@ mod tests {
         each_word_joined("GraphQL and JavaScript, c++Next x", |word, joins| {
             all.push(format!("{word}{}", "'".repeat(joins)));
         });
-        assert_eq!(all.join(" "), "graph ql graphql'' and java script javascript'' c++ next c++next'' x");
+        assert_eq!(
+            all.join(" "),
+            "graph ql graphql'' and java script javascript'' c++ next c++next'' x"
+        );
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::time::Instant;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_select::selection::{NearMiss, Pick, Reason, Selection, Unresolved};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
 use repertoire_select::selector::{Explanation, Selector};
 use repertoire_select::settings::StepKind;
 use repertoire_select::{Settings, Stage, Stages, Task};
 use repertoire_skill::catalog::Catalog;
+use repertoire_skill::trust::Trust;
 use repertoire_text::fs;
 use repertoire_text::terminal::printable;
 
@@ -51,7 +52,8 @@ pub(crate) struct Args {
     /// How sure to be of a pick, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     threshold: Option<f32>,
-    /// Use these stages alone
+    /// Use these stages alone: hints, events, paths, phrases, patterns, words, meaning, context, negatives,
+    /// needs
     #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage, conflicts_with = "without")]
     only: Vec<Stage>,
     /// Leave these stages out
@@ -92,7 +94,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if let Some(name) = &args.why {
         let entry = resolve(catalog, name)?;
         let why = selector.explain(&task, &entry.id).ok_or_else(|| {
-            Failure::cannot_run(format!("`{}` is not among the indexed skills", entry.id))
+            Failure::no(format!(
+                "`{}` is an agent, and only skills are picked for a task",
+                entry.id
+            ))
         })?;
         return print_why(why, ui);
     }
@@ -103,8 +108,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     for lost in &selection.unresolved {
         ui.note(&unresolved(lost))?;
     }
+    let is_untrusted = |name: &&String| {
+        catalog.get(name.as_str()).is_some_and(|entry| entry.trust == Trust::Untrusted)
+    };
+    let untrusted = selection.picks.iter().map(|pick| &pick.name).filter(is_untrusted).cloned();
     let answer = MatchJson {
-        skills: catalog.entries().len(),
+        untrusted: untrusted.collect(),
+        skills: catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count(),
         took_us,
         ..MatchJson::of(&task, selection, selector.settings().threshold)
     };
@@ -120,12 +130,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text);
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().take(TASK_BYTES_MAX).read_to_end(&mut bytes);
             read.map_err(|error| {
                 Failure::cannot_run(format!("the task cannot be read from standard input: {error}"))
             })?;
-            text
+            // What is longer is cut, perhaps within a character; what is no text says nothing.
+            String::from_utf8_lossy(&bytes).into_owned()
         }
         words => words.join(" "),
     };
@@ -159,8 +170,18 @@ fn read_conversation(path: &Utf8Path) -> Result<String, Failure> {
 
 /// Globs are relative to the project, and so is what they are held against.
 fn relative(ctx: &Ctx<'_>, path: &Utf8Path) -> Utf8PathBuf {
-    let project = ctx.config.places().project();
-    path.strip_prefix(project).map_or_else(|_| path.to_owned(), Utf8Path::to_owned)
+    let places = ctx.config.places();
+    let mut full = Utf8PathBuf::new();
+    for part in places.here.join(path).components() {
+        match part {
+            Utf8Component::ParentDir => {
+                full.pop();
+            }
+            Utf8Component::CurDir => {}
+            part => full.push(part),
+        }
+    }
+    full.strip_prefix(places.project()).map_or_else(|_| path.to_owned(), Utf8Path::to_owned)
 }
 
 fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
@@ -209,15 +230,18 @@ fn print(
         return writeln!(ui.out, "{why}");
     }
     for pick in &answer.picks {
-        print_pick(pick, ui)?;
+        print_pick(pick, answer.untrusted.contains(&pick.name), ui)?;
     }
     if answer.abstained {
-        let line = match &answer.nearest {
-            Some(nearest) => format!(
-                "No skill fits: the best, {nearest}, reaches {:.2} of the {:.2} that are asked.",
-                answer.best, answer.threshold
+        let line = match (&answer.nearest, &answer.lacked) {
+            (Some(nearest), Some(Lack::Score { threshold })) => format!(
+                "No skill fits: the best, {nearest}, reaches {:.2}, and {threshold:.2} is asked.",
+                answer.best
             ),
-            None => "No skill fits: none has anything to do with this.".to_owned(),
+            (Some(nearest), Some(lack)) => {
+                format!("Nothing is picked: {nearest} fits with {:.2}, but {lack}.", answer.best)
+            }
+            _ => "No skill fits: none has anything to do with this.".to_owned(),
         };
         writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
     }
@@ -250,11 +274,12 @@ fn bar(share: f32) -> String {
 
 const INDENT: &str = "                  ";
 
-fn print_pick(pick: &Pick, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_pick(pick: &Pick, is_untrusted: bool, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let score = format!("{}  {:.2}", ui.paint(ui::GOOD, bar(pick.score)), pick.score);
     let name = ui.paint(ui::STRONG, printable(&pick.name));
     let how = ui.paint(ui::FAINT, format!("({})", pick.strategy));
-    writeln!(ui.out, "{score}  {name} {how}")?;
+    let note = if is_untrusted { ui.paint(ui::WARN, " untrusted") } else { String::new() };
+    writeln!(ui.out, "{score}  {name} {how}{note}")?;
     print_reasons(&pick.reasons, ui)
 }
 
@@ -310,11 +335,19 @@ fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
         return Ok(Exit::Done);
     }
     let name = ui.paint(ui::STRONG, printable(&why.name));
-    match &why.lacked {
-        None => {
-            writeln!(ui.out, "{name} is picked, with {:.2} of {:.2}.", why.score, why.threshold)?
+    match (&why.lacked, &why.needed_by) {
+        (None, Some(by)) => writeln!(ui.out, "{name} is picked because {by} needs it.")?,
+        (None, None) => {
+            let asked = format!("{:.2} is asked", why.threshold);
+            writeln!(ui.out, "{name} is picked: it reaches {:.2}, and {asked}.", why.score)?;
         }
-        Some(lack) => writeln!(ui.out, "{name} is not picked, with {:.2}: {lack}.", why.score)?,
+        (Some(lack), _) => {
+            let held_back = held_back(&why);
+            writeln!(ui.out, "{name} is not picked, with {:.2}: {lack}{held_back}.", why.score)?;
+        }
+    }
+    if why.by_triggers > 0.0 {
+        writeln!(ui.out, "Its triggers make it {:.2} likely.", why.by_triggers)?;
     }
     if let Some(rank) = why.rank {
         let likely = format!("which makes it {:.2} likely", why.by_text);
@@ -335,6 +368,17 @@ fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// What speaks against a skill that would have been picked without it.
+fn held_back(why: &Explanation) -> String {
+    let negatives = why.stages.iter().find(|one| one.stage == Stage::Negatives);
+    let reasons = negatives.map_or(&[][..], |one| one.reasons.as_slice());
+    let would_fit = why.by_text.max(why.by_triggers) >= why.threshold;
+    match reasons {
+        [_, ..] if would_fit => format!(", because it is {}", say(reasons)),
+        _ => String::new(),
+    }
+}
+
 fn ordinal(number: usize) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",
@@ -352,14 +396,15 @@ fn print_stages(why: &Explanation, ui: &mut Ui<'_>) -> std::io::Result<()> {
     for one in &why.stages {
         let stage = ui::pad(one.stage.as_str(), 10);
         let reasons = say(&one.reasons);
+        let indent = " ".repeat(12);
+        let columns = ui.columns.saturating_sub(12).max(30);
         let says = match (one.score == 0.0, reasons.is_empty()) {
             (true, true) => ui.paint(ui::FAINT, "nothing"),
             (_, true) => format!("{:.2}", one.score),
-            (_, false) => format!("{:.2}  {reasons}", one.score),
+            _ if one.stage == Stage::Meaning => format!("{:.2}  close in meaning", one.score),
+            _ => ui::wrap(&format!("{:.2}  {reasons}", one.score), columns, &indent),
         };
-        let indent = " ".repeat(12);
-        let columns = ui.columns.saturating_sub(12).max(30);
-        writeln!(ui.out, "  {stage}{}", ui::wrap(&says, columns, &indent))?;
+        writeln!(ui.out, "  {stage}{says}")?;
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ fn picks_come_with_reasons_and_with_what_they_need() {
 #[test]
 fn silence_when_nothing_fits() {
     assert_snapshot!(without_time(office().rep("match how tall is a giraffe?")), @"
-    No skill fits: the best, first-aid, reaches 0.00 of the 0.60 that are asked.
+    No skill fits: the best, first-aid, reaches 0.00, and 0.60 is asked.
 
     Nothing picked of 5 in TIME.
     [exit 0]
@@ -91,7 +91,7 @@ fn a_hint_is_taken_whatever_the_task_says() {
     assert!(names(&ws, "--json match wipe the staging database").is_empty(), "only by name");
     let ran = ws.rep("match --skills ledgr hello");
     assert_snapshot!(without_time(ran), @"
-    No skill fits: the best, first-aid, reaches 0.03 of the 0.60 that are asked.
+    No skill fits: the best, first-aid, reaches 0.03, and 0.60 is asked.
 
     Nothing picked of 5 in TIME.
     [stderr]
@@ -104,7 +104,8 @@ fn a_hint_is_taken_whatever_the_task_says() {
 fn why_a_skill_is_picked_or_not_is_told_stage_by_stage() {
     let ws = office();
     assert_snapshot!(ws.rep("match look at this danish tender --why tenders"), @r#"
-    tenders is picked, with 0.99 of 0.60.
+    tenders is picked: it reaches 0.99, and 0.60 is asked.
+    Its triggers make it 0.85 likely.
     By words and meaning it comes 1st, which makes it 0.93 likely.
     Words of the task that it has nowhere: "look".
     Its trigger `(?=x)y` cannot be used: the pattern does not compile: look-around, including look-ahead
@@ -117,14 +118,14 @@ fn why_a_skill_is_picked_or_not_is_told_stage_by_stage() {
       phrases   0.85 trigger phrase "danish tender"
       patterns  nothing
       words     31.95 "tender" in name, description; "danish" in description
-      meaning   0.63 meaning 0.63 close
+      meaning   0.63  close in meaning
       context   nothing
       negatives nothing
     [exit 0]
     "#);
     assert_snapshot!(ws.rep("match run the payroll --why invoices"), @r#"
     invoices is not picked, with 0.00: under the threshold of 0.60.
-    By words and meaning it comes 5th, which makes it 0.00 likely.
+    By words and meaning it comes 4th, which makes it 0.00 likely.
     Words of the task that it has nowhere: "payroll", "run".
 
     invoices 0.00

@@ -202,7 +202,7 @@ impl Index {
     }
 
     /// Whether these are the skills of the index, in its order.
-    fn is_of(&self, documents: &[Document<'_>]) -> bool {
+    pub fn is_of(&self, documents: &[Document<'_>]) -> bool {
         self.digests.iter().eq(documents.iter().map(|document| &document.digest))
     }
 }

@@ -71,8 +71,10 @@ impl Postings {
             let mut next = 0;
             let mut frequencies = [0; 2];
             for Posting { skill, head, body } in list {
+                // Skills come in order; two of the same can only come from a file that was tampered with.
+                let Some(distance) = skill.checked_sub(next) else { continue };
                 let in_head = head != Weight(0);
-                put_number(&mut packed.bytes, (skill - next) << 1 | u32::from(in_head));
+                put_number(&mut packed.bytes, distance << 1 | u32::from(in_head));
                 packed.bytes.push(body.0);
                 if in_head {
                     packed.bytes.push(head.0);

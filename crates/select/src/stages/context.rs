@@ -1,5 +1,5 @@
-//! What was said and used before: small boosts, each with its reason. They tip the scales between skills that
-//! fit, and never make one fit.
+//! What was said and used before: small boosts, each with its reason. They tip the scales for skills that half
+//! fit, and do nothing for those that do not.
 
 use crate::index::Index;
 use crate::model::Model;
@@ -30,7 +30,7 @@ impl<'a> Context<'a> {
         let mut recent = String::new();
         for said in task.conversation.iter().rev() {
             let room = CONVERSATION_BYTES.saturating_sub(recent.len());
-            recent.push_str(&said[..said.floor_char_boundary(room)]);
+            recent.push_str(&said[said.ceil_char_boundary(said.len().saturating_sub(room))..]);
             recent.push('\n');
             if room == 0 {
                 break;

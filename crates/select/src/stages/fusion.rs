@@ -17,6 +17,8 @@ use crate::query::{Query, Span};
 const PAIR: f32 = 1.0;
 /// What a skill gains that answers one sentence better than any other skill.
 const VOTE: f32 = 9.0;
+/// A vote from which on it is a reason.
+pub(crate) const VOTE_THAT_COUNTS: f32 = VOTE / 2.0;
 /// How far behind the best one a vote falls to a third.
 const VOTE_DISTANCE: f32 = 3.0;
 
