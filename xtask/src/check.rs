@@ -71,6 +71,7 @@ fn limits() -> Vec<(&'static str, u64)> {
         ("PATTERN_STEPS_MAX", select::PATTERN_STEPS_MAX),
         ("PATTERNS_EVERYWHERE_MAX", select::PATTERNS_EVERYWHERE_MAX),
         ("MATCHED_CHARS_MAX", select::MATCHED_CHARS_MAX),
+        ("NEEDS_MAX", select::NEEDS_MAX),
         ("SUGGESTIONS_MAX", select::SUGGESTIONS_MAX),
         ("COMPARED_SKILLS_MAX", select::COMPARED_SKILLS_MAX),
         ("OWN_WORDS_MAX", select::OWN_WORDS_MAX),

@@ -143,7 +143,7 @@ fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(
         ui.out,
         "{}",
-        ui.paint(ui::STRONG, "Repertoire finds, checks and serves skills for AI agents.")
+        ui.paint(ui::STRONG, "Repertoire finds, checks, picks and serves skills for AI agents.")
     )?;
     let about = "A small shop project was laid out in a temporary folder, with a plan, an agent and \
                  four skills:";

@@ -98,7 +98,12 @@ fn measure(
         args.floors.iter().filter_map(|floor| floor.missed(&report)).collect();
     if let Some(path) = &args.plot {
         let svg = plot::calibration_svg(&report.calibration, TITLE);
-        fs::write_atomic(&ctx.typed_path(path), svg.as_bytes())
+        let typed = ctx.typed_path(path);
+        // A slip in a path makes no folders.
+        if typed.parent().is_some_and(|dir| !dir.as_str().is_empty() && !dir.is_dir()) {
+            return Err(Failure::usage(format!("`--plot {path}`: there is no such folder")));
+        }
+        fs::write_atomic(&typed, svg.as_bytes())
             .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
     }
     let exit = if short.is_empty() { Exit::Done } else { Exit::No };

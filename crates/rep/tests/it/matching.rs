@@ -206,3 +206,84 @@ fn an_index_is_kept_and_a_damaged_one_is_made_anew() {
     );
     assert_eq!(names(&ws, "--json match how tall is a giraffe?"), ["giraffes"]);
 }
+
+#[test]
+fn a_skill_that_must_be_named_stands_in_nobodys_way_and_comes_along_with_nobody() {
+    let ws = Workspace::new();
+    let about = "Reconciles bank statements with the books.";
+    ws.skill("home/.claude/skills/ledger", "ledger", about);
+    ws.skill_with(
+        "home/.claude/skills/shadow",
+        &format!("name: shadow\ndescription: {about} {about}\ndisable-model-invocation: true\n"),
+    );
+    assert_eq!(names(&ws, "--json match reconcile this bank statement"), ["ledger"]);
+    ws.skill_with(
+        "home/.claude/skills/greeter",
+        "name: greeter\ndescription: Says hello.\ntype: custom\ntriggers: {keywords: [good evening]}\n\
+         dependencies: [shadow]\n",
+    );
+    assert_eq!(names(&ws, "--json match good evening"), ["greeter"]);
+    assert_eq!(names(&ws, "--json match @greeter"), ["greeter", "shadow"]);
+}
+
+#[test]
+fn hints_keep_their_order_and_take_nobodys_room() {
+    let ws = office();
+    let task = "check these invoices against our purchase orders";
+    assert_eq!(names(&ws, "--json match --skills tenders,ledger hello"), ["tenders", "ledger"]);
+    assert_eq!(names(&ws, "--json match --skills ledger,tenders hello"), ["ledger", "tenders"]);
+    let both = names(&ws, &format!("--json match {task} --skills tenders --max 1"));
+    assert_eq!(both, ["tenders", "invoices", "ledger"]);
+}
+
+#[test]
+fn a_folder_that_was_renamed_is_known_by_its_new_name() {
+    let ws = Workspace::new();
+    let fields = "description: Keeps the books.\n";
+    ws.skill_with("home/.claude/skills/quarterly-zebra", fields);
+    assert_eq!(names(&ws, "--json match quarterly zebra"), ["quarterly-zebra"]);
+    std::fs::rename(
+        ws.path("home/.claude/skills/quarterly-zebra"),
+        ws.path("home/.claude/skills/giraffe-budget"),
+    )
+    .unwrap();
+    assert!(names(&ws, "--json match quarterly zebra").is_empty());
+    assert_eq!(names(&ws, "--json match giraffe budget"), ["giraffe-budget"]);
+}
+
+#[test]
+fn brands_are_found_in_any_spelling() {
+    let ws = Workspace::new();
+    ws.skill("home/.claude/skills/api", "api", "Designs GraphQL schemas. Do not use for MongoDB.");
+    assert_eq!(names(&ws, "--json match design a graphql schema"), ["api"]);
+    assert_eq!(names(&ws, "--json match design a GraphQL schema"), ["api"]);
+    let why = ws.json("--json match design a mongodb schema --why api", "why.json");
+    assert_eq!(why["picked"], false, "{why}");
+}
+
+#[test]
+fn paths_are_those_of_the_folder_that_one_stands_in() {
+    let ws = office();
+    ws.write("project/tenders/note.txt", "");
+    assert_eq!(names(&ws, "--json -C tenders match --path note.txt"), ["tenders"]);
+    assert_eq!(names(&ws, "--json -C tenders match --path ../tenders/./note.txt"), ["tenders"]);
+}
+
+#[test]
+fn what_is_picked_and_not_trusted_is_marked() {
+    let ws = Workspace::new();
+    ws.skill("project/.claude/skills/birds", "birds", "Counts birds in the garden.");
+    let ran = ws.rep("match count the birds in the garden");
+    assert!(ran.stdout.contains("birds (match) untrusted"), "{ran}");
+    let coloured = ws.rep("--color always match count the birds --why birds").stdout;
+    assert!(!coloured.contains("\\u{1b}"), "escapes are not shown as text: {coloured}");
+}
+
+#[test]
+fn a_task_from_standard_input_may_be_long_and_odd() {
+    let ws = office();
+    let mut command = assert_cmd::Command::from_std(ws.command(&["--json", "match", "-"]));
+    let text = format!("check invoices against purchase orders {}", "é".repeat(600_000));
+    let output = command.write_stdin(text).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

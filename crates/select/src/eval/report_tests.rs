@@ -165,7 +165,7 @@ fn only_scores_whose_truth_is_known_are_calibrated() {
     let (queries, answers) =
         read("a | -pdf | docx=0.9, pdf=0.85 |\nb | pdf | pdf=0.95, base=0.0 |");
     let report = Report::of(&queries, &answers);
-    assert_eq!((report.calibration.count, report.calibration.bins[8].count), (2, 1));
+    assert_eq!((report.calibration.count, report.calibration.bins[8].count), (3, 1));
     assert_eq!(report.calibration.bins[9].share_right, Some(1.0));
 }
 

@@ -76,14 +76,33 @@ fn numbers_that_do_not_fit_are_damage_even_with_a_right_checksum() {
         changed[SUM..SUMMED].copy_from_slice(&sum.to_le_bytes());
         // Whatever comes out of it, asking it does not panic.
         if let Ok(index) = Index::read(changed) {
-            let again = Index::build(&[], Vectors::embedded(), Some(&index));
-            assert!(again.is_empty());
+            let skills = [("new".to_owned(), "A new skill".to_owned(), "d".to_owned())];
+            let mut documents = documents(&skills);
+            let digests = index.digests.iter().take(3).copied();
+            documents.extend(
+                digests.map(|digest| Document { digest, ..Document::new("old", "old", "", "") }),
+            );
+            let again = Index::build(&documents, Vectors::embedded(), Some(&index));
+            assert_eq!(again.len(), documents.len());
             for term in 0..index.terms.len() {
                 index.each_posting(term, |_| {});
                 let _ = index.terms.get(term);
             }
         }
     }
+}
+
+#[test]
+fn what_is_indexed_changes_only_with_the_format() {
+    let skill = (
+        "getUserName tools".to_owned(),
+        "Checks the GraphQL invoices. Not for pay.".to_owned(),
+        "# Use\nRun it.".to_owned(),
+    );
+    let bytes = build(&[skill], None).write();
+    // Another number here means that an index that was kept is wrong now: raise `FORMAT`, then write down the
+    // new number.
+    assert_eq!((FORMAT, checksum(&bytes[SUMMED..])), (1, 13_172_541_566_444_764_182));
 }
 
 proptest! {
