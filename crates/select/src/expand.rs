@@ -65,7 +65,7 @@ fn slips<'a>(stem: &'a str, index: &'a Index) -> impl Iterator<Item = usize> + '
 }
 
 /// Whether two words differ by one letter more, less, other or swapped with the next.
-fn is_one_slip(one: &str, other: &str) -> bool {
+pub(crate) fn is_one_slip(one: &str, other: &str) -> bool {
     if one.len().abs_diff(other.len()) > 4 {
         return false;
     }

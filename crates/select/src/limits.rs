@@ -14,6 +14,8 @@ pub const CANDIDATES_MAX: usize = 128;
 pub const TASK_PATHS_MAX: usize = 1_000;
 /// Longest trigger phrase: a longer one is no phrase, and never found.
 pub const PHRASE_BYTES_MAX: usize = 256;
+/// How many phrases of one skill are used, of each kind.
+pub const PHRASES_PER_SKILL_MAX: usize = 256;
 /// Longest glob: a longer one matches nothing, and is told as a problem.
 pub const GLOB_BYTES_MAX: usize = 256;
 /// How many Unicode classes such as `\p{Greek}` a pattern may have: each costs thousands of ranges.
@@ -27,9 +29,14 @@ pub const PATTERNS_PER_SKILL_MAX: usize = 64;
 pub const PATTERN_STEPS_MAX: usize = 1 << 20;
 /// How many patterns without a fixed text, which have to be tried on every task, a catalog may have.
 pub const PATTERNS_EVERYWHERE_MAX: usize = 256;
+/// How many of them one skill may have, so that none takes the room of all others.
+pub const PATTERNS_EVERYWHERE_PER_SKILL_MAX: usize = 4;
+/// How much work all patterns together may be for one task, counted as for [`PATTERN_STEPS_MAX`]. The
+/// smallest are tried first; those that are left when it is used up are not.
+pub const TASK_PATTERN_STEPS_MAX: usize = 1 << 24;
 /// How much of the text that a pattern matched is shown.
 pub const MATCHED_CHARS_MAX: usize = 80;
-/// How many wrong names in a task are answered with the nearest right one: each costs a look at every skill.
+/// How many wrong names in a task are reported: the nearest right one of each costs a look at every skill.
 pub const SUGGESTIONS_MAX: usize = 16;
 /// How large a file of labelled queries may be.
 pub const LABELS_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -1,8 +1,9 @@
 //! Hints: skills that somebody named, in the task's hints or in its text.
 //!
 //! In a text, `@name` names a skill, and so do a line `skills: one, two` and, at its very beginning, `/name`, as
-//! people type it to an agent. Code is not read, nor are mail addresses. An `@` that leads nowhere may be a decorator, a person or a package, so nothing is said of it; a
-//! name that was meant as one and leads nowhere is reported.
+//! people type it to an agent. Code is not read, nor are mail addresses. An `@` that leads nowhere may be a
+//! decorator, a person or a package, so nothing is said of it, unless it is a slip of the finger away from a
+//! skill; a name that was meant as one and leads nowhere is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,6 +11,7 @@ use repertoire_skill::name::{nearest, normalise};
 
 use crate::document::Document;
 use crate::evidence::Evidence;
+use crate::expand::is_one_slip;
 use crate::limits::{SUGGESTIONS_MAX, TASK_BYTES_MAX};
 use crate::selection::{Reason, Unresolved};
 use crate::task::Task;
@@ -17,6 +19,8 @@ use crate::words::{is_dense, is_mark};
 
 /// Who names a skill wants it.
 const STRENGTH: f32 = 1.0;
+/// Shorter names are one letter away from too many words.
+const SLIP_LETTERS_MIN: usize = 5;
 
 /// Names of skills, in the spelling in which names are compared.
 #[derive(Debug, Default)]
@@ -80,6 +84,8 @@ impl Hints {
         let mut answer = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         let mut reported = HashSet::new();
+        // Names that may be slips: each costs a look at every skill.
+        let mut slips = HashSet::new();
         for mention in &mentions {
             match self.resolve(mention.name) {
                 Target::Skill(skill) if seen.insert(skill) => {
@@ -87,12 +93,23 @@ impl Hints {
                     answer.0.push(Evidence { skill, strength: STRENGTH, reason });
                 }
                 Target::Skill(_) => {}
-                Target::Nowhere if mention.form == Form::Perhaps => {}
+                _ if answer.1.len() >= SUGGESTIONS_MAX => {}
+                Target::Nowhere if mention.form == Form::Perhaps => {
+                    let name = key(mention.name);
+                    let may_slip = name.chars().count() >= SLIP_LETTERS_MIN
+                        && slips.len() < SUGGESTIONS_MAX
+                        && !reported.contains(&name)
+                        && slips.insert(name.clone());
+                    let id = if may_slip { self.slipped(&name) } else { None };
+                    let Some(id) = id else { continue };
+                    reported.insert(name);
+                    let (named, nearest) = (mention.written.to_owned(), Some(id.to_owned()));
+                    answer.1.push(Unresolved { named, nearest });
+                }
                 target if reported.insert(key(mention.name)) => {
                     let nearest = match target {
                         Target::Several(first) => Some(self.ids[first].clone()),
-                        _ if answer.1.len() < SUGGESTIONS_MAX => self.nearest(mention.name),
-                        _ => None,
+                        _ => self.nearest(mention.name),
                     };
                     answer.1.push(Unresolved { named: mention.written.to_owned(), nearest });
                 }
@@ -123,6 +140,21 @@ impl Hints {
             ([skill, ..], _) | ([], [skill, ..]) => Target::Skill(*skill),
             ([], []) => Target::Several(several[0]),
         }
+    }
+
+    /// The first skill whose name, with or without the plugin, is one slip away from a name.
+    fn slipped(&self, name: &str) -> Option<&str> {
+        let all = self.by_id.iter().chain(&self.by_name);
+        let near = all.filter(|(known, _)| {
+            // One slip spares the beginning or the end.
+            let (known, name) = (known.as_bytes(), name.as_bytes());
+            known.get(..2) == name.get(..2)
+                || known.ends_with(&name[name.len().saturating_sub(2)..])
+        });
+        let near = near.filter(|(known, _)| {
+            known.chars().count() >= SLIP_LETTERS_MIN && is_one_slip(name, known)
+        });
+        near.filter_map(|(_, skills)| skills.first()).min().map(|skill| self.ids[*skill].as_str())
     }
 
     fn nearest(&self, name: &str) -> Option<String> {

@@ -127,12 +127,41 @@ fn a_skill_goes_before_an_agent_of_the_same_name() {
 }
 
 #[test]
-fn suggestions_are_limited_but_reports_are_not() {
+fn only_so_many_wrong_names_are_reported_and_right_ones_after_them_are_found() {
     let wrong: Vec<String> = (0..40).map(|at| format!("pdfx{at}")).collect();
-    let task = Task { hints: vec![wrong.join(",")], ..Task::default() };
-    let (_, unresolved) = hints().find(&task);
-    assert_eq!(unresolved.len(), 40);
-    assert!(unresolved[SUGGESTIONS_MAX..].iter().all(|wrong| wrong.nearest.is_none()));
+    let list = format!("{},lint-all", wrong.join(","));
+    let hints_only = Task { hints: vec![list.clone()], ..Task::default() };
+    for task in [hints_only, Task::new(format!("skills: {list}"))] {
+        let (found, unresolved) = hints().find(&task);
+        assert_eq!(unresolved.len(), SUGGESTIONS_MAX);
+        assert_eq!(found.len(), 1);
+    }
+}
+
+#[test]
+fn a_mention_that_is_one_slip_away_from_a_skill_is_reported_with_its_name() {
+    check_text("@depoly it, @depoly", "|@depoly→acme:deploy");
+    check_text("/depoly it", "|/depoly→acme:deploy");
+    check_text("@acme:deplo and @lint-al", "|@acme:deplo→acme:deploy @lint-al→lint-all");
+    check_text("@Reviewing-Securitty", "|@Reviewing-Securitty→reviewing-security");
+    check_text(
+        "@eploy @xdeploy @seploy",
+        "|@eploy→acme:deploy @xdeploy→acme:deploy @seploy→acme:deploy",
+    );
+}
+
+#[test]
+fn a_mention_that_is_more_than_one_slip_away_or_short_stays_silent() {
+    for text in ["@pfd", "@pdff", "@lnit", "@deplyo2", "@employ", "@override", "/deploying it"] {
+        check_text(text, "|");
+    }
+}
+
+#[test]
+fn only_so_many_mentions_are_held_against_all_names() {
+    let mut text: String = (0..SUGGESTIONS_MAX).map(|at| format!("@person{at} ")).collect();
+    text.push_str("@depoly");
+    check_text(&text, "|");
 }
 
 proptest! {

@@ -66,15 +66,41 @@ pub(crate) fn positions(ast: &Ast) -> usize {
         | Ast::ClassPerl(_)
         | Ast::ClassBracketed(_) => 1,
         Ast::Repetition(repetition) => {
-            let times = match repetition.op.kind {
-                RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => most as usize,
-                _ => times_min(repetition),
-            };
-            positions(&repetition.ast).saturating_mul(times.max(1))
+            positions(&repetition.ast).saturating_mul(written_out(repetition).max(1))
         }
         Ast::Group(group) => positions(&group.ast),
         Ast::Alternation(either) => sum(either.asts.iter().map(positions)),
         Ast::Concat(all) => sum(all.asts.iter().map(positions)),
+    }
+}
+
+/// More bytes than a pattern takes when compiled, repetitions written out; reckoned without compiling it.
+pub(crate) fn compiled_bytes_max(ast: &Ast) -> usize {
+    const LITERAL: usize = 512;
+    const CLASS: usize = 128 * 1024;
+    match ast {
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) => LITERAL,
+        Ast::Assertion(_) => LITERAL,
+        Ast::ClassUnicode(_) | Ast::ClassPerl(_) => CLASS,
+        Ast::ClassBracketed(class) if members(class).is_some() => CROSSED_MAX * LITERAL,
+        Ast::ClassBracketed(_) => CLASS,
+        Ast::Repetition(repetition) => {
+            let once = compiled_bytes_max(&repetition.ast);
+            once.saturating_mul(written_out(repetition) + 1).saturating_add(LITERAL)
+        }
+        Ast::Group(group) => compiled_bytes_max(&group.ast).saturating_add(LITERAL),
+        Ast::Alternation(either) => {
+            sum(either.asts.iter().map(compiled_bytes_max)).saturating_add(LITERAL)
+        }
+        Ast::Concat(all) => sum(all.asts.iter().map(compiled_bytes_max)),
+    }
+}
+
+/// How often a repetition stands there when it is written out.
+fn written_out(repetition: &Repetition) -> usize {
+    match repetition.op.kind {
+        RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => most as usize,
+        _ => times_min(repetition),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! They run in linear time, within limits, and only on what is read of a task. A pattern is compiled when a
 //! task first has one of its fixed texts, so that thousands of them cost little; those without any are few,
-//! and tried on every task.
+//! weak, and tried on every task.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,16 +18,21 @@ use super::fold::fold;
 use super::literals;
 use super::phrases::automaton;
 use crate::document::Document;
-use crate::evidence::{Evidence, combine};
+use crate::evidence::Evidence;
 use crate::limits::{
     MATCHED_CHARS_MAX, PATTERN_CLASSES_MAX, PATTERN_DFA_BYTES_MAX, PATTERN_STEPS_MAX,
-    PATTERNS_EVERYWHERE_MAX, PATTERNS_PER_SKILL_MAX, TASK_BYTES_MAX,
+    PATTERNS_EVERYWHERE_MAX, PATTERNS_EVERYWHERE_PER_SKILL_MAX, PATTERNS_PER_SKILL_MAX,
+    TASK_BYTES_MAX, TASK_PATTERN_STEPS_MAX,
 };
 use crate::selection::Reason;
 use crate::task::Task;
 
 /// Somebody took the trouble to say exactly what the skill is for.
 const STRENGTH: f32 = 0.9;
+/// A pattern without a fixed text may match anything.
+const WEAK: f32 = 0.4;
+/// Texts that say nothing: a pattern without a fixed text that matches one of them is about nothing.
+const PROBES: [&str; 3] = ["a", "hello world", "1"];
 
 /// Patterns, and the texts that call for them.
 #[derive(Debug)]
@@ -39,7 +44,10 @@ pub(crate) struct Patterns {
     called: Vec<Vec<usize>>,
     /// Places of the patterns without a fixed text.
     everywhere: Vec<usize>,
+    /// Those that were found at once.
     problems: Vec<PatternProblem>,
+    /// These, and patterns that turn out too big.
+    all_problems: OnceLock<Vec<PatternProblem>>,
 }
 
 /// A pattern with the skills that have it.
@@ -48,8 +56,12 @@ struct Pattern {
     written: String,
     /// The skill, and the pattern's place in its list.
     owners: Vec<(usize, usize)>,
-    /// How much of a text it may read.
-    bytes_max: usize,
+    /// Its characters, repetitions written out.
+    size: usize,
+    /// Whether it has no fixed text.
+    is_weak: bool,
+    /// Whether it may turn out too big.
+    is_large: bool,
     /// `None` if it turns out too big.
     regex: OnceLock<Option<Regex>>,
 }
@@ -77,42 +89,57 @@ impl Patterns {
         builder.build()
     }
 
-    /// The skills with a pattern that matches the task, in the order of the catalog. The reason is the first
-    /// of a skill's patterns that matches; others add to its strength.
+    /// The skills with a pattern that matches the task, in the order of the catalog, each by the first of its
+    /// strongest patterns that match. Others add nothing: they may all say the same.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         if self.patterns.is_empty() {
             return Vec::new();
         }
         let text = &task.text[..task.text.floor_char_boundary(TASK_BYTES_MAX)];
-        let mut hits: Vec<(usize, usize, &str, &str)> = Vec::new();
+        let mut hits: Vec<(usize, bool, usize, &str, &str)> = Vec::new();
+        let mut steps_left = TASK_PATTERN_STEPS_MAX;
         for at in self.candidates(text) {
             let pattern = &self.patterns[at];
+            let Some(left) = steps_left.checked_sub(pattern.steps(text)) else { break };
+            steps_left = left;
             if let Some(matched) = pattern.matched(text) {
-                let owners = pattern.owners.iter();
+                let Pattern { written, is_weak, owners, .. } = pattern;
                 hits.extend(
                     owners
-                        .map(|(skill, place)| (*skill, *place, pattern.written.as_str(), matched)),
+                        .iter()
+                        .map(|(skill, place)| (*skill, *is_weak, *place, &written[..], matched)),
                 );
             }
         }
         hits.sort_unstable();
         let evidence = hits.chunk_by(|a, b| a.0 == b.0).map(|hits| {
-            let (skill, _, pattern, matched) = hits[0];
+            let (skill, is_weak, _, pattern, matched) = hits[0];
             Evidence {
                 skill,
-                strength: combine(hits.iter().map(|_| STRENGTH)),
+                strength: if is_weak { WEAK } else { STRENGTH },
                 reason: Reason::Pattern { pattern: pattern.to_owned(), matched: cut(matched) },
             }
         });
         evidence.collect()
     }
 
-    /// Patterns that are not used, and why.
+    /// Patterns that are not used, and why. Large ones are compiled for it.
     pub(crate) fn problems(&self) -> &[PatternProblem] {
-        &self.problems
+        self.all_problems.get_or_init(|| {
+            let mut problems = self.problems.clone();
+            let large = self.patterns.iter().filter(|pattern| pattern.is_large);
+            for pattern in large.filter(|pattern| pattern.regex().is_none()) {
+                problems.extend(pattern.owners.iter().map(|(skill, _)| PatternProblem {
+                    skill: *skill,
+                    pattern: pattern.written.clone(),
+                    message: too_big(),
+                }));
+            }
+            problems
+        })
     }
 
-    /// Places of the patterns that may match a text, in order.
+    /// Places of the patterns that may match a text, small ones first.
     fn candidates(&self, text: &str) -> Vec<usize> {
         let mut candidates = self.everywhere.clone();
         if let Some(texts) = &self.texts {
@@ -124,14 +151,14 @@ impl Patterns {
                 }
             }
         }
-        candidates.sort_unstable();
+        candidates.sort_unstable_by_key(|at| (self.patterns[*at].size, *at));
         candidates.dedup();
         candidates
     }
 }
 
 impl Pattern {
-    fn matched<'t>(&self, text: &'t str) -> Option<&'t str> {
+    fn regex(&self) -> Option<&Regex> {
         let regex = self.regex.get_or_init(|| {
             RegexBuilder::new(&self.written)
                 .case_insensitive(true)
@@ -140,8 +167,32 @@ impl Pattern {
                 .build()
                 .ok()
         });
-        let text = &text[..text.floor_char_boundary(self.bytes_max)];
-        regex.as_ref()?.find(text).map(|found| found.as_str())
+        regex.as_ref()
+    }
+
+    /// What it may read of a text.
+    fn read<'t>(&self, text: &'t str) -> &'t str {
+        &text[..text.floor_char_boundary(PATTERN_STEPS_MAX / self.size)]
+    }
+
+    /// How much work a text is, at most.
+    fn steps(&self, text: &str) -> usize {
+        self.size.saturating_mul(self.read(text).len())
+    }
+
+    fn matched<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.regex()?.find(self.read(text)).map(|found| found.as_str())
+    }
+
+    /// A pattern without a fixed text must at least be about something.
+    fn probe(&self) -> Result<(), String> {
+        let regex = self.regex().ok_or_else(too_big)?;
+        match PROBES.iter().find(|probe| regex.is_match(probe)) {
+            Some(probe) => Err(format!(
+                "the pattern matches everything, for it has no fixed text and matches \"{probe}\""
+            )),
+            None => Ok(()),
+        }
     }
 }
 
@@ -154,6 +205,8 @@ struct Builder<'a> {
     places: HashMap<String, usize>,
     called: Vec<Vec<usize>>,
     everywhere: Vec<usize>,
+    /// The last skill that had patterns without a fixed text, and how many.
+    tried: (usize, usize),
     problems: Vec<PatternProblem>,
 }
 
@@ -173,20 +226,47 @@ impl<'a> Builder<'a> {
         }
         let ast = read(written)?;
         let at = self.patterns.len();
-        match literals::required(&ast) {
+        let texts = literals::required(&ast);
+        let pattern = Pattern {
+            written: written.to_owned(),
+            owners: vec![owner],
+            size: literals::positions(&ast).max(1),
+            is_weak: texts.is_none(),
+            is_large: literals::compiled_bytes_max(&ast) > PATTERN_COMPILED_BYTES_MAX,
+            regex: OnceLock::new(),
+        };
+        match texts {
             Some(texts) => self.call(texts, at),
-            None if self.everywhere.len() < PATTERNS_EVERYWHERE_MAX => self.everywhere.push(at),
             None => {
-                return Err(format!(
-                    "the pattern has no fixed text, and {PATTERNS_EVERYWHERE_MAX} such patterns, the \
-                     limit, come before it"
-                ));
+                self.admit(owner.0)?;
+                pattern.probe()?;
+                self.everywhere.push(at);
             }
         }
         self.known.insert(written, at);
-        let (written, owners) = (written.to_owned(), vec![owner]);
-        let bytes_max = PATTERN_STEPS_MAX / literals::positions(&ast).max(1);
-        self.patterns.push(Pattern { written, owners, bytes_max, regex: OnceLock::new() });
+        self.patterns.push(pattern);
+        Ok(())
+    }
+
+    /// Whether a skill may have one more pattern without a fixed text. Those that are refused later count too,
+    /// for each is compiled.
+    fn admit(&mut self, skill: usize) -> Result<(), String> {
+        if self.everywhere.len() >= PATTERNS_EVERYWHERE_MAX {
+            return Err(format!(
+                "the pattern has no fixed text, and {PATTERNS_EVERYWHERE_MAX} such patterns, the \
+                 limit, come before it"
+            ));
+        }
+        if self.tried.0 != skill {
+            self.tried = (skill, 0);
+        }
+        if self.tried.1 >= PATTERNS_EVERYWHERE_PER_SKILL_MAX {
+            return Err(format!(
+                "the pattern has no fixed text, and {PATTERNS_EVERYWHERE_PER_SKILL_MAX} such patterns \
+                 of the skill, the limit, come before it"
+            ));
+        }
+        self.tried.1 += 1;
         Ok(())
     }
 
@@ -208,8 +288,15 @@ impl<'a> Builder<'a> {
             everywhere = (0..patterns.len()).collect();
         }
         patterns.shrink_to_fit();
-        Patterns { patterns, texts: automaton, called, everywhere, problems }
+        let all_problems = OnceLock::new();
+        Patterns { patterns, texts: automaton, called, everywhere, problems, all_problems }
     }
+}
+
+fn too_big() -> String {
+    format!(
+        "the pattern takes more than {PATTERN_COMPILED_BYTES_MAX} bytes when compiled, the limit"
+    )
 }
 
 /// The syntax of a pattern that can be used.

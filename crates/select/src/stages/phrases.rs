@@ -13,7 +13,7 @@ use super::fold::fold_char;
 use crate::background::{Background, Part};
 use crate::document::Document;
 use crate::evidence::{Evidence, combine};
-use crate::limits::{PHRASE_BYTES_MAX, TASK_BYTES_MAX};
+use crate::limits::{PHRASE_BYTES_MAX, PHRASES_PER_SKILL_MAX, TASK_BYTES_MAX};
 use crate::selection::Reason;
 use crate::task::Task;
 use crate::words::{Language, is_dense, is_mark};
@@ -22,8 +22,10 @@ use crate::words::{Language, is_dense, is_mark};
 const SEVERAL_WORDS: f32 = 0.85;
 /// One word may be.
 const ONE_WORD: f32 = 0.75;
-/// A word that many skills have, or words that carry no meaning of their own.
+/// A word that many skills have.
 const COMMON: f32 = 0.45;
+/// What common words of one skill come to together, however many are found: long tasks have many of them.
+const COMMON_TOGETHER_MAX: f32 = 0.5;
 /// The share of skills from which on a word is common.
 const COMMON_SHARE: f32 = 0.15;
 
@@ -37,19 +39,25 @@ impl Phrases {
     }
 
     /// The skills with a phrase in the task, in the order of the catalog. The reason is a skill's longest
-    /// phrase; others add to its strength.
+    /// phrase; others add to its strength, common words only so much.
     pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
         let found = self.0.find(&task.text);
         let evidence = found.chunk_by(|a, b| a.skill == b.skill).filter_map(|found| {
             let longest = longest(found)?;
             Some(Evidence {
                 skill: longest.skill,
-                strength: combine(found.iter().map(|found| found.phrase.strength())),
+                strength: together(found.iter().map(|found| found.phrase.strength())),
                 reason: Reason::Phrase { phrase: longest.written.to_owned() },
             })
         });
         evidence.collect()
     }
+}
+
+/// The strength of all phrases of a skill that were found.
+fn together(strengths: impl Iterator<Item = f32>) -> f32 {
+    let (common, telling): (Vec<f32>, Vec<f32>) = strengths.partition(|each| *each <= COMMON);
+    combine(telling.into_iter().chain([combine(common).min(COMMON_TOGETHER_MAX)]))
 }
 
 /// The longest phrase; the first of them, where several are as long.
@@ -110,7 +118,8 @@ impl PhraseSet {
         let mut phrases: Vec<Phrase> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
         for (skill, document) in documents.iter().enumerate() {
-            for (place, written) in phrases_of(document).iter().enumerate() {
+            let used = phrases_of(document).iter().take(PHRASES_PER_SKILL_MAX);
+            for (place, written) in used.enumerate() {
                 if written.len() > PHRASE_BYTES_MAX {
                     continue;
                 }
@@ -197,9 +206,6 @@ impl Phrase {
     fn strength(&self) -> f32 {
         let english = Language::ENGLISH;
         let mut words = self.text.split(' ');
-        if words.clone().all(|word| english.is_stop_word(word)) {
-            return COMMON;
-        }
         let dense = self.text.chars().filter(|c| is_unbounded(*c)).count();
         if words.clone().count() > 1 || dense > 1 {
             return SEVERAL_WORDS;
@@ -235,11 +241,13 @@ fn blank(plain: &mut String) {
     }
 }
 
-/// A phrase that would be found everywhere: one letter, or one word without a meaning of its own.
+/// A phrase that would be found everywhere: one letter, or words without a meaning of their own.
 fn says_nothing(text: &str) -> bool {
     let mut chars = text.chars();
     let is_one = matches!((chars.next(), chars.next()), (Some(c), None) if !is_unbounded(c));
-    text.is_empty() || is_one || Language::ENGLISH.is_stop_word(text)
+    let is_mark = |c: char| matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '"' | '(' | ')');
+    let mut words = text.split(' ').map(|word| word.trim_matches(is_mark));
+    is_one || words.all(|word| word.is_empty() || Language::ENGLISH.is_stop_word(word))
 }
 
 /// Whether a letter belongs to words that have ends.

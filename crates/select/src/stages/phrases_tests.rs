@@ -86,11 +86,39 @@ fn scripts_without_blanks_have_no_ends_of_words() {
 #[test]
 fn common_words_count_less_and_empty_ones_not_at_all() {
     check("file", "open the file", COMMON);
-    check("how to", "how to do it", COMMON);
     for nothing in ["the", "x", "", " - ", "use"] {
         check(nothing, "use the x - y", 0.0);
     }
     check(&"x".repeat(PHRASE_BYTES_MAX + 1), &"x".repeat(PHRASE_BYTES_MAX + 1), 0.0);
+}
+
+#[test]
+fn phrases_of_stop_words_alone_are_ignored() {
+    for phrase in ["of the", "in the", "how to", "How-To", "how to?", "of, the", "... the"] {
+        check(phrase, &format!("how to, of the, in the {phrase}"), 0.0);
+    }
+    check("how to deploy", "how to deploy it", SEVERAL_WORDS);
+}
+
+#[test]
+fn common_words_together_stay_weak_however_many_there_are() {
+    let words = ["file", "code", "create", "check", "project"];
+    words.iter().for_each(|word| check(word, word, COMMON));
+    let text = words.join(", ");
+    let of = |all: &[&str]| Phrases::new(&[document(all)]).find(&Task::new(&text))[0].strength;
+    assert!((of(&words) - COMMON_TOGETHER_MAX).abs() < 1e-6, "{}", of(&words));
+    check("file", "a file", COMMON);
+    let both = Phrases::new(&[document(&["file", "code", "tender"])]);
+    let strength = both.find(&Task::new("a tender, a file, some code"))[0].strength;
+    assert!((strength - combine([ONE_WORD, COMMON_TOGETHER_MAX])).abs() < 1e-6, "{strength}");
+}
+
+#[test]
+fn later_phrases_than_the_limit_are_not_used() {
+    let all: Vec<String> = (0..=PHRASES_PER_SKILL_MAX).map(|at| format!("tender{at}")).collect();
+    let phrases = Phrases::new(&[document(&all)]);
+    assert_eq!(phrases.find(&Task::new(&all[PHRASES_PER_SKILL_MAX])), []);
+    assert_eq!(phrases.find(&Task::new(&all[PHRASES_PER_SKILL_MAX - 1])).len(), 1);
 }
 
 #[test]
