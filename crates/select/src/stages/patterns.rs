@@ -32,7 +32,8 @@ const STRENGTH: f32 = 0.9;
 /// A pattern without a fixed text may match anything.
 const WEAK: f32 = 0.4;
 /// Texts that say nothing: a pattern without a fixed text that matches one of them is about nothing.
-const PROBES: [&str; 3] = ["a", "hello world", "1"];
+const PROBES: [&str; 4] =
+    ["a", "hello world", "1", "please have a look at this and tell me what you think of it"];
 
 /// Patterns, and the texts that call for them.
 #[derive(Debug)]

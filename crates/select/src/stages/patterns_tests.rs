@@ -141,8 +141,20 @@ fn a_strong_pattern_goes_before_weak_ones_of_its_skill() {
 
 #[test]
 fn a_pattern_that_matches_texts_about_nothing_is_refused() {
-    for pattern in [".+", ".", r"\w+", "[a-z]+", r"\d", r"\S+\s\S+", "a|bcd", "^.{5}", "[^x]", "lo"]
-    {
+    for pattern in [
+        ".+",
+        ".",
+        r"\w+",
+        "[a-z]+",
+        r"\d",
+        r"\S+\s\S+",
+        "a|bcd",
+        "^.{5}",
+        "[^x]",
+        "lo",
+        ".{12,}",
+        r"[^0-9]{20}",
+    ] {
         let patterns = Patterns::new(&[document(&[pattern])]);
         let [problem] = patterns.problems() else { panic!("{pattern}") };
         assert!(problem.message.contains("matches everything"), "{}", problem.message);
