@@ -76,8 +76,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let selector = ctx.selector(catalog, ctx.config.selection())?;
     match args.compare.as_slice() {
-        [before, after] => compare(&selector, &found, catalog, (before, after), ui),
-        _ => measure(ctx, args, &selector, &found, catalog, ui),
+        [before, after] => compare(selector, &found, catalog, (before, after), ui),
+        _ => measure(ctx, args, selector, &found, catalog, ui),
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let start = Instant::now();
     let selection = selector.select(&task);
     let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let explained = if args.explain { explain(&selector, &task, &selection) } else { Vec::new() };
+    let explained = if args.explain { explain(selector, &task, &selection) } else { Vec::new() };
     for lost in &selection.unresolved {
         ui.note(&unresolved(lost))?;
     }

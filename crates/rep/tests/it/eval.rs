@@ -249,10 +249,12 @@ fn two_configurations_are_compared_query_by_query() {
 #[test]
 fn the_plot_is_a_file() {
     let ws = labelled();
-    let ran = ws.rep("eval --plot out/calibration.svg");
-    assert!(ran.stdout.contains("wrote out/calibration.svg"), "{ran}");
-    let svg = ws.text("project/out/calibration.svg");
+    let ran = ws.rep("eval --plot calibration.svg");
+    assert!(ran.stdout.contains("wrote calibration.svg"), "{ran}");
+    let svg = ws.text("project/calibration.svg");
     assert!(svg.starts_with("<svg xmlns") && svg.ends_with("</svg>\n"), "{svg}");
+    let ran = ws.rep("eval --plot nowhere/calibration.svg");
+    assert_eq!(ran.code, 2, "{ran}");
 }
 
 #[test]
