@@ -21,6 +21,18 @@ pub(crate) fn combine(strengths: impl IntoIterator<Item = f32>) -> f32 {
     1.0 - strengths.into_iter().map(|strength| 1.0 - strength).product::<f32>()
 }
 
+/// A finding from which on it can decide by itself.
+const STRONG: f32 = 0.6;
+/// What weak findings reach together: however many words and patterns a skill claims, they decide nothing.
+const WEAK_TOGETHER_MAX: f32 = 0.5;
+
+/// The same for what skills declare about themselves, where many weak findings are worth no strong one.
+pub(crate) fn combine_declared(strengths: impl IntoIterator<Item = f32> + Clone) -> f32 {
+    let most = strengths.clone().into_iter().fold(0.0, f32::max);
+    let all = combine(strengths);
+    if most < STRONG { all.min(WEAK_TOGETHER_MAX) } else { all }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +43,12 @@ mod tests {
         assert_eq!(combine([0.8]), 0.8);
         assert!(combine([0.8, 0.1]) > 0.8);
         assert!(combine([0.8; 50]) <= 1.0);
+    }
+
+    #[test]
+    fn many_weak_declarations_are_worth_no_strong_one() {
+        assert_eq!(combine_declared([0.4, 0.45, 0.45]), 0.5);
+        assert!((combine_declared([0.4]) - 0.4).abs() < 1e-6);
+        assert!(combine_declared([0.85, 0.4]) > 0.85);
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::Document;
-use crate::evidence::{Evidence, combine};
+use crate::evidence::{Evidence, combine, combine_declared};
 use crate::index::Index;
 use crate::limits::{CANDIDATES_MAX, NEEDS_MAX};
 use crate::model::Model;
@@ -392,7 +392,7 @@ impl Selector {
         let own_share = own_words.as_ref().map_or(0.0, |(share, _)| *share);
         let fit = Fit::new(&candidate, text.flatten(), own_share);
         let by_text = if text.is_some() { calibrate::probability(&fit) } else { 0.0 };
-        let by_triggers = combine(pro.iter().map(|found| found.strength));
+        let by_triggers = combine_declared(pro.iter().map(|found| found.strength));
         let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
         let strategy = match () {
             () if is_named => Strategy::Hint,
