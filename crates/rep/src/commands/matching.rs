@@ -1,5 +1,6 @@
 //! `rep match`: the skills that a task needs, with reasons; or silence.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Instant;
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// A file with what was said before
     #[arg(long, value_name = "FILE")]
     conversation: Option<Utf8PathBuf>,
+    /// Skills that were used before, once for each use (may be repeated, or a list)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    used: Vec<String>,
     /// The kind of step, which sets how many skills are picked
     #[arg(long, value_enum)]
     step: Option<StepArg>,
@@ -159,8 +163,17 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
         event: args.event.clone(),
         agent: args.agent.clone(),
         conversation,
-        ..Task::default()
+        usage: count(&args.used),
     })
+}
+
+/// How often each name occurs.
+fn count(names: &[String]) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    counts
 }
 
 fn read_conversation(path: &Utf8Path) -> Result<String, Failure> {

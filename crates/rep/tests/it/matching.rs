@@ -287,3 +287,17 @@ fn a_task_from_standard_input_may_be_long_and_odd() {
     let output = command.write_stdin(text).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn what_was_said_and_used_before_tips_the_scales_a_little() {
+    let ws = office();
+    ws.write(
+        "project/said.txt",
+        format!("{}We have invoices to check against orders.", "x ".repeat(9000)),
+    );
+    let task = "--json match invoices --why invoices";
+    let score = |line: &str| ws.json(line, "why.json")["score"].as_f64().unwrap();
+    let plain = score(task);
+    assert!(score(&format!("{task} --used invoices,invoices")) > plain);
+    assert!(score(&format!("{task} --conversation said.txt")) > plain, "its end is read");
+}
