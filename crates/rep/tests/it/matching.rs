@@ -291,13 +291,13 @@ fn a_task_from_standard_input_may_be_long_and_odd() {
 #[test]
 fn what_was_said_and_used_before_tips_the_scales_a_little() {
     let ws = office();
-    ws.write(
-        "project/said.txt",
-        format!("{}We have invoices to check against orders.", "x ".repeat(9000)),
-    );
+    let birds = "Birds in the garden. ".repeat(300);
+    let books = "Check invoices and orders. ".repeat(200);
+    ws.write("project/said.txt", format!("{birds}{books}"));
     let task = "--json match invoices --why invoices";
     let score = |line: &str| ws.json(line, "why.json")["score"].as_f64().unwrap();
     let plain = score(task);
     assert!(score(&format!("{task} --used invoices,invoices")) > plain);
-    assert!(score(&format!("{task} --conversation said.txt")) > plain, "its end is read");
+    let said = score(&format!("{task} --conversation said.txt"));
+    assert!(said > plain, "its end is read: {said} {plain}");
 }
