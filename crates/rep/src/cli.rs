@@ -19,7 +19,7 @@ const AFTER_HELP: &str = "\
 Examples:
   rep demo                     see it work, in a temporary folder
   rep list                     what is there, and what lost or broke
-  rep match \"fill in a form\"    which skills a task needs, and why
+  rep match \"fill in a form\"   which skills a task needs, and why
   rep lint --fix .claude       check skills and mend what is certain
   rep read pdf-processing      hand a skill to an agent
 
