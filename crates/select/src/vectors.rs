@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use crate::strings::{Reader, Strings};
-use crate::words::{Run, Table, each_run};
+use crate::words::{Run, Table, each_run, in_lower_case};
 
 const MAGIC: &[u8; 8] = b"REPVEC1\n";
 /// A longer word is no word, and takes quadratic time to cut.
@@ -287,17 +287,8 @@ fn each_ascii_word(text: &str, found: &mut impl FnMut(&str)) {
     let bytes = text.as_bytes();
     let mut lower = String::new();
     let mut flush = |start: usize, end: usize, has_upper: bool| {
-        if start == end {
-            return;
-        }
-        let word = &text[start..end];
-        if has_upper {
-            lower.clear();
-            lower.push_str(word);
-            lower.make_ascii_lowercase();
-            found(&lower);
-        } else {
-            found(word);
+        if start < end {
+            found(in_lower_case(&text[start..end], has_upper, &mut lower));
         }
     };
     let (mut start, mut has_upper, mut after_lower) = (0, false, false);

@@ -113,6 +113,17 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
+/// An ASCII word in lower case, copied only where it has to be.
+pub(crate) fn in_lower_case<'a>(word: &'a str, has_upper: bool, room: &'a mut String) -> &'a str {
+    if !has_upper {
+        return word;
+    }
+    room.clear();
+    room.push_str(word);
+    room.make_ascii_lowercase();
+    room
+}
+
 /// The same as [`cut`], for ASCII: there, a word is a piece of the text as it stands, but for its case.
 fn cut_ascii(text: &str, found: &mut impl FnMut(&str, usize)) {
     let bytes = text.as_bytes();
@@ -121,15 +132,7 @@ fn cut_ascii(text: &str, found: &mut impl FnMut(&str, usize)) {
         if start == end || end - start > WORD_BYTES_MAX {
             return;
         }
-        let word = &text[start..end];
-        if has_upper {
-            lower.clear();
-            lower.push_str(word);
-            lower.make_ascii_lowercase();
-            found(&lower, joins);
-        } else {
-            found(word, joins);
-        }
+        found(in_lower_case(&text[start..end], has_upper, &mut lower), joins);
     };
     let (mut start, mut has_upper, mut before) = (0, false, Class::Other);
     // Where the whole began whose parts are being cut, and how many there were.
