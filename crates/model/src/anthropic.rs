@@ -1,0 +1,1 @@
+//! Anthropic Messages, as pure functions between our values and its JSON.

@@ -1,0 +1,1 @@
+//! Caps on what comes from servers, and on waiting.

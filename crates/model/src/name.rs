@@ -1,0 +1,84 @@
+//! Names of models: the service, a slash, and the service's own name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who is asked.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Service {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's Chat Completions.
+    OpenAi,
+    /// Any server that speaks as OpenAI does: Ollama, vLLM, llama.cpp, OpenRouter.
+    Compat,
+}
+
+impl Service {
+    /// All services.
+    pub const ALL: [Service; 3] = [Service::Anthropic, Service::OpenAi, Service::Compat];
+
+    /// The word before the slash.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Service::Anthropic => "anthropic",
+            Service::OpenAi => "openai",
+            Service::Compat => "compat",
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A model of a service, written `anthropic/claude-haiku-4-5`.
+///
+/// ```
+/// use repertoire_model::{ModelName, Service};
+///
+/// let name: ModelName = "compat/qwen3:8b".parse()?;
+/// assert_eq!((name.service, name.model.as_str()), (Service::Compat, "qwen3:8b"));
+/// assert!("qwen3".parse::<ModelName>().is_err());
+/// # Ok::<(), repertoire_model::name::BadModelName>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelName {
+    /// Who is asked.
+    pub service: Service,
+    /// What the service calls the model; it may have slashes of its own.
+    pub model: String,
+}
+
+/// A text that is not the name of a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)"
+)]
+pub struct BadModelName(pub String);
+
+impl FromStr for ModelName {
+    type Err = BadModelName;
+
+    fn from_str(text: &str) -> Result<Self, BadModelName> {
+        let bad = || BadModelName(text.to_owned());
+        let (service, model) = text.split_once('/').ok_or_else(bad)?;
+        let service = Service::ALL.into_iter().find(|known| known.as_str() == service);
+        let service = service.filter(|_| !model.trim().is_empty()).ok_or_else(bad)?;
+        Ok(ModelName { service, model: model.trim().to_owned() })
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.service, self.model)
+    }
+}
