@@ -1,0 +1,33 @@
+//! The caps of this crate.
+
+use std::time::Duration;
+
+/// Caps on tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Most characters of an answer that the model reads; the rest is in a file.
+    pub output_chars_max: usize,
+    /// Most bytes that are kept in that file.
+    pub spill_bytes_max: u64,
+    /// Largest file that is read.
+    pub file_bytes_max: u64,
+    /// How long a command may take.
+    pub timeout: Duration,
+    /// The longest time that a call may ask for.
+    pub timeout_max: Duration,
+    /// How long a command has to end after it was asked to.
+    pub grace: Duration,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        ToolLimits {
+            output_chars_max: 30_000,
+            spill_bytes_max: 16 * 1024 * 1024,
+            file_bytes_max: 50 * 1024 * 1024,
+            timeout: Duration::from_secs(120),
+            timeout_max: Duration::from_secs(600),
+            grace: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Who may do what: allow, ask or deny, by tool and pattern.

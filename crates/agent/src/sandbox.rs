@@ -1,0 +1,9 @@
+//! What keeps programs in their place: probed once, and a lack of it is told, never silent.
+
+/// What keeps programs in their place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sandbox {
+    /// Nothing does; the reason is for the user.
+    #[default]
+    None,
+}

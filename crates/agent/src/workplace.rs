@@ -1,0 +1,72 @@
+//! Where a run works: its folder, what it may not touch there, the environment of its programs, and the sandbox.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::limits::ToolLimits;
+use crate::sandbox::Sandbox;
+
+/// Where a run works.
+#[derive(Clone, Debug)]
+pub struct Workplace {
+    /// The folder; every path of a tool is beneath it.
+    pub dir: Utf8PathBuf,
+    /// Where output goes that is too large for a conversation.
+    pub spill_dir: Utf8PathBuf,
+    /// Folders outside that may be read: those of skills that are loaded.
+    pub readable: Vec<Utf8PathBuf>,
+    /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills.
+    pub protected: Vec<Utf8PathBuf>,
+    /// The environment of programs, scrubbed.
+    pub environment: Vec<(String, String)>,
+    /// What keeps programs in their place.
+    pub sandbox: Sandbox,
+    /// Caps.
+    pub limits: ToolLimits,
+}
+
+impl Workplace {
+    /// A workplace in a folder, with nothing else to read, an empty environment and the usual limits.
+    pub fn new(
+        dir: impl Into<Utf8PathBuf>,
+        spill_dir: impl Into<Utf8PathBuf>,
+        sandbox: Sandbox,
+    ) -> Self {
+        let dir = dir.into();
+        Workplace {
+            protected: protected_in(&dir),
+            dir,
+            spill_dir: spill_dir.into(),
+            readable: Vec::new(),
+            environment: Vec::new(),
+            sandbox,
+            limits: ToolLimits::default(),
+        }
+    }
+}
+
+/// What tools do not change in a folder, whether it is there yet or not.
+fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    PROTECTED.iter().map(|name| dir.join(name)).collect()
+}
+
+const PROTECTED: &[&str] = &[
+    ".git/hooks",
+    ".git/config",
+    ".git/modules",
+    ".git/info",
+    ".gitmodules",
+    ".claude",
+    ".codex",
+    ".agents",
+    ".agent",
+    ".gemini",
+    ".opencode",
+    ".cursor",
+    ".github/skills",
+    ".mcp.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "repertoire.toml",
+    "skills",
+];
