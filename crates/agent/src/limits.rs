@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+/// Most turns that an agent may ask for.
+pub const ITERATIONS_MAX: u32 = 1_000;
+/// Fewest tokens for thinking.
+pub const THINKING_TOKENS_MIN: u32 = 512;
+/// Most tokens for thinking.
+pub const THINKING_TOKENS_MAX: u32 = 200_000;
+
 /// Caps on tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
@@ -31,3 +38,28 @@ impl Default for ToolLimits {
         }
     }
 }
+
+/// Tokens that a model is taken to be able to read when nobody knows better.
+pub const CONTEXT_TOKENS_UNKNOWN: u64 = 128_000;
+/// The share of a model's context at which the conversation is made shorter.
+pub const COMPACT_AT: f64 = 0.8;
+/// The share of that which the last turns may keep.
+pub const COMPACT_KEPT_SHARE: f64 = 0.4;
+/// Most characters of earlier turns that a summary is made of.
+pub const SUMMARY_INPUT_CHARS_MAX: usize = 200_000;
+/// Most tokens of a summary.
+pub const SUMMARY_TOKENS_MAX: u32 = 2_000;
+/// Most calls of tools at once.
+pub const TOOLS_AT_ONCE_MAX: usize = 10;
+/// Most calls of tools in one answer; the rest are refused.
+pub const TOOL_CALLS_MAX: usize = 64;
+/// How often an answer of the wrong shape is sent back.
+pub const RESHAPE_MAX: u32 = 2;
+/// Most characters that a description of the skills takes in the prompt.
+pub const CATALOG_CHARS_MAX: usize = 8_000;
+/// Most names in the schema of the `skill` tool; beyond that any name is taken and looked up.
+pub const SKILL_NAMES_MAX: usize = 200;
+/// Most conversations that a system keeps in memory.
+pub const CONVERSATIONS_MAX: usize = 1_000;
+/// Characters of a tool's answer that an event shows.
+pub const SUMMARY_CHARS_MAX: usize = 400;

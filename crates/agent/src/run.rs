@@ -1,16 +1,105 @@
 //! What a run carries from turn to turn, and what tools see of it.
 
-use crate::event::Events;
-use crate::workplace::Workplace;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use repertoire_skill::catalog::Entry;
+use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
+use repertoire_skill::activate::{Activation, Request};
 use tokio_util::sync::CancellationToken;
 
+use crate::event::{EventKind, Events, LoadedBy};
+use crate::permission::{Asker, Permissions};
+use crate::spending::Spending;
+use crate::system::System;
+use crate::tools;
+use crate::workplace::Workplace;
+
 /// A run in progress, as tools see it.
-#[derive(Debug)]
 pub struct Run {
+    /// The system that it runs in.
+    pub system: System,
+    /// The conversation that it belongs to.
+    pub conversation: String,
+    /// How deep it was delegated.
+    pub depth: u32,
     /// Where it works.
     pub workplace: Workplace,
     /// Whom it tells what happens.
     pub events: Events,
     /// Ends it.
     pub cancel: CancellationToken,
+    /// What it may use, and has used.
+    pub spending: Arc<Spending>,
+    /// Who is asked where permissions say so; nobody in a run without a person.
+    pub asker: Option<Arc<dyn Asker>>,
+    /// What tools remember between calls.
+    pub state: tools::State,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) permissions: Mutex<Permissions>,
+    /// Skills that fit the task, the best first: they are described in full.
+    pub(crate) winners: Mutex<Vec<String>>,
+    pub(crate) denials: Mutex<u32>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("conversation", &self.conversation).finish_non_exhaustive()
+    }
+}
+
+/// A skill that was put into the conversation, or was there.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The skill's text and what is known of it.
+    pub activation: Activation,
+    /// Whether it was there before and has not changed.
+    pub already: bool,
+}
+
+impl Run {
+    /// Puts a skill into the conversation, through the ledger, and tells of it.
+    pub fn load(&self, entry: &Entry, request: &Request<'_>, by: LoadedBy, reason: &str) -> Loaded {
+        let now_ms = self.system.clock().now_ms();
+        let (activation, recorded) = lock(&self.ledger).activate(entry, request, now_ms);
+        let already = recorded.outcome == Recorded::AlreadyActive;
+        self.events.emit(EventKind::SkillLoaded {
+            skill: activation.id.clone(),
+            digest: activation.digest.to_string(),
+            by,
+            reason: reason.to_owned(),
+            already,
+            trusted: activation.trust == repertoire_skill::trust::Trust::Trusted,
+            tokens: repertoire_skill::activate::tokens(&activation.body),
+        });
+        if let Some(cut) = activation.truncated().filter(|_| !already) {
+            self.events
+                .emit(EventKind::SkillTruncated { skill: cut.name, max_chars: cut.max_chars });
+        }
+        Loaded { activation, already }
+    }
+
+    /// Skills that fit the task, the best first.
+    pub fn winners(&self) -> Vec<String> {
+        lock(&self.winners).clone()
+    }
+
+    /// The permissions in force.
+    pub fn permissions(&self) -> Permissions {
+        lock(&self.permissions).clone()
+    }
+
+    /// Changes the permissions for the rest of the run.
+    pub fn change_permissions(&self, change: impl FnOnce(&mut Permissions)) {
+        change(&mut lock(&self.permissions));
+    }
+
+    /// Calls that were not allowed so far.
+    pub fn denials(&self) -> u32 {
+        *lock(&self.denials)
+    }
+}
+
+/// A lock whose holder panicked still holds what it held.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

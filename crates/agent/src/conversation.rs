@@ -1,0 +1,206 @@
+//! What was said between a user and an agent, with the skills that are in it. It is a value: it can be kept on disk
+//! and taken up again.
+
+use std::collections::BTreeSet;
+
+use repertoire_model::{Message, ToolResult, UserPart};
+use repertoire_skill::ledger::Ledger;
+use serde::{Deserialize, Serialize};
+
+use crate::event::TodoItem;
+
+/// The version of the shape on disk.
+pub const CONVERSATION_VERSION: u32 = 1;
+
+/// A conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Conversation {
+    /// The version of this shape.
+    pub version: u32,
+    /// Its id.
+    pub id: String,
+    /// The agent that it was begun with.
+    pub agent: Option<String>,
+    /// What was said, the system prompt first.
+    pub messages: Vec<Message>,
+    /// The skills that are in it.
+    pub ledger: Ledger,
+    /// Skills whose text stands at the start, which compaction never touches.
+    pub head_skills: BTreeSet<String>,
+    /// Things to do.
+    pub todos: Vec<TodoItem>,
+    /// The session at another backend, if that is where it takes place.
+    pub session: Option<String>,
+    /// How many messages the provider last counted, and how many tokens they were.
+    #[serde(skip)]
+    pub measured: Option<(usize, u64)>,
+}
+
+impl Conversation {
+    /// A conversation in which nothing has been said.
+    pub fn new(id: impl Into<String>) -> Self {
+        Conversation {
+            version: CONVERSATION_VERSION,
+            id: id.into(),
+            agent: None,
+            messages: Vec::new(),
+            ledger: Ledger::default(),
+            head_skills: BTreeSet::new(),
+            todos: Vec::new(),
+            session: None,
+            measured: None,
+        }
+    }
+
+    /// Answers calls that were left open when a run was interrupted, and takes out answers to calls that nobody made:
+    /// providers refuse such conversations.
+    pub fn mend(&mut self) {
+        let mut mended: Vec<Message> = Vec::with_capacity(self.messages.len());
+        let mut open: Vec<String> = Vec::new();
+        for mut message in std::mem::take(&mut self.messages) {
+            if let Message::User { content } = &mut message {
+                content.retain(|part| match part {
+                    UserPart::ToolResult(result) => open.contains(&result.call_id),
+                    UserPart::Text { .. } => true,
+                });
+                open.retain(|id| !answers(content, id));
+                if content.is_empty() {
+                    continue;
+                }
+            }
+            if !open.is_empty() && !matches!(message, Message::System { .. }) {
+                close(&mut mended, &mut message, std::mem::take(&mut open));
+            }
+            open.extend(message.tool_calls().map(|call| call.id.clone()));
+            mended.push(message);
+        }
+        if !open.is_empty() {
+            mended.push(Message::results(interrupted(open)));
+        }
+        if mended.len() != self.messages.len() {
+            self.measured = None;
+        }
+        self.messages = mended;
+    }
+
+    /// What was said, for choosing skills: the latest first to be of use, oldest first in order.
+    pub fn said(&self) -> Vec<String> {
+        let spoken = self.messages.iter().filter(|message| !matches!(message, Message::System { .. }));
+        spoken.map(Message::text).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// About how many tokens it is.
+    pub fn tokens(&self) -> u64 {
+        let (counted, tokens) = self.measured.unwrap_or((0, 0));
+        let rest = self.messages.get(counted..).unwrap_or(&self.messages);
+        tokens + rest.iter().map(tokens_of).sum::<u64>()
+    }
+}
+
+/// About how many tokens a message is.
+pub fn tokens_of(message: &Message) -> u64 {
+    let bytes = match message {
+        Message::System { text } => text.len(),
+        Message::User { content } => content
+            .iter()
+            .map(|part| match part {
+                UserPart::Text { text } => text.len(),
+                UserPart::ToolResult(result) => result.text.len() + 40,
+            })
+            .sum(),
+        Message::Assistant { content } => content.iter().map(part_bytes).sum(),
+    };
+    bytes as u64 / 4 + 4
+}
+
+fn part_bytes(part: &repertoire_model::AssistantPart) -> usize {
+    use repertoire_model::AssistantPart;
+    match part {
+        AssistantPart::Text { text } => text.len(),
+        AssistantPart::Thinking { text, signature } => {
+            text.len() + signature.as_ref().map_or(0, String::len)
+        }
+        AssistantPart::RedactedThinking { data } => data.len(),
+        AssistantPart::ToolCall(call) => call.name.len() + call.arguments.len() + 40,
+    }
+}
+
+fn answers(content: &[UserPart], id: &str) -> bool {
+    content.iter().any(|part| matches!(part, UserPart::ToolResult(result) if result.call_id == id))
+}
+
+fn interrupted(calls: Vec<String>) -> Vec<ToolResult> {
+    let text = "The call was interrupted before it ended; it may have had effects.";
+    let result = |call_id| ToolResult { call_id, text: text.to_owned(), is_error: true };
+    calls.into_iter().map(result).collect()
+}
+
+/// Puts answers before a message: into it, if the user speaks, else as a message of their own.
+fn close(mended: &mut Vec<Message>, message: &mut Message, open: Vec<String>) {
+    let results = interrupted(open);
+    match message {
+        Message::User { content } => {
+            let parts = results.into_iter().map(UserPart::ToolResult);
+            content.splice(0..0, parts);
+        }
+        _ => mended.push(Message::results(results)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use repertoire_model::{AssistantPart, ToolCall};
+
+    fn calling(id: &str) -> Message {
+        let call = ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() };
+        Message::Assistant { content: vec![AssistantPart::ToolCall(call)] }
+    }
+
+    fn result(id: &str) -> Message {
+        Message::results(vec![ToolResult { call_id: id.into(), text: "ok".into(), is_error: false }])
+    }
+
+    fn mended(messages: Vec<Message>) -> Vec<Message> {
+        let mut conversation = Conversation { messages, ..Conversation::new("c") };
+        conversation.mend();
+        conversation.messages
+    }
+
+    #[test]
+    fn a_whole_conversation_is_left_alone() {
+        let whole = vec![
+            Message::system("s"),
+            Message::user("u"),
+            calling("1"),
+            result("1"),
+            Message::assistant("done"),
+        ];
+        assert_eq!(mended(whole.clone()), whole);
+    }
+
+    #[test]
+    fn a_call_that_was_left_open_gets_an_answer() {
+        let messages = mended(vec![Message::user("u"), calling("1")]);
+        assert_eq!(messages.len(), 3);
+        assert!(matches!(&messages[2], Message::User { content } if answers(content, "1")));
+
+        let messages = mended(vec![Message::user("u"), calling("1"), Message::user("go on")]);
+        assert!(matches!(&messages[2], Message::User { content } if answers(content, "1") && content.len() == 2));
+    }
+
+    #[test]
+    fn an_answer_that_nobody_asked_for_goes() {
+        let messages = mended(vec![Message::user("u"), result("9"), Message::assistant("a")]);
+        assert_eq!(messages, vec![Message::user("u"), Message::assistant("a")]);
+    }
+
+    #[test]
+    fn a_conversation_survives_the_disk() {
+        let mut conversation = Conversation::new("c");
+        conversation.messages = vec![Message::system("s"), calling("1"), result("1")];
+        let text = serde_json::to_string(&conversation).unwrap();
+        let back: Conversation = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.messages, conversation.messages);
+    }
+}

@@ -1,0 +1,391 @@
+//! An agent's definition: Markdown with frontmatter, as a value.
+//!
+//! The file is one of the catalog's agents, so it is found, linted and reloaded like a skill; this module reads the
+//! fields that matter for running it.
+
+use repertoire_model::{ModelName, ResponseFormat, Sampling, Thinking};
+use repertoire_skill::catalog::Entry;
+use repertoire_skill::skill::{Digest, Skill};
+use repertoire_skill::trust::Trust;
+use repertoire_text::yaml::{Node, ScalarKind, Value};
+
+use crate::limits::{ITERATIONS_MAX, THINKING_TOKENS_MAX, THINKING_TOKENS_MIN};
+
+/// The name of the agent that runs when none is asked for.
+pub const DEFAULT_AGENT: &str = "default";
+
+/// Tokens for thinking when the definition only says that there shall be some.
+const THINKING_TOKENS: u32 = 8_000;
+
+/// Presets of how adventurous answers are: name, temperature, top-p.
+pub const BEHAVIOURS: &[(&str, f64, f64)] = &[
+    ("deterministic", 0.1, 0.5),
+    ("precise", 0.2, 0.6),
+    ("balanced", 0.5, 0.85),
+    ("creative", 0.7, 0.95),
+    ("exploratory", 0.9, 0.98),
+];
+
+/// Short words for models that Claude Code's agents use.
+const MODEL_WORDS: &[(&str, &str)] = &[
+    ("haiku", "anthropic/claude-haiku-4-5"),
+    ("sonnet", "anthropic/claude-sonnet-4-5"),
+    ("opus", "anthropic/claude-opus-4-5"),
+];
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its instructions.
+    pub prompt: String,
+    /// Its model, if it asks for one.
+    pub model: Option<ModelName>,
+    /// The tools it may use.
+    pub tools: ToolFilter,
+    /// How adventurous its answers are.
+    pub sampling: Sampling,
+    /// Whether it thinks first.
+    pub thinking: Thinking,
+    /// Most turns of a run.
+    pub max_iterations: Option<u32>,
+    /// Skills that are loaded in any case.
+    pub skills: Vec<String>,
+    /// The shape of its answer.
+    pub format: ResponseFormat,
+    /// Whether a person has agreed to its file.
+    pub trust: Trust,
+    /// The digest of its file; `None` for one that has no file.
+    pub digest: Option<Digest>,
+    /// Most runs at once.
+    pub max_concurrent: Option<u32>,
+}
+
+/// Which tools an agent may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Names and patterns such as `file-*`; `None` for all.
+    pub allowed: Option<Vec<String>>,
+    /// Names that are left out in any case.
+    pub disallowed: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Whether a tool is among them. Names are compared as permissions compare them, so `Read` is `read`.
+    pub fn has(&self, tool: &str) -> bool {
+        let hit = |pattern: &String| matches(pattern, tool);
+        self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(hit))
+            && !self.disallowed.iter().any(hit)
+    }
+}
+
+/// `*`, `prefix*` or a name; what stands in brackets after a name is the business of permissions.
+fn matches(pattern: &str, tool: &str) -> bool {
+    let pattern = pattern.split_once('(').map_or(pattern, |(name, _)| name).trim();
+    match pattern.strip_suffix('*') {
+        Some(prefix) => tool.to_lowercase().starts_with(&prefix.to_lowercase()),
+        None => crate::permission::canonical(pattern) == tool,
+    }
+}
+
+/// A definition that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("agent `{agent}`: {message}")]
+pub struct DefinitionError {
+    /// The agent.
+    pub agent: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl Default for Definition {
+    /// The agent that runs when none is asked for.
+    fn default() -> Self {
+        Definition {
+            name: DEFAULT_AGENT.to_owned(),
+            description: "Works in the project with every tool there is.".to_owned(),
+            prompt: include_str!("../data/default.md").trim_end().to_owned(),
+            model: None,
+            tools: ToolFilter::default(),
+            sampling: Sampling::default(),
+            thinking: Thinking::Off,
+            max_iterations: None,
+            skills: Vec::new(),
+            format: ResponseFormat::Text,
+            trust: Trust::Trusted,
+            digest: None,
+            max_concurrent: None,
+        }
+    }
+}
+
+impl Definition {
+    /// Reads an agent of the catalog.
+    ///
+    /// # Errors
+    ///
+    /// When a field says something that cannot be done.
+    pub fn read(entry: &Entry) -> Result<Self, DefinitionError> {
+        let skill = &*entry.skill;
+        let fields = Fields { skill };
+        let sampling = fields.sampling()?;
+        let thinking = fields.thinking()?;
+        if thinking != Thinking::Off && sampling != Sampling::default() {
+            return Err(fields.wrong(
+                "`thinking` goes with no temperature, top_p or behaviour: take one of them out",
+            ));
+        }
+        let listed = skill.frontmatter.get("tools").or(skill.frontmatter.get("allowed-tools"));
+        let tools = ToolFilter {
+            allowed: listed.filter(|node| !node.is_null()).map(|_| skill.spec.allowed_tools.clone()),
+            disallowed: skill.execution.disallowed_tools.clone(),
+        };
+        Ok(Definition {
+            name: entry.id.clone(),
+            description: skill.description.clone(),
+            prompt: skill.body().trim_end().to_owned(),
+            model: fields.model()?,
+            tools,
+            sampling,
+            thinking,
+            max_iterations: fields.max_iterations()?,
+            skills: fields.list("skills"),
+            format: fields.format()?,
+            trust: entry.trust,
+            digest: Some(skill.digest()),
+            max_concurrent: skill.execution.max_concurrent,
+        })
+    }
+}
+
+/// The fields of one agent's frontmatter.
+struct Fields<'a> {
+    skill: &'a Skill,
+}
+
+impl Fields<'_> {
+    fn wrong(&self, message: impl Into<String>) -> DefinitionError {
+        DefinitionError { agent: self.skill.name.clone(), message: message.into() }
+    }
+
+    fn node(&self, keys: &[&str]) -> Option<&Node> {
+        let found = keys.iter().find_map(|key| self.skill.frontmatter.get(key));
+        found.filter(|node| !node.is_null())
+    }
+
+    fn number(&self, keys: &[&str]) -> Result<Option<f64>, DefinitionError> {
+        let Some(node) = self.node(keys) else { return Ok(None) };
+        match scalar(node) {
+            Some(ScalarKind::Int(number)) => Ok(Some(number as f64)),
+            Some(ScalarKind::Float(number)) => Ok(Some(number)),
+            _ => Err(self.wrong(format!("`{}` must be a number", keys[0]))),
+        }
+    }
+
+    fn list(&self, key: &str) -> Vec<String> {
+        match self.node(&[key]).map(|node| &node.value) {
+            Some(Value::Scalar(scalar)) => {
+                let words = scalar.text.split(',').map(|word| word.trim().to_owned());
+                words.filter(|word| !word.is_empty()).collect()
+            }
+            Some(Value::Sequence(nodes, _)) => {
+                nodes.iter().filter_map(Node::as_str).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn model(&self) -> Result<Option<ModelName>, DefinitionError> {
+        let Some(word) = self.node(&["model"]).and_then(Node::as_str) else { return Ok(None) };
+        if word == "inherit" {
+            return Ok(None);
+        }
+        let short = MODEL_WORDS.iter().find(|(short, _)| *short == word);
+        let name = short.map_or(word, |(_, name)| name);
+        name.parse().map(Some).map_err(|error| self.wrong(format!("{error}")))
+    }
+
+    fn sampling(&self) -> Result<Sampling, DefinitionError> {
+        let mut sampling = Sampling::default();
+        if let Some(node) = self.node(&["behavior", "behaviour"]) {
+            let word = node.as_str().unwrap_or_default();
+            let preset = BEHAVIOURS.iter().find(|(name, ..)| *name == word).ok_or_else(|| {
+                let names: Vec<&str> = BEHAVIOURS.iter().map(|(name, ..)| *name).collect();
+                self.wrong(format!("there is no behaviour `{word}`; there are {}", names.join(", ")))
+            })?;
+            sampling = Sampling { temperature: Some(preset.1), top_p: Some(preset.2) };
+        }
+        if let Some(temperature) = self.number(&["temperature"])? {
+            self.between("temperature", temperature, 0.0, 2.0)?;
+            sampling.temperature = Some(temperature);
+        }
+        if let Some(top_p) = self.number(&["top_p", "top-p"])? {
+            self.between("top_p", top_p, 0.0, 1.0)?;
+            sampling.top_p = Some(top_p);
+        }
+        Ok(sampling)
+    }
+
+    fn between(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), DefinitionError> {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.wrong(format!("`{key}` must be from {low} to {high}, and is {value}")))
+    }
+
+    fn thinking(&self) -> Result<Thinking, DefinitionError> {
+        let Some(node) = self.node(&["thinking"]) else { return Ok(Thinking::Off) };
+        let tokens = match &node.value {
+            Value::Scalar(scalar) => match scalar.kind() {
+                ScalarKind::Bool(true) => i64::from(THINKING_TOKENS),
+                ScalarKind::Bool(false) | ScalarKind::Null => return Ok(Thinking::Off),
+                ScalarKind::Int(tokens) => tokens,
+                _ => return Err(self.wrong("`thinking` must be true, false or a number of tokens")),
+            },
+            Value::Mapping(mapping) => {
+                let enabled = mapping.get("enabled").and_then(scalar);
+                if enabled == Some(ScalarKind::Bool(false)) {
+                    return Ok(Thinking::Off);
+                }
+                let budget = ["budget", "budget_tokens"].iter().find_map(|key| mapping.get(key));
+                match budget.map(scalar) {
+                    None => i64::from(THINKING_TOKENS),
+                    Some(Some(ScalarKind::Int(tokens))) => tokens,
+                    Some(_) => return Err(self.wrong("`thinking.budget` must be a number of tokens")),
+                }
+            }
+            Value::Sequence(..) => {
+                return Err(self.wrong("`thinking` must be true, false or a number of tokens"));
+            }
+        };
+        let range = THINKING_TOKENS_MIN..=THINKING_TOKENS_MAX;
+        let fits = u32::try_from(tokens).ok().filter(|tokens| range.contains(tokens));
+        fits.map(Thinking::Budget).ok_or_else(|| {
+            self.wrong(format!(
+                "`thinking` must be from {THINKING_TOKENS_MIN} to {THINKING_TOKENS_MAX} tokens, and is {tokens}"
+            ))
+        })
+    }
+
+    fn max_iterations(&self) -> Result<Option<u32>, DefinitionError> {
+        let keys = ["max_iterations", "max-iterations", "maxTurns", "max_turns"];
+        let Some(number) = self.number(&keys)? else { return Ok(None) };
+        if number.fract() != 0.0 || !(1.0..=f64::from(ITERATIONS_MAX)).contains(&number) {
+            return Err(self.wrong(format!(
+                "`max_iterations` must be a whole number from 1 to {ITERATIONS_MAX}"
+            )));
+        }
+        Ok(Some(number as u32))
+    }
+
+    fn format(&self) -> Result<ResponseFormat, DefinitionError> {
+        let word = self.node(&["response_format", "response-format"]).and_then(Node::as_str);
+        let keys = ["json_schema", "response_schema", "response-schema"];
+        let schema = self.node(&keys).map(Node::to_json);
+        match (word, schema) {
+            (None | Some("json_schema"), Some(schema)) => {
+                jsonschema::validator_for(&schema).map_err(|error| {
+                    self.wrong(format!("the schema of the answer is not a JSON Schema: {error}"))
+                })?;
+                Ok(ResponseFormat::Schema { name: schema_name(&self.skill.name), schema })
+            }
+            (Some("json_schema"), None) => {
+                Err(self.wrong("`response_format: json_schema` needs a `json_schema`"))
+            }
+            (Some("json"), _) => Ok(ResponseFormat::Json),
+            (None | Some("text"), _) => Ok(ResponseFormat::Text),
+            (Some(other), _) => Err(self.wrong(format!(
+                "there is no response format `{other}`; there are text, json and json_schema"
+            ))),
+        }
+    }
+}
+
+fn scalar(node: &Node) -> Option<ScalarKind<'_>> {
+    match &node.value {
+        Value::Scalar(scalar) => Some(scalar.kind()),
+        _ => None,
+    }
+}
+
+/// Providers allow letters, digits, `_` and `-`.
+fn schema_name(agent: &str) -> String {
+    let clean = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    agent.chars().map(clean).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use repertoire_skill::load::load;
+    use repertoire_skill::skill::Origin;
+    use repertoire_text::Source;
+    use std::sync::Arc;
+
+    fn read(frontmatter: &str) -> Result<Definition, String> {
+        let text = format!("---\nname: a\ndescription: An agent.\n{frontmatter}---\nDo it.\n");
+        let loaded = load(
+            Source::new("agents/a.md", text.as_str()),
+            Origin::file("agents/a.md"),
+            &repertoire_skill::limits::Limits::default(),
+        );
+        let skill = Arc::new(loaded.skill.expect("the fixture is a valid agent"));
+        let entry = Entry { id: "a".to_owned(), skill, trust: Trust::Trusted };
+        Definition::read(&entry).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn an_agent_with_nothing_but_a_name_may_use_every_tool() {
+        let agent = read("").unwrap();
+        assert!(agent.tools.has("bash") && agent.tools.has("skill"));
+        assert_eq!((agent.sampling, agent.thinking), (Sampling::default(), Thinking::Off));
+        assert_eq!(agent.prompt, "Do it.");
+    }
+
+    #[test]
+    fn tools_are_names_in_any_spelling_or_end_in_a_star() {
+        let agent = read("tools: [Read, git*, mcp_*]\ndisallowed_tools: [github]\n").unwrap();
+        for tool in ["read", "git", "mcp_files_list"] {
+            assert!(agent.tools.has(tool), "{tool}");
+        }
+        for tool in ["github", "write", "readme"] {
+            assert!(!agent.tools.has(tool), "{tool}");
+        }
+        assert!(read("tools: '*'\n").unwrap().tools.has("anything"));
+        assert!(!read("tools: []\n").unwrap().tools.has("read"));
+    }
+
+    #[test]
+    fn a_behaviour_is_a_preset_that_figures_override() {
+        let agent = read("behavior: precise\ntemperature: 0.3\n").unwrap();
+        let expected = Sampling { temperature: Some(0.3), top_p: Some(0.6) };
+        assert_eq!(agent.sampling, expected);
+    }
+
+    #[test]
+    fn a_schema_makes_the_answer_structured() {
+        let agent = read("json_schema: {type: object, required: [ok]}\n").unwrap();
+        assert!(matches!(agent.format, ResponseFormat::Schema { .. }));
+    }
+
+    #[test]
+    fn fields_that_cannot_be_done_are_told_with_what_would_be_right() {
+        for (field, message) in [
+            ("behavior: wild\n", "there are deterministic, precise"),
+            ("temperature: 3\n", "from 0 to 2"),
+            ("temperature: warm\n", "must be a number"),
+            ("thinking: true\ntemperature: 0.2\n", "take one of them out"),
+            ("thinking: 5\n", "from 512 to 200000"),
+            ("model: gpt\n", "anthropic/NAME, openai/NAME or compat/NAME"),
+            ("max_iterations: 0\n", "whole number from 1"),
+            ("response_format: xml\n", "text, json and json_schema"),
+            ("json_schema: {type: 7}\n", "not a JSON Schema"),
+        ] {
+            let error = read(field).unwrap_err();
+            assert!(error.contains(message), "{field}: {error}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Finds the agent and the tools it may use. On the first turn only: an edit counts from the next run on.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use repertoire_skill::name::nearest;
+
+use super::{Middleware, Next, Turn, TurnError};
+use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::permission::canonical;
+use crate::tool::Tool;
+
+/// Loads the agent and filters its tools.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentLoad;
+
+impl Middleware for AgentLoad {
+    fn name(&self) -> &'static str {
+        "agent load and tool filter"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            if turn.iteration == 1 {
+                turn.agent = Arc::new(definition(turn)?);
+                turn.tools = tools(turn)?;
+            }
+            next.run(turn).await
+        })
+    }
+}
+
+fn definition(turn: &Turn) -> Result<Definition, TurnError> {
+    if let Some(definition) = &turn.options.definition {
+        return Ok(definition.clone());
+    }
+    let catalog = turn.run.system.catalog();
+    if let Some(entry) = catalog.agent(&turn.agent_name) {
+        return Ok(Definition::read(entry)?);
+    }
+    if turn.agent_name == DEFAULT_AGENT {
+        return Ok(Definition::default());
+    }
+    let known = turn.run.system.agent_names();
+    Err(TurnError::UnknownAgent {
+        name: turn.agent_name.clone(),
+        nearest: nearest(&turn.agent_name, known.iter().map(String::as_str)).map(str::to_owned),
+        known,
+    })
+}
+
+fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
+    let all = turn.run.system.tools();
+    let agent = &turn.agent;
+    let known = || all.iter().map(|tool| tool.name().to_owned());
+    let plain = |name: &&String| !name.contains('*');
+    let named = agent.tools.allowed.iter().flatten().filter(plain);
+    let bare = |name: &String| name.split('(').next().unwrap_or_default().trim().to_owned();
+    let missing: Vec<String> =
+        named.map(bare).filter(|name| !known().any(|tool| tool == canonical(name))).collect();
+    // An agent of somebody else's names tools of another program; only one whose every tool is unknown cannot work.
+    let names_any = agent.tools.allowed.as_ref().is_some_and(|names| !names.is_empty());
+    let kept: Vec<Arc<dyn Tool>> = all
+        .iter()
+        .filter(|tool| agent.tools.has(tool.name()) && is_of_use(tool.name(), turn))
+        .cloned()
+        .collect();
+    if !missing.is_empty() {
+        if kept.is_empty() && names_any {
+            let agent = turn.agent_name.clone();
+            return Err(TurnError::UnknownTools { agent, missing, known: known().collect() });
+        }
+        let message = format!("agent `{}` asks for tools that are not there: {}", agent.name, missing.join(", "));
+        turn.run.events.emit(crate::event::EventKind::Warning { message });
+    }
+    Ok(kept)
+}
+
+/// A tool that could do nothing is not offered.
+fn is_of_use(tool: &str, turn: &Turn) -> bool {
+    match tool {
+        "skill" | "skill_search" => turn.run.system.has_skills(),
+        "delegate" => turn.run.depth < turn.run.spending.limits().depth_max,
+        _ => true,
+    }
+}

@@ -1,0 +1,131 @@
+//! Chooses the skills that the task needs and puts them on their way into the conversation, before the model has said
+//! a word. It never fails a run: what cannot be loaded is told and left out.
+
+use futures_util::future::BoxFuture;
+use repertoire_select::Task;
+use repertoire_select::selection::{Pick, Selection};
+use repertoire_skill::activate::{Listing, Request};
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::render::message::auto_loaded;
+
+use super::{Injection, Middleware, Next, Turn, TurnError};
+use crate::event::{EventKind, LoadedBy, SkillPick};
+use crate::run::lock;
+
+/// Reasons that are told of a pick.
+const REASONS_SHOWN: usize = 3;
+
+/// Selects skills on the first turn.
+#[derive(Clone, Copy, Debug)]
+pub struct AutoTrigger;
+
+impl Middleware for AutoTrigger {
+    fn name(&self) -> &'static str {
+        "auto-trigger"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            if turn.iteration == 1 {
+                inject(turn);
+            }
+            next.run(turn).await
+        })
+    }
+}
+
+fn inject(turn: &mut Turn) {
+    let system = turn.run.system.clone();
+    let catalog = system.catalog();
+    pin(turn, &catalog);
+    if !system.has_skills() {
+        return;
+    }
+    let task = Task {
+        agent: Some(turn.agent_name.clone()),
+        conversation: turn.conversation.said(),
+        ..turn.task.clone()
+    };
+    let selection = system.selector(&catalog).select(&task);
+    tell(turn, &selection);
+    for pick in &selection.picks {
+        load(turn, &catalog, &pick.name, LoadedBy::AutoTrigger, &reason(pick));
+    }
+    let near = selection.near_misses.iter().map(|miss| miss.name.clone());
+    *lock(&turn.run.winners) = selection.picks.iter().map(|pick| pick.name.clone()).chain(near).collect();
+}
+
+/// Skills that the agent's definition names are loaded whatever the task is.
+fn pin(turn: &mut Turn, catalog: &Catalog) {
+    let agent = turn.agent.clone();
+    for name in &agent.skills {
+        match catalog.resolve(name) {
+            Ok(entry) => {
+                let id = entry.id.clone();
+                load(turn, catalog, &id, LoadedBy::Pin, &format!("pinned by agent {}", agent.name));
+            }
+            Err(missing) => {
+                let near = missing.nearest.as_ref();
+                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                turn.run.events.emit(EventKind::SkillFailed {
+                    skill: name.clone(),
+                    message: format!("agent {} pins it, and it is not there{hint}", agent.name),
+                });
+            }
+        }
+    }
+}
+
+fn tell(turn: &Turn, selection: &Selection) {
+    for lost in &selection.unresolved {
+        let near = lost.nearest.as_ref();
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("it was asked for by name, and is not there{hint}");
+        turn.run.events.emit(EventKind::SkillFailed { skill: lost.named.clone(), message });
+    }
+    let picks = selection.picks.iter().map(|pick| SkillPick {
+        skill: pick.name.clone(),
+        score: f64::from(pick.score),
+        strategy: pick.strategy.to_string(),
+        reason: reason(pick),
+    });
+    let abstention = selection.abstention.as_ref().map(|none| match &none.nearest {
+        Some(nearest) => format!("the nearest, {nearest}, has {:.2} of {:.2}", none.best, none.threshold),
+        None => "there is nothing to choose from".to_owned(),
+    });
+    turn.run.events.emit(EventKind::SkillsSelected { picks: picks.collect(), abstention });
+}
+
+fn load(turn: &mut Turn, catalog: &Catalog, id: &str, by: LoadedBy, reason: &str) {
+    let Some(entry) = catalog.get(id) else { return };
+    let config = turn.run.system.config();
+    let request = Request {
+        budget: config.skill_budget,
+        listing: Listing::Listed,
+        references: config.references,
+        project_dir: Some(&turn.run.workplace.dir),
+        session_id: Some(&turn.run.conversation),
+        ..Request::default()
+    };
+    let loaded = turn.run.load(entry, &request, by, reason);
+    if loaded.already {
+        return;
+    }
+    let message = auto_loaded(&loaded.activation, reason);
+    let (role, text) = (message.role, message.text);
+    turn.injections.push(Injection { skill: entry.id.clone(), role, text });
+}
+
+/// Why a skill was picked, in a few words.
+fn reason(pick: &Pick) -> String {
+    let shown: Vec<String> =
+        pick.reasons.iter().take(REASONS_SHOWN).map(ToString::to_string).collect();
+    match shown.is_empty() {
+        true => pick.strategy.to_string(),
+        false => shown.join("; "),
+    }
+}

@@ -1,0 +1,50 @@
+//! Nothing that goes wrong in a turn gets past here: it becomes the outcome of the run.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::{Middleware, Next, Outcome, Turn, TurnError};
+
+/// The outermost link.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorBoundary;
+
+impl Middleware for ErrorBoundary {
+    fn name(&self) -> &'static str {
+        "error boundary"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            let cancel = turn.run.cancel.clone();
+            // A panic in one run must not end the others of the process.
+            let rest = AssertUnwindSafe(next.run(turn)).catch_unwind();
+            let ended = tokio::select! {
+                ended = rest => ended.unwrap_or_else(|panic| Err(TurnError::Panicked(words(&*panic)))),
+                () = cancel.cancelled() => Err(TurnError::Cancelled),
+            };
+            if let Err(error) = ended {
+                let text = last_text(turn);
+                turn.outcome =
+                    Some(Outcome { status: error.status(), text, structured: None, error: Some(error) });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What the agent had said before things went wrong.
+fn last_text(turn: &Turn) -> String {
+    turn.response.as_ref().map(|response| response.message.text()).unwrap_or_default()
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}

@@ -1,0 +1,44 @@
+//! Chooses the model: the caller's, else the agent's, else the configured one.
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ModelName;
+
+use super::{Middleware, ModelChoice, Next, Turn, TurnError};
+use crate::compaction;
+use crate::limits::CONTEXT_TOKENS_UNKNOWN;
+
+/// Selects the provider and its model.
+#[derive(Clone, Copy, Debug)]
+pub struct ProviderSelection;
+
+impl Middleware for ProviderSelection {
+    fn name(&self) -> &'static str {
+        "provider selection"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            if turn.model.is_none() {
+                turn.model = Some(choose(turn));
+            }
+            // What fits depends on the model, so this is the place to see that it does.
+            if !turn.preview {
+                compaction::fit(turn).await;
+            }
+            next.run(turn).await
+        })
+    }
+}
+
+fn choose(turn: &Turn) -> ModelChoice {
+    let system = &turn.run.system;
+    let asked = turn.options.model.as_ref().or(turn.agent.model.as_ref());
+    let name: ModelName = asked.unwrap_or(&system.config().model).clone();
+    let info = system.prices().get(&name).copied();
+    let context_tokens = info.map_or(CONTEXT_TOKENS_UNKNOWN, |info| info.context_tokens);
+    ModelChoice { name, info, context_tokens }
+}

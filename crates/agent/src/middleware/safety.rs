@@ -1,0 +1,66 @@
+//! Limits: depth, turns, tokens, time and money, looked at before every call of the model.
+
+use futures_util::future::BoxFuture;
+use repertoire_model::Usage;
+
+use super::{Middleware, Next, Turn, TurnError};
+use crate::event::EventKind;
+use crate::spending::LimitReached;
+
+/// Keeps a run within its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Safety;
+
+impl Middleware for Safety {
+    fn name(&self) -> &'static str {
+        "safety limits"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            if turn.preview {
+                return next.run(turn).await;
+            }
+            if let Err(limit) = check(turn) {
+                let (name, message) = (limit.name().to_owned(), limit.to_string());
+                turn.run.events.emit(EventKind::Limit { limit: name, message });
+                return Err(limit.into());
+            }
+            let deadline = turn.run.spending.deadline();
+            let max_s = turn.run.spending.limits().duration_max.as_secs();
+            match tokio::time::timeout_at(deadline, next.run(turn)).await {
+                Ok(ended) => ended,
+                Err(_) => Err(LimitReached::Duration { max_s }.into()),
+            }
+        })
+    }
+}
+
+fn check(turn: &Turn) -> Result<(), LimitReached> {
+    let spending = &turn.run.spending;
+    let limits = spending.limits();
+    if turn.run.depth > limits.depth_max {
+        return Err(LimitReached::Depth { depth: turn.run.depth, max: limits.depth_max });
+    }
+    let max = iterations_max(turn);
+    if turn.iteration > max {
+        return Err(LimitReached::Iterations { max });
+    }
+    let (name, next_usd) = match &turn.model {
+        Some(model) => {
+            let reading = Usage { cache_read_tokens: turn.conversation.tokens(), ..Usage::default() };
+            (model.name.to_string(), turn.run.system.prices().cost_usd(&model.name, &reading))
+        }
+        None => (String::new(), None),
+    };
+    spending.check(next_usd, &name)
+}
+
+fn iterations_max(turn: &Turn) -> u32 {
+    let own = turn.agent.max_iterations.unwrap_or(u32::MAX);
+    own.min(turn.run.spending.limits().iterations_max)
+}

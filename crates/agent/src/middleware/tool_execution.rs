@@ -1,0 +1,235 @@
+//! Does what the model asked for. Calls that may run beside each other do, the others one by one; answers come back in
+//! the order of the calls; every call and every answer is told, also when it fails. With no calls, the run is over.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use repertoire_model::{Message, ResponseFormat, StopReason, ToolCall, ToolResult};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::model_call::is_empty;
+use super::{Middleware, Next, Outcome, Turn, TurnError};
+use crate::event::EventKind;
+use crate::limits::{RESHAPE_MAX, SUMMARY_CHARS_MAX, TOOL_CALLS_MAX, TOOLS_AT_ONCE_MAX};
+use crate::permission::{Answer, Decision, Question, Verdict};
+use crate::run::{Run, lock};
+use crate::spill;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+
+/// Executes tools.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolExecution;
+
+impl Middleware for ToolExecution {
+    fn name(&self) -> &'static str {
+        "tool execution"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            let Some(response) = turn.response.clone() else { return next.run(turn).await };
+            let calls: Vec<ToolCall> = response.message.tool_calls().cloned().collect();
+            if calls.is_empty() {
+                conclude(turn, &response.message, &response.stop)?;
+            } else {
+                let results = execute(turn, &calls).await;
+                turn.conversation.messages.push(Message::results(results));
+            }
+            next.run(turn).await
+        })
+    }
+}
+
+/// An answer without calls ends the run, if it is what was asked for.
+fn conclude(turn: &mut Turn, message: &Message, stop: &StopReason) -> Result<(), TurnError> {
+    match stop {
+        StopReason::Refusal => return Err(TurnError::Refused),
+        StopReason::MaxTokens => return Err(TurnError::CutOff),
+        _ => {}
+    }
+    let text = message.text();
+    let format = turn.options.format.as_ref().unwrap_or(&turn.agent.format);
+    match shaped(&text, format) {
+        Ok(structured) => {
+            if is_empty(message) {
+                // An empty turn would be refused by providers when the conversation goes on.
+                turn.conversation.messages.pop();
+            }
+            turn.outcome = Some(Outcome::done(text, structured));
+            Ok(())
+        }
+        Err(wrong) if turn.reshaped < RESHAPE_MAX => {
+            turn.reshaped += 1;
+            let again = format!("{wrong}. Answer again with nothing but JSON of the shape that was asked for.");
+            turn.conversation.messages.push(Message::user(again));
+            Ok(())
+        }
+        Err(wrong) => Err(TurnError::Shape(wrong)),
+    }
+}
+
+/// The answer as JSON, if JSON was asked for.
+pub(crate) fn shaped(text: &str, format: &ResponseFormat) -> Result<Option<Value>, String> {
+    let schema = match format {
+        ResponseFormat::Text => return Ok(None),
+        ResponseFormat::Json => None,
+        ResponseFormat::Schema { schema, .. } => Some(schema),
+    };
+    let value: Value = serde_json::from_str(unfenced(text))
+        .map_err(|error| format!("The answer is not JSON: {error}"))?;
+    let Some(schema) = schema else { return Ok(Some(value)) };
+    match jsonschema::validate(schema, &value) {
+        Ok(()) => Ok(Some(value)),
+        Err(error) => Err(format!("The answer does not fit the schema: {error}")),
+    }
+}
+
+/// Models like to put JSON into a fence.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
+    inner.and_then(|inner| inner.strip_suffix("```")).map_or(text, str::trim)
+}
+
+async fn execute(turn: &Turn, calls: &[ToolCall]) -> Vec<ToolResult> {
+    let mut results = Vec::with_capacity(calls.len());
+    let mut rest = &calls[..calls.len().min(TOOL_CALLS_MAX)];
+    while !rest.is_empty() {
+        let safe = rest.iter().take_while(|call| is_safe(turn, call)).count();
+        let (now, later) = rest.split_at(safe.max(1));
+        let running = stream::iter(now.iter().map(|call| one(turn, call)));
+        results.extend(running.buffered(TOOLS_AT_ONCE_MAX).collect::<Vec<_>>().await);
+        rest = later;
+    }
+    results.extend(calls.iter().skip(TOOL_CALLS_MAX).map(|call| ToolResult {
+        call_id: call.id.clone(),
+        text: format!("Not done: at most {TOOL_CALLS_MAX} calls in one turn."),
+        is_error: true,
+    }));
+    results
+}
+
+fn is_safe(turn: &Turn, call: &ToolCall) -> bool {
+    find(turn, &call.name).is_some_and(|tool| tool.concurrency() == Concurrency::Safe)
+}
+
+fn find<'t>(turn: &'t Turn, name: &str) -> Option<&'t Arc<dyn Tool>> {
+    turn.tools.iter().find(|tool| tool.name() == name)
+}
+
+/// One call from its event to its result.
+async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
+    let started = Instant::now();
+    let arguments = call.parsed();
+    let subject = match (find(turn, &call.name), &arguments) {
+        (Some(tool), Ok(arguments)) => tool.subject(arguments),
+        _ => String::new(),
+    };
+    turn.run.events.emit(EventKind::ToolCall {
+        id: call.id.clone(),
+        tool: call.name.clone(),
+        subject: subject.clone(),
+        arguments: arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone())),
+    });
+    let output = match arguments {
+        Ok(arguments) => perform(turn, call, &arguments, &subject).await,
+        Err(wrong) => Output::error(format!("{wrong}. Call the tool again with valid JSON.")),
+    };
+    let output = spill::output(output, &turn.run.workplace, &call.id);
+    turn.run.events.emit(EventKind::ToolResult {
+        id: call.id.clone(),
+        tool: call.name.clone(),
+        is_error: output.is_error,
+        summary: output.text.chars().take(SUMMARY_CHARS_MAX).collect(),
+        bytes: output.text.len(),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        spilled: output.spilled.as_ref().map(ToString::to_string),
+    });
+    ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
+}
+
+async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str) -> Output {
+    let Some(tool) = find(turn, &call.name) else { return unknown(turn, &call.name) };
+    let spec = turn.specs.iter().find(|spec| spec.name == call.name);
+    if let Some(error) = spec.and_then(|spec| jsonschema::validate(&spec.parameters, arguments).err()) {
+        return Output::error(format!("The arguments do not fit: {error}."));
+    }
+    if let Err(reason) = permitted(&turn.run, &**tool, arguments, subject).await {
+        *lock(&turn.run.denials) += 1;
+        turn.run.events.emit(EventKind::Denied {
+            tool: call.name.clone(),
+            subject: subject.to_owned(),
+            reason: reason.clone(),
+        });
+        return Output::error(format!("Not allowed: {reason}"));
+    }
+    let doing = tool.call(Call { id: &call.id, arguments, run: &turn.run });
+    // A defect in one tool is an answer to the model, not the end of the run.
+    AssertUnwindSafe(doing).catch_unwind().await.unwrap_or_else(|_| {
+        Output::error(format!("The tool {} failed from a defect of its own.", call.name))
+    })
+}
+
+async fn permitted(run: &Run, tool: &dyn Tool, arguments: &Value, subject: &str) -> Result<(), String> {
+    let access = tool.access(arguments);
+    if access == Access::None {
+        return Ok(());
+    }
+    let is_sandboxed = run.workplace.sandbox.is_enforced();
+    let Verdict { decision, reason } =
+        run.permissions().decide(tool.name(), access, subject, is_sandboxed);
+    match (decision, &run.asker) {
+        (Decision::Allow, _) => Ok(()),
+        (Decision::Deny, _) => Err(reason),
+        (Decision::Ask, None) => Err(format!(
+            "{reason}, and there is nobody to ask. A person can allow it beforehand with `--allow '{}({subject})'`",
+            tool.name()
+        )),
+        (Decision::Ask, Some(asker)) => {
+            let question = Question { tool: tool.name().to_owned(), subject: subject.to_owned(), reason };
+            match asker.ask(&question).await {
+                Answer::Yes => Ok(()),
+                Answer::Always => {
+                    run.change_permissions(|permissions| permissions.always(tool.name(), subject));
+                    Ok(())
+                }
+                Answer::No(why) => Err(why),
+            }
+        }
+    }
+}
+
+fn unknown(turn: &Turn, name: &str) -> Output {
+    let names: Vec<&str> = turn.tools.iter().map(|tool| tool.name()).collect();
+    let near = repertoire_skill::name::nearest(name, names.iter().copied());
+    let hint = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+    Output::error(format!("There is no tool `{name}`.{hint} There are: {}.", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_in_a_fence_is_json_all_the_same() {
+        let format = ResponseFormat::Json;
+        assert_eq!(shaped("```json\n{\"a\":1}\n```", &format), Ok(Some(json!({"a": 1}))));
+        assert!(shaped("nothing", &format).unwrap_err().contains("not JSON"));
+    }
+
+    #[test]
+    fn an_answer_is_held_against_its_schema() {
+        let schema = json!({"type": "object", "required": ["ok"]});
+        let format = ResponseFormat::Schema { name: "x".into(), schema };
+        assert!(shaped("{}", &format).unwrap_err().contains("does not fit"));
+        assert_eq!(shaped("{\"ok\":true}", &format), Ok(Some(json!({"ok": true}))));
+    }
+}

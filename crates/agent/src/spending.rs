@@ -1,0 +1,226 @@
+//! What a run may use, and what it has used: shared with its sub-agents, so that nobody gets around it by delegating.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use repertoire_model::Usage;
+use tokio::time::Instant;
+
+/// What a run may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunLimits {
+    /// How deep work may be delegated.
+    pub depth_max: u32,
+    /// Most turns of one agent.
+    pub iterations_max: u32,
+    /// Most tokens of all calls together.
+    pub tokens_max: Option<u64>,
+    /// Most dollars of all calls together.
+    pub cost_usd_max: Option<f64>,
+    /// Longest time for everything.
+    pub duration_max: Duration,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunLimits {
+            depth_max: 5,
+            iterations_max: 50,
+            tokens_max: None,
+            cost_usd_max: None,
+            duration_max: Duration::from_secs(60 * 60),
+        }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LimitReached {
+    /// Delegated too deep.
+    #[error("work was delegated {depth} deep, and {max} is allowed (`limits.depth`)")]
+    Depth {
+        /// How deep.
+        depth: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// Too many turns.
+    #[error("the agent took {max} turns without coming to an end (`limits.iterations`)")]
+    Iterations {
+        /// The limit.
+        max: u32,
+    },
+    /// Too many tokens.
+    #[error("{used} tokens were used, and {max} are allowed (`limits.tokens`)")]
+    Tokens {
+        /// Used so far.
+        used: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Too dear.
+    #[error("${used:.4} was spent, and ${max:.2} is allowed (`--max-cost`)")]
+    Cost {
+        /// Spent so far.
+        used: f64,
+        /// The limit.
+        max: f64,
+    },
+    /// A limit on cost, and a model whose price nobody knows.
+    #[error(
+        "the price of {model} is not known, so a limit on cost cannot be kept: add it to `models` in the configuration"
+    )]
+    PriceUnknown {
+        /// The model.
+        model: String,
+    },
+    /// Too long.
+    #[error("the run took longer than {max_s} s (`limits.duration`)")]
+    Duration {
+        /// The limit.
+        max_s: u64,
+    },
+}
+
+impl LimitReached {
+    /// The limit in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            LimitReached::Depth { .. } => "depth",
+            LimitReached::Iterations { .. } => "iterations",
+            LimitReached::Tokens { .. } => "tokens",
+            LimitReached::Cost { .. } | LimitReached::PriceUnknown { .. } => "cost",
+            LimitReached::Duration { .. } => "duration",
+        }
+    }
+}
+
+/// What has been used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens of all calls.
+    pub usage: Usage,
+    /// Dollars, as far as prices are known.
+    pub cost_usd: f64,
+    /// Whether there was a call whose price is not known.
+    pub unpriced: bool,
+}
+
+impl Spent {
+    /// The cost, if every call's price is known.
+    pub fn known_cost_usd(&self) -> Option<f64> {
+        (!self.unpriced).then_some(self.cost_usd)
+    }
+}
+
+/// The purse of a run and its sub-agents.
+#[derive(Debug)]
+pub struct Spending {
+    limits: RunLimits,
+    started: Instant,
+    spent: Mutex<Spent>,
+}
+
+impl Spending {
+    /// A purse under these limits; time runs from now.
+    pub fn new(limits: RunLimits) -> Self {
+        Spending { limits, started: Instant::now(), spent: Mutex::default() }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &RunLimits {
+        &self.limits
+    }
+
+    /// When everything has to be over.
+    pub fn deadline(&self) -> Instant {
+        self.started + self.limits.duration_max
+    }
+
+    /// How long it has run.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// What has been used.
+    pub fn spent(&self) -> Spent {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call.
+    pub fn add(&self, usage: Usage, cost_usd: Option<f64>) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.usage += usage;
+        spent.cost_usd += cost_usd.unwrap_or(0.0);
+        spent.unpriced |= cost_usd.is_none() && usage.total() > 0;
+    }
+
+    /// Whether another call may be made. `next_usd` is what reading the conversation once more costs at least.
+    ///
+    /// # Errors
+    ///
+    /// The limit that forbids it.
+    pub fn check(&self, next_usd: Option<f64>, model: &str) -> Result<(), LimitReached> {
+        if Instant::now() >= self.deadline() {
+            return Err(LimitReached::Duration { max_s: self.limits.duration_max.as_secs() });
+        }
+        let spent = self.spent();
+        if let Some(max) = self.limits.tokens_max
+            && spent.usage.total() >= max
+        {
+            return Err(LimitReached::Tokens { used: spent.usage.total(), max });
+        }
+        let Some(max) = self.limits.cost_usd_max else { return Ok(()) };
+        let Some(next) = next_usd else {
+            return Err(LimitReached::PriceUnknown { model: model.to_owned() });
+        };
+        if spent.cost_usd + next > max {
+            return Err(LimitReached::Cost { used: spent.cost_usd, max });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(tokens: u64) -> Usage {
+        Usage { input_tokens: tokens, ..Usage::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_money_and_time_each_end_a_run() {
+        let limits = RunLimits {
+            tokens_max: Some(100),
+            cost_usd_max: Some(1.0),
+            duration_max: Duration::from_secs(9),
+            ..RunLimits::default()
+        };
+        let purse = Spending::new(limits);
+        assert_eq!(purse.check(Some(0.5), "m"), Ok(()));
+        purse.add(used(60), Some(0.6));
+        assert!(matches!(purse.check(Some(0.5), "m"), Err(LimitReached::Cost { .. })));
+        assert_eq!(purse.check(Some(0.3), "m"), Ok(()));
+        purse.add(used(60), Some(0.1));
+        assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Tokens { used: 120, .. })));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Duration { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_limit_on_cost_needs_a_price() {
+        let limits = RunLimits { cost_usd_max: Some(1.0), ..RunLimits::default() };
+        let purse = Spending::new(limits);
+        assert!(matches!(purse.check(None, "m"), Err(LimitReached::PriceUnknown { .. })));
+    }
+
+    #[tokio::test]
+    async fn one_call_without_a_price_makes_the_sum_unknown() {
+        let purse = Spending::new(RunLimits::default());
+        purse.add(used(1), Some(0.2));
+        assert_eq!(purse.spent().known_cost_usd(), Some(0.2));
+        purse.add(used(1), None);
+        assert_eq!(purse.spent().known_cost_usd(), None);
+    }
+}
