@@ -55,9 +55,7 @@ pub enum StopReason {
 }
 
 /// Tokens that a call used.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Read, and not from a cache.
     pub input_tokens: u64,
@@ -129,9 +127,9 @@ impl Assembler {
             },
             Delta::Thinking(more) => match self.parts.last_mut() {
                 Some(AssistantPart::Thinking { text, signature: None }) => text.push_str(more),
-                _ => self
-                    .parts
-                    .push(AssistantPart::Thinking { text: more.clone(), signature: None }),
+                _ => {
+                    self.parts.push(AssistantPart::Thinking { text: more.clone(), signature: None })
+                }
             },
             Delta::ThinkingSignature(more) => {
                 if let Some(AssistantPart::Thinking { signature, .. }) = self.parts.last_mut() {
