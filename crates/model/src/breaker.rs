@@ -1,25 +1,245 @@
-//! A circuit breaker for each service.
+//! A circuit breaker for each service: after too many failures nobody is asked for a while, and then one call at a
+//! time finds out whether the service is back.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::name::Service;
 
+/// How many failures are too many, and what happens then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// This many failures open a circuit.
+    pub failures: usize,
+    /// If they came within this long.
+    pub window_ms: u64,
+    /// How long it stays open.
+    pub open_ms: u64,
+    /// How many calls have to go well, one at a time, before it is closed again.
+    pub successes: u32,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds { failures: 5, window_ms: 60_000, open_ms: 60_000, successes: 3 }
+    }
+}
+
 /// The breakers of all services.
 #[derive(Debug, Default)]
-pub struct Breakers {}
+pub struct Breakers {
+    thresholds: Thresholds,
+    circuits: Mutex<[Circuit; Service::ALL.len()]>,
+}
 
 impl Breakers {
+    /// Breakers with thresholds of one's own.
+    pub fn new(thresholds: Thresholds) -> Self {
+        Breakers { thresholds, ..Breakers::default() }
+    }
+
     /// Whether a call may be made now.
     ///
     /// # Errors
     ///
     /// [`Error::CircuitOpen`] if not.
     pub fn admit(&self, service: Service, now_ms: u64) -> Result<(), Error> {
-        let _ = (service, now_ms);
-        Ok(())
+        let admitted = self.circuits()[service as usize].admit(&self.thresholds, now_ms);
+        admitted.map_err(|retry_in_ms| Error::CircuitOpen { service, retry_in_ms })
     }
 
     /// Tells how a call that was admitted ended.
     pub fn record(&self, service: Service, outcome: Result<(), &Error>, now_ms: u64) {
-        let _ = (service, outcome, now_ms);
+        let circuit = &mut self.circuits()[service as usize];
+        match outcome {
+            Ok(()) => circuit.succeeded(&self.thresholds),
+            Err(error) if counts(error) => circuit.failed(&self.thresholds, now_ms),
+            Err(_) => circuit.undecided(),
+        }
+    }
+
+    /// Nothing panics while it is held; and a circuit is whole after each line that changes it.
+    fn circuits(&self) -> MutexGuard<'_, [Circuit; Service::ALL.len()]> {
+        self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a failure speaks against the service. One that understood us and said no works well.
+fn counts(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Server { .. }
+            | Error::Connection { .. }
+            | Error::Stalled { .. }
+            | Error::BrokenOff { .. }
+            | Error::TimedOut { .. }
+    )
+}
+
+#[derive(Debug)]
+enum Circuit {
+    /// All calls pass; the moments of the last failures are kept.
+    Closed { failures_ms: VecDeque<u64> },
+    /// None passes.
+    Open { until_ms: u64 },
+    /// One passes at a time. `probe_ms` is when the one under way began.
+    HalfOpen { successes: u32, probe_ms: Option<u64> },
+}
+
+impl Default for Circuit {
+    fn default() -> Self {
+        Circuit::Closed { failures_ms: VecDeque::new() }
+    }
+}
+
+impl Circuit {
+    /// How long to wait, if the call may not be made.
+    fn admit(&mut self, thresholds: &Thresholds, now_ms: u64) -> Result<(), u64> {
+        match self {
+            Circuit::Closed { .. } => Ok(()),
+            Circuit::Open { until_ms } if now_ms < *until_ms => Err(*until_ms - now_ms),
+            Circuit::Open { .. } => {
+                *self = Circuit::HalfOpen { successes: 0, probe_ms: Some(now_ms) };
+                Ok(())
+            }
+            Circuit::HalfOpen { probe_ms, .. } => {
+                // A probe that was dropped never tells how it ended; it does not block for ever.
+                let given_up_ms = probe_ms.map(|began| began.saturating_add(thresholds.open_ms));
+                match given_up_ms.filter(|until| now_ms < *until) {
+                    Some(until) => Err((until - now_ms).min(PROBE_WAIT_MS)),
+                    None => {
+                        *probe_ms = Some(now_ms);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    fn succeeded(&mut self, thresholds: &Thresholds) {
+        if let Circuit::HalfOpen { successes, probe_ms } = self {
+            *successes += 1;
+            *probe_ms = None;
+            if *successes >= thresholds.successes {
+                *self = Circuit::default();
+            }
+        }
+    }
+
+    fn failed(&mut self, thresholds: &Thresholds, now_ms: u64) {
+        let opens = match self {
+            Circuit::Closed { failures_ms } => {
+                failures_ms.push_back(now_ms);
+                failures_ms.retain(|at| at.saturating_add(thresholds.window_ms) > now_ms);
+                failures_ms.len() >= thresholds.failures
+            }
+            // A call from before it opened does not keep it open longer.
+            Circuit::Open { .. } => false,
+            Circuit::HalfOpen { .. } => true,
+        };
+        if opens {
+            *self = Circuit::Open { until_ms: now_ms.saturating_add(thresholds.open_ms) };
+        }
+    }
+
+    fn undecided(&mut self) {
+        if let Circuit::HalfOpen { probe_ms, .. } = self {
+            *probe_ms = None;
+        }
+    }
+}
+
+/// How soon to ask again while another call finds out.
+const PROBE_WAIT_MS: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Service::{Anthropic, OpenAi};
+
+    fn failure() -> Error {
+        Error::BrokenOff { service: Anthropic }
+    }
+
+    fn fail(breakers: &Breakers, moments: &[u64]) {
+        for at in moments {
+            breakers.record(Anthropic, Err(&failure()), *at);
+        }
+    }
+
+    #[track_caller]
+    fn check(breakers: &Breakers, now_ms: u64, wait_ms: Option<u64>) {
+        let wait = match breakers.admit(Anthropic, now_ms) {
+            Ok(()) => None,
+            Err(Error::CircuitOpen { retry_in_ms, .. }) => Some(retry_in_ms),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(wait, wait_ms);
+    }
+
+    #[test]
+    fn five_failures_within_a_minute_open_it_for_that_service_alone() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0, 1, 2, 3]);
+        check(&breakers, 4, None);
+        fail(&breakers, &[4]);
+        check(&breakers, 5, Some(59_999));
+        assert_eq!(breakers.admit(OpenAi, 5), Ok(()));
+    }
+
+    #[test]
+    fn failures_that_are_long_ago_do_not_count() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0, 1, 2, 3, 60_003]);
+        check(&breakers, 60_004, None);
+    }
+
+    #[test]
+    fn three_calls_one_at_a_time_close_it_again() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0; 5]);
+        check(&breakers, 59_999, Some(1));
+        for at in [60_000, 60_010, 60_020] {
+            check(&breakers, at, None);
+            check(&breakers, at + 1, Some(1000));
+            breakers.record(Anthropic, Ok(()), at + 2);
+        }
+        check(&breakers, 60_030, None);
+        check(&breakers, 60_030, None);
+    }
+
+    #[test]
+    fn a_failure_while_it_is_tried_opens_it_again() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0; 5]);
+        check(&breakers, 60_000, None);
+        fail(&breakers, &[60_500]);
+        check(&breakers, 60_501, Some(59_999));
+    }
+
+    #[test]
+    fn a_call_that_was_dropped_does_not_block_it_for_ever() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0; 5]);
+        check(&breakers, 60_000, None);
+        check(&breakers, 119_999, Some(1));
+        check(&breakers, 120_000, None);
+    }
+
+    #[test]
+    fn only_what_speaks_against_the_service_counts() {
+        let message = || "x".to_owned();
+        let (service, status) = (Anthropic, 400);
+        for error in [
+            Error::Rejected { service, status, message: message() },
+            Error::RateLimited { service, status, message: message(), retry_after_ms: None },
+            Error::Unauthorised { service, status, message: message() },
+            Error::ContextTooLong { message: message() },
+        ] {
+            let breakers = Breakers::default();
+            (0..9).for_each(|at| breakers.record(Anthropic, Err(&error), at));
+            check(&breakers, 9, None);
+        }
     }
 }

@@ -1,1 +1,159 @@
 //! OpenAI-compatible Chat Completions, as pure functions between our values and its JSON.
+//!
+//! What only OpenAI itself understands is sent to `openai/…` alone. Other servers get the smallest body that says
+//! what is meant, and their answers are read with patience: see [`Decoder`].
+
+mod decode;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value, json};
+
+pub use self::decode::Decoder;
+use crate::message::{AssistantPart, ToolCall};
+use crate::name::Service;
+use crate::request::{Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
+use crate::turns::{Conversation, Turn, arguments_sent_back};
+
+/// The body of a request. Without a limit in the request none is sent: the model's own holds, so that
+/// `output_tokens_max` only bounds what is asked for.
+pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), json!(request.model.model));
+    body.insert("stream".into(), json!(stream));
+    if stream {
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+    }
+    add_limits(&mut body, request, output_tokens_max);
+    add_tools(&mut body, request);
+    if let Some(format) = response_format(&request.format) {
+        body.insert("response_format".into(), format);
+    }
+    body.insert("messages".into(), json!(messages(&Conversation::of(request.messages))));
+    Value::Object(body)
+}
+
+fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {
+    let is_openai = request.model.service == Service::OpenAi;
+    if let Some(tokens) = request.max_tokens {
+        let field = if is_openai { "max_completion_tokens" } else { "max_tokens" };
+        body.insert(field.into(), json!(tokens.min(output_tokens_max)));
+    }
+    if let Some(temperature) = request.sampling.temperature {
+        body.insert("temperature".into(), json!(temperature));
+    }
+    if let Some(top_p) = request.sampling.top_p {
+        body.insert("top_p".into(), json!(top_p));
+    }
+    if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
+        body.insert("reasoning_effort".into(), json!(effort(tokens)));
+    }
+}
+
+fn effort(tokens: u32) -> &'static str {
+    match tokens {
+        0..=2048 => "low",
+        2049..=16384 => "medium",
+        _ => "high",
+    }
+}
+
+fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
+    if request.tools.is_empty() {
+        return;
+    }
+    body.insert("tools".into(), request.tools.iter().map(tool).collect());
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto => return,
+        ToolChoice::None => json!("none"),
+        ToolChoice::Tool(name) => json!({ "type": "function", "function": { "name": name } }),
+    };
+    body.insert("tool_choice".into(), choice);
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let function = json!({
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+    });
+    json!({ "type": "function", "function": function })
+}
+
+fn response_format(format: &ResponseFormat) -> Option<Value> {
+    match format {
+        ResponseFormat::Text => None,
+        ResponseFormat::Json => Some(json!({ "type": "json_object" })),
+        ResponseFormat::Schema { name, schema } => {
+            let schema = json!({ "name": schema_name(name), "schema": schema });
+            Some(json!({ "type": "json_schema", "json_schema": schema }))
+        }
+    }
+}
+
+/// Names of schemas are letters, digits, `_` and `-`, at most 64 of them.
+fn schema_name(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(64).map(allowed).collect();
+    if name.is_empty() { "answer".to_owned() } else { name }
+}
+
+fn messages(conversation: &Conversation<'_>) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if !conversation.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": conversation.system.join("\n\n") }));
+    }
+    for turn in &conversation.turns {
+        match turn {
+            Turn::User { results, texts } => {
+                messages.extend(results.iter().map(|result| {
+                    json!({ "role": "tool", "tool_call_id": result.call_id, "content": result.text })
+                }));
+                if !texts.is_empty() {
+                    messages.push(json!({ "role": "user", "content": texts.join("\n\n") }));
+                }
+            }
+            Turn::Assistant(parts) => messages.extend(assistant(parts)),
+        }
+    }
+    messages
+}
+
+/// Thoughts are not sent back: the protocol has no place for them.
+fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
+    let text: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<Value> = parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::ToolCall(call) => Some(tool_call(call)),
+            _ => None,
+        })
+        .collect();
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let content = if text.is_empty() { Value::Null } else { json!(text.join("\n\n")) };
+    let mut message = json!({ "role": "assistant", "content": content });
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
+    }
+    Some(message)
+}
+
+/// Arguments that can be read are sent back as they were written; servers that put them into a template of the
+/// model's fail on the others.
+fn tool_call(call: &ToolCall) -> Value {
+    let as_written = call.parsed().is_ok() && !call.arguments.trim().is_empty();
+    let arguments = match as_written {
+        true => call.arguments.clone(),
+        false => arguments_sent_back(call).to_string(),
+    };
+    let function = json!({ "name": call.name, "arguments": arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}

@@ -1,12 +1,22 @@
 //! Models on the network.
 
-use futures_util::stream::BoxStream;
+mod call;
 
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderValue};
+
+use self::call::{Call, Decoder};
 use crate::error::Error;
+use crate::limits::OUTPUT_TOKENS_DEFAULT;
 use crate::name::Service;
+use crate::prices::Prices;
 use crate::request::Request;
 use crate::response::Delta;
 use crate::secret::Secret;
+use crate::transport::Transport;
+use crate::{anthropic, chat};
 
 /// The pieces of an answer as they come. Dropping it ends the call.
 pub type DeltaStream = BoxStream<'static, Result<Delta, Error>>;
@@ -60,16 +70,136 @@ pub struct Timeouts {
     pub absolute_ms: u64,
 }
 
-/// The client for all services.
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts { connect_ms: 10_000, idle_ms: 120_000, absolute_ms: 20 * 60_000 }
+    }
+}
+
+/// The client for all services. Making one costs nothing; what the network needs is made at the first call.
 #[derive(Clone, Debug)]
 pub struct Client {
     endpoints: Endpoints,
     timeouts: Timeouts,
+    prices: Prices,
+    streaming: bool,
+    clock: fn() -> u64,
+    transport: Transport,
 }
 
 impl Client {
     /// A client for these services.
     pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
-        Client { endpoints, timeouts }
+        let transport = Transport::new(timeouts.connect_ms);
+        let prices = Prices::builtin();
+        Client { endpoints, timeouts, prices, streaming: true, clock: wall_clock_ms, transport }
     }
+
+    /// Whether answers are asked for piece by piece, as they are by default, or whole. A whole answer has no first
+    /// byte until it is done, so that only the absolute time limit holds for it.
+    #[must_use]
+    pub fn with_streaming(mut self, streaming: bool) -> Self {
+        self.streaming = streaming;
+        self
+    }
+
+    /// The table that tells the models' limits.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// The clock, in milliseconds since 1970, that servers' dates are compared with.
+    #[must_use]
+    pub fn with_clock(mut self, clock: fn() -> u64) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    fn call(&self, request: &Request<'_>) -> Result<Call, Error> {
+        let service = request.model.service;
+        let missing = |message: String| Error::NotConfigured { service, message };
+        let endpoint = self.endpoints.get(service);
+        let endpoint = endpoint.ok_or_else(|| missing("there is no address for it".to_owned()))?;
+        let url = url_of(service, &endpoint.base_url).map_err(missing)?;
+        let headers = headers(service, endpoint.key.as_ref()).map_err(missing)?;
+        let limit = self.prices.get(request.model).map(|info| info.output_tokens_max);
+        let (body, decoder) = match service {
+            Service::Anthropic => {
+                let limit = limit.unwrap_or(OUTPUT_TOKENS_DEFAULT);
+                let body = anthropic::body(request, limit, self.streaming);
+                (body, Decoder::Anthropic(anthropic::Decoder::new(request)))
+            }
+            Service::OpenAi | Service::Compat => {
+                let body = chat::body(request, limit.unwrap_or(u32::MAX), self.streaming);
+                (body, Decoder::Chat(chat::Decoder::new(request)))
+            }
+        };
+        Ok(Call {
+            service,
+            url,
+            headers,
+            body: body.to_string(),
+            key: endpoint.key.clone(),
+            decoder,
+            streaming: self.streaming,
+            timeouts: self.timeouts,
+            clock: self.clock,
+            transport: self.transport.clone(),
+        })
+    }
+}
+
+impl Provider for Client {
+    fn stream(&self, request: &Request<'_>) -> DeltaStream {
+        match self.call(request) {
+            Ok(call) => call.start(),
+            Err(error) => stream::once(std::future::ready(Err(error))).boxed(),
+        }
+    }
+}
+
+fn wall_clock_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}
+
+/// Where a protocol is spoken. Anthropic's address is usually given without its version, the others' with it.
+fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
+    let base = base_url.trim().trim_end_matches('/');
+    let (base, path) = match service {
+        Service::Anthropic => (base.strip_suffix("/v1").unwrap_or(base), "/v1/messages"),
+        Service::OpenAi | Service::Compat => (base, "/chat/completions"),
+    };
+    let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base));
+    let url = Url::parse(&format!("{base}{path}")).map_err(|_| refused("is not a URL"))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        _ => Err(refused("begins with neither http:// nor https://")),
+    }
+}
+
+/// An address may have a name and a password before an `@`.
+fn without_secrets(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}
+
+fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    if service == Service::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    }
+    let Some(key) = key.map(|key| key.reveal().trim()).filter(|key| !key.is_empty()) else {
+        return Ok(headers);
+    };
+    let (name, text) = match service {
+        Service::Anthropic => ("x-api-key", key.to_owned()),
+        Service::OpenAi | Service::Compat => ("authorization", format!("Bearer {key}")),
+    };
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| "its key has characters that cannot be sent".to_owned())?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(headers)
 }

@@ -125,6 +125,28 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The error with what the server said put through `f`.
+    pub(crate) fn map_message(mut self, f: impl FnOnce(&str) -> String) -> Self {
+        match &mut self {
+            Error::RateLimited { message, .. }
+            | Error::UsageLimit { message, .. }
+            | Error::Server { message, .. }
+            | Error::Connection { message, .. }
+            | Error::ContextTooLong { message }
+            | Error::Unauthorised { message, .. }
+            | Error::NotConfigured { message, .. }
+            | Error::Rejected { message, .. }
+            | Error::Protocol { message, .. } => *message = f(message),
+            Error::Stalled { .. }
+            | Error::BrokenOff { .. }
+            | Error::TimedOut { .. }
+            | Error::CircuitOpen { .. } => {}
+        }
+        self
+    }
+}
+
 /// Where in a call nothing came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

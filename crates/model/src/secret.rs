@@ -14,6 +14,21 @@ impl Secret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// The text with every occurrence of the secret hidden.
+    ///
+    /// ```
+    /// use repertoire_model::Secret;
+    ///
+    /// let key = Secret::new("sk-123");
+    /// assert_eq!(key.scrub("the key sk-123 is wrong"), "the key *** is wrong");
+    /// ```
+    pub fn scrub(&self, text: &str) -> String {
+        match self.0.trim() {
+            "" => text.to_owned(),
+            secret => text.replace(secret, "***"),
+        }
+    }
 }
 
 impl std::fmt::Debug for Secret {

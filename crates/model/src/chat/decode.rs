@@ -1,0 +1,217 @@
+//! The chunks of Chat Completions, and its whole answers, as pieces of an answer.
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::fault;
+use crate::limits::TOOL_CALLS_MAX;
+use crate::name::Service;
+use crate::request::Request;
+use crate::response::{Delta, StopReason, Usage};
+
+/// Turns chunks into pieces, one after the other.
+///
+/// Servers differ in how they send the calls of tools: in pieces or whole, with or without an id or an index, with
+/// arguments as text or as an object, and some say `stop` where they mean `tool_calls`. All of it is understood.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    service: Service,
+    /// Calls in the conversation before, so that ids which we have to make are new.
+    calls_before: usize,
+    calls: Vec<Call>,
+    refused: bool,
+    stop: Option<String>,
+    done: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Call {
+    /// The server's index, where it gave one.
+    index: Option<u64>,
+    id: String,
+    /// Arguments that came before the name.
+    early: String,
+    started: bool,
+}
+
+impl Decoder {
+    /// A decoder for the answer to a request.
+    pub fn new(request: &Request<'_>) -> Self {
+        let calls = request.messages.iter().map(|message| message.tool_calls().count());
+        Decoder {
+            service: request.model.service,
+            calls_before: calls.sum(),
+            calls: Vec::new(),
+            refused: false,
+            stop: None,
+            done: false,
+        }
+    }
+
+    /// Whether the server said that nothing more follows.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether the model has ended its answer, even if the server has more to say about it.
+    pub fn is_complete(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Takes the data of one event. Chunks with nothing that is known in them are passed over.
+    ///
+    /// # Errors
+    ///
+    /// What the server says went wrong, or [`Error::Protocol`] for data that is not JSON.
+    pub fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
+        if data.trim() == "[DONE]" {
+            return self.finish(out);
+        }
+        let chunk: Value = fault::parse(self.service, data)?;
+        self.take(&chunk, "delta", out)
+    }
+
+    /// Takes an answer that came whole.
+    ///
+    /// # Errors
+    ///
+    /// As for [`event`](Self::event).
+    pub fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+        self.take(answer, "message", out)?;
+        self.finish(out)
+    }
+
+    /// Ends the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BrokenOff`] if the model had not ended it.
+    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
+        if self.done {
+            return Ok(());
+        }
+        let Some(reason) = &self.stop else {
+            return Err(Error::BrokenOff { service: self.service });
+        };
+        out.push(Delta::Stop(self.reason(reason)));
+        self.done = true;
+        Ok(())
+    }
+
+    fn reason(&self, reason: &str) -> StopReason {
+        let called = self.calls.iter().any(|call| call.started);
+        match reason {
+            _ if self.refused => StopReason::Refusal,
+            "stop" | "tool_calls" | "function_call" if called => StopReason::ToolUse,
+            "stop" | "tool_calls" | "function_call" => StopReason::EndTurn,
+            "length" => StopReason::MaxTokens,
+            "content_filter" => StopReason::Refusal,
+            other => StopReason::Other(other.to_owned()),
+        }
+    }
+
+    /// `field` is where the words are: a chunk calls them a delta, a whole answer a message.
+    fn take(&mut self, chunk: &Value, field: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
+        if !chunk["error"].is_null() {
+            return Err(fault::in_stream(self.service, &chunk["error"]));
+        }
+        usage(&chunk["usage"], out);
+        let choice = &chunk["choices"][0];
+        self.words(&choice[field], out);
+        for call in choice[field]["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call, out)?;
+        }
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+            self.stop = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn words(&mut self, words: &Value, out: &mut Vec<Delta>) {
+        let text = |field: &str| words[field].as_str().filter(|text| !text.is_empty());
+        if let Some(thoughts) = text("reasoning_content").or_else(|| text("reasoning")) {
+            out.push(Delta::Thinking(thoughts.to_owned()));
+        }
+        if let Some(more) = text("content") {
+            out.push(Delta::Text(more.to_owned()));
+        }
+        if let Some(refusal) = text("refusal") {
+            self.refused = true;
+            out.push(Delta::Text(refusal.to_owned()));
+        }
+    }
+
+    fn call(&mut self, piece: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+        let function = &piece["function"];
+        let name = function["name"].as_str().unwrap_or_default();
+        let at = self.place(piece, name)?;
+        let ordinal = self.calls_before + at;
+        let call = &mut self.calls[at];
+        let mut arguments = arguments_of(&function["arguments"]);
+        if !call.started && name.is_empty() {
+            call.early.push_str(&arguments);
+            return Ok(());
+        }
+        if !call.started {
+            call.started = true;
+            if call.id.is_empty() {
+                call.id = format!("call_{ordinal}");
+            }
+            let (id, name) = (call.id.clone(), name.to_owned());
+            out.push(Delta::ToolCallStart { index: at, id, name });
+            arguments.insert_str(0, &std::mem::take(&mut call.early));
+        }
+        if !arguments.is_empty() {
+            out.push(Delta::ToolCallArguments { index: at, json: arguments });
+        }
+        Ok(())
+    }
+
+    /// Which call a piece belongs to. An id that is new begins a call whatever the index says, because some servers
+    /// give all calls the same index.
+    fn place(&mut self, piece: &Value, name: &str) -> Result<usize, Error> {
+        let id = piece["id"].as_str().unwrap_or_default();
+        let index = piece["index"].as_u64();
+        let is_same = |call: &Call| match (index, id.is_empty()) {
+            (Some(_), true) => call.index == index,
+            (Some(_), false) => call.index == index && (call.id.is_empty() || call.id == id),
+            (None, false) => call.id == id,
+            (None, true) => name.is_empty(),
+        };
+        if let Some(at) = self.calls.iter().rposition(is_same) {
+            if self.calls[at].id.is_empty() {
+                self.calls[at].id = id.to_owned();
+            }
+            return Ok(at);
+        }
+        if self.calls.len() >= TOOL_CALLS_MAX {
+            let message = format!("an answer with more than {TOOL_CALLS_MAX} calls of tools");
+            return Err(Error::Protocol { service: self.service, message });
+        }
+        self.calls.push(Call { index, id: id.to_owned(), ..Call::default() });
+        Ok(self.calls.len() - 1)
+    }
+}
+
+/// Text as it is; an object, which some servers send, as its JSON.
+fn arguments_of(arguments: &Value) -> String {
+    match arguments {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Tokens from the cache are part of the prompt's.
+fn usage(usage: &Value, out: &mut Vec<Delta>) {
+    let Some(prompt) = usage["prompt_tokens"].as_u64() else {
+        return;
+    };
+    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+    out.push(Delta::Usage(Usage {
+        input_tokens: prompt.saturating_sub(cached),
+        output_tokens: usage["completion_tokens"].as_u64().unwrap_or_default(),
+        cache_read_tokens: cached,
+        cache_write_tokens: 0,
+    }));
+}

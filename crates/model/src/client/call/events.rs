@@ -1,0 +1,112 @@
+//! The events of a streamed answer, as its pieces.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use sse_stream::{Sse, SseByteStream};
+use tokio::time::timeout;
+
+use super::{Decoder, Reader};
+use crate::error::Error;
+use crate::limits::{DRAIN_MS_MAX, EVENT_BYTES_MAX};
+use crate::name::Service;
+use crate::response::Delta;
+
+/// The pieces of a streamed answer; an error is the last.
+pub(super) fn pieces(
+    reader: Reader,
+    decoder: Decoder,
+) -> impl Stream<Item = Result<Delta, Error>> + Send {
+    let service = reader.timers.service;
+    let since_event = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&since_event);
+    let chunks = reader.chunks().and_then(move |chunk| {
+        let bytes = counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
+        std::future::ready(match bytes > EVENT_BYTES_MAX {
+            true => Err(too_large(service)),
+            false => Ok(chunk),
+        })
+    });
+    let events = Box::pin(SseByteStream::new(chunks));
+    let state = State { service, events, since_event, decoder, ready: VecDeque::new(), end: None };
+    stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) })
+}
+
+fn too_large(service: Service) -> Error {
+    let message = format!("an event of more than {EVENT_BYTES_MAX} bytes");
+    Error::Protocol { service, message }
+}
+
+struct State<S> {
+    service: Service,
+    events: S,
+    /// Bytes that came since the last whole event.
+    since_event: Arc<AtomicUsize>,
+    decoder: Decoder,
+    ready: VecDeque<Delta>,
+    /// How the answer ended, once it has.
+    end: Option<Option<Error>>,
+}
+
+impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> State<S> {
+    async fn next(&mut self) -> Option<Result<Delta, Error>> {
+        loop {
+            if let Some(delta) = self.ready.pop_front() {
+                return Some(Ok(delta));
+            }
+            match &mut self.end {
+                Some(error) => {
+                    let error = error.take();
+                    self.drain().await;
+                    return error.map(Err);
+                }
+                None => self.read().await,
+            }
+        }
+    }
+
+    /// Takes the next event, or the end.
+    async fn read(&mut self) {
+        let mut out = Vec::new();
+        let taken = match self.events.next().await {
+            Some(Ok(event)) => {
+                self.since_event.store(0, Ordering::Relaxed);
+                event.data.map_or(Ok(()), |data| self.decoder.event(&data, &mut out))
+            }
+            Some(Err(error)) => self.broken(error, &mut out),
+            None => self.decoder.finish(&mut out),
+        };
+        self.ready.extend(out);
+        match taken {
+            Err(error) => self.end = Some(Some(error)),
+            Ok(()) if self.decoder.is_done() => self.end = Some(None),
+            Ok(()) => {}
+        }
+    }
+
+    /// A failure after the model ended its answer takes nothing from it.
+    fn broken(&mut self, error: sse_stream::Error, out: &mut Vec<Delta>) -> Result<(), Error> {
+        if self.decoder.is_complete() {
+            return self.decoder.finish(out);
+        }
+        let service = self.service;
+        Err(match error {
+            sse_stream::Error::Body(error) => match error.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(_) => Error::BrokenOff { service },
+            },
+            other => Error::Protocol { service, message: other.to_string() },
+        })
+    }
+
+    /// Reads the end of a complete answer, so that the connection can be used again.
+    async fn drain(&mut self) {
+        if self.decoder.is_done() {
+            let end = async { while let Some(Ok(_)) = self.events.next().await {} };
+            let _ = timeout(Duration::from_millis(DRAIN_MS_MAX), end).await;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What servers say when something went wrong, as our errors.
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::limits::{MESSAGE_CHARS_MAX, RETRY_WAIT_MS_MAX};
+use crate::name::Service;
+use crate::secret::Secret;
+use crate::waiting::{retry_after_ms, usage_reset_ms};
+
+/// Reads JSON that a server sent.
+pub(crate) fn parse(service: Service, data: &str) -> Result<Value, Error> {
+    serde_json::from_str(data).map_err(|error| {
+        let start: String = data.chars().take(60).collect();
+        Error::Protocol { service, message: format!("{error} in `{start}`") }
+    })
+}
+
+/// The error that a server tells in the middle of an answer: an object with a type or code and a message.
+pub(crate) fn in_stream(service: Service, error: &Value) -> Error {
+    let message = error["message"].as_str().or(error.as_str()).unwrap_or("an error without words");
+    let message = message.to_owned();
+    let kind = error["type"].as_str().or(error["code"].as_str()).unwrap_or_default();
+    let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0);
+    let said = Said { kind: kind.to_lowercase(), words: message.to_lowercase() };
+    match (kind, status) {
+        _ if said.is_allowance() => Error::UsageLimit { service, message, resets_at_ms: None },
+        _ if said.is_too_long() => Error::ContextTooLong { message },
+        ("rate_limit_error" | "rate_limit_exceeded", _) | (_, 429) => {
+            Error::RateLimited { service, status: 429, message, retry_after_ms: None }
+        }
+        ("authentication_error" | "permission_error", _) | (_, 401 | 403) => {
+            Error::Unauthorised { service, status: status.max(401), message }
+        }
+        ("invalid_request_error" | "not_found_error", _) | (_, 400 | 404 | 422) => {
+            Error::Rejected { service, status: status.max(400), message }
+        }
+        _ => Error::Server { service, status, message, retry_after_ms: None },
+    }
+}
+
+/// The error that an answer's status stands for.
+pub(crate) fn of_status(
+    service: Service,
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+    now_ms: u64,
+) -> Error {
+    let json: Value = serde_json::from_str(body).unwrap_or_default();
+    let message = message_of(&json, body);
+    let said = Said::of(&json, &message);
+    let retry_after_ms = retry_after_ms(headers, now_ms);
+    let is_limit = match status {
+        402 => true,
+        429 => said.is_allowance_after(retry_after_ms),
+        400..=403 => said.is_allowance(),
+        _ => false,
+    };
+    let long_wait = retry_after_ms.filter(|wait| *wait > RETRY_WAIT_MS_MAX);
+    let resets_at_ms = usage_reset_ms(headers, now_ms).or(long_wait.map(|wait| now_ms + wait));
+    match status {
+        _ if is_limit => Error::UsageLimit { service, message, resets_at_ms },
+        429 if resets_at_ms.is_some_and(|at| at > now_ms + RETRY_WAIT_MS_MAX) => {
+            Error::UsageLimit { service, message, resets_at_ms }
+        }
+        408 | 429 => Error::RateLimited { service, status, message, retry_after_ms },
+        401 | 403 => Error::Unauthorised { service, status, message },
+        413 => Error::ContextTooLong { message },
+        400 | 422 if said.is_too_long() => Error::ContextTooLong { message },
+        500.. => Error::Server { service, status, message, retry_after_ms },
+        300..400 => Error::Rejected { service, status, message: redirected(headers) },
+        _ => Error::Rejected { service, status, message },
+    }
+}
+
+fn redirected(headers: &HeaderMap) -> String {
+    let to = headers.get("location").and_then(|to| to.to_str().ok()).unwrap_or("another place");
+    let to = to.split(['?', '#']).next().unwrap_or_default();
+    format!("it sends us to {to}; redirections are not followed, so set the address that is meant")
+}
+
+/// What a server said, in lower case, to look for its meaning.
+struct Said {
+    kind: String,
+    words: String,
+}
+
+impl Said {
+    fn of(json: &Value, message: &str) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
+        let kind = format!("{} {}", text(&json["error"]["type"]), text(&json["error"]["code"]));
+        Said { kind, words: message.to_lowercase() }
+    }
+
+    fn has_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.words.contains(word))
+    }
+
+    /// Whether the account's allowance is meant, rather than the speed of asking.
+    fn is_allowance(&self) -> bool {
+        const KINDS: [&str; 3] = ["insufficient_quota", "billing", "usage_limit"];
+        const WORDS: [&str; 5] = ["quota", "usage limit", "credit", "limit reached", "billing"];
+        let is_speed = self.has_any(&["rate limit", "per minute", "per second"]);
+        KINDS.iter().any(|kind| self.kind.contains(kind)) || (!is_speed && self.has_any(&WORDS))
+    }
+
+    /// As [`Self::is_allowance`]; a server that asks for a short wait and speaks of a quota means the speed.
+    fn is_allowance_after(&self, retry_after_ms: Option<u64>) -> bool {
+        let is_short = retry_after_ms.is_some_and(|wait| wait <= RETRY_WAIT_MS_MAX);
+        self.is_allowance() && (!is_short || self.kind.contains("insufficient_quota"))
+    }
+
+    fn is_too_long(&self) -> bool {
+        const WORDS: [&str; 9] = [
+            "prompt is too long",
+            "context length",
+            "context_length",
+            "context window",
+            "context size",
+            "context limit",
+            "maximum context",
+            "too many tokens",
+            "input is too long",
+        ];
+        let kinds = ["context_length_exceeded", "exceed_context_size", "request_too_large"];
+        kinds.iter().any(|kind| self.kind.contains(kind)) || self.has_any(&WORDS)
+    }
+}
+
+/// The words for a person in an answer that says what went wrong.
+fn message_of(json: &Value, body: &str) -> String {
+    let places =
+        ["/error/message", "/message", "/error", "/detail", "/detail/0/msg", "/0/error/message"];
+    let found = places.iter().find_map(|place| json.pointer(place)?.as_str());
+    let text = found.unwrap_or(body).trim();
+    match text.is_empty() {
+        true => "no reason given".to_owned(),
+        false => text.to_owned(),
+    }
+}
+
+/// Makes a server's words fit to be shown: one line, printable, short, and without the key.
+pub(crate) fn tidy(text: &str, key: Option<&Secret>) -> String {
+    let text = key.map_or_else(|| text.to_owned(), |key| key.scrub(text));
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || is_unprintable(c))
+        .filter(|w| !w.is_empty())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Control characters, and those that change the direction of text.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

@@ -1,0 +1,126 @@
+//! A conversation in the order that both protocols ask for: the system prompt first, then turns that alternate,
+//! and in each turn of the user the answers of tools before any text.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::message::{AssistantPart, Message, ToolCall, ToolResult, UserPart};
+
+/// A conversation, put in order. Nothing in it is empty.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation<'a> {
+    /// The messages of the operator before anyone else spoke.
+    pub(crate) system: Vec<&'a str>,
+    /// What follows.
+    pub(crate) turns: Vec<Turn<'a>>,
+}
+
+/// All that one side says before the other speaks.
+#[derive(Debug)]
+pub(crate) enum Turn<'a> {
+    /// The user, the tools, and the operator where it speaks later.
+    User { results: Vec<&'a ToolResult>, texts: Vec<Cow<'a, str>> },
+    /// The model.
+    Assistant(Vec<&'a AssistantPart>),
+}
+
+impl<'a> Conversation<'a> {
+    /// Puts messages in order.
+    pub(crate) fn of(messages: &'a [Message]) -> Self {
+        let mut conversation = Conversation::default();
+        for message in messages {
+            match message {
+                Message::System { text } => conversation.operator(text),
+                Message::User { content } => content.iter().for_each(|part| match part {
+                    UserPart::Text { text } => conversation.text(Cow::Borrowed(text)),
+                    UserPart::ToolResult(result) => conversation.user().0.push(result),
+                }),
+                Message::Assistant { content } => {
+                    content.iter().for_each(|part| conversation.model(part));
+                }
+            }
+        }
+        conversation
+    }
+
+    fn operator(&mut self, text: &'a str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        match self.turns.is_empty() {
+            true => self.system.push(text),
+            false => self.text(Cow::Owned(reminder(text))),
+        }
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) {
+        if !text.trim().is_empty() {
+            self.user().1.push(text);
+        }
+    }
+
+    fn model(&mut self, part: &'a AssistantPart) {
+        if matches!(part, AssistantPart::Text { text } if text.trim().is_empty()) {
+            return;
+        }
+        match self.turns.last_mut() {
+            Some(Turn::Assistant(parts)) => parts.push(part),
+            _ => self.turns.push(Turn::Assistant(vec![part])),
+        }
+    }
+
+    fn user(&mut self) -> (&mut Vec<&'a ToolResult>, &mut Vec<Cow<'a, str>>) {
+        if !matches!(self.turns.last(), Some(Turn::User { .. })) {
+            self.turns.push(Turn::User { results: Vec::new(), texts: Vec::new() });
+        }
+        match self.turns.last_mut() {
+            Some(Turn::User { results, texts }) => (results, texts),
+            _ => unreachable!("a turn of the user was just added"),
+        }
+    }
+}
+
+/// How the operator speaks in the middle of a conversation, where no protocol has a place for it.
+fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", text.trim_end())
+}
+
+/// A call's arguments as they are sent back. A server would refuse what is not an object, and the model should
+/// still see what it wrote.
+pub(crate) fn arguments_sent_back(call: &ToolCall) -> Value {
+    call.parsed().unwrap_or_else(|_| json!({ "malformed_arguments": call.arguments }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_tools_come_before_text_and_neighbours_are_one_turn() {
+        let result = ToolResult { call_id: "a".into(), text: "1".into(), is_error: false };
+        let messages = [
+            Message::system("be brief"),
+            Message::user("hello"),
+            Message::assistant("  "),
+            Message::user("again"),
+            Message::assistant("hm"),
+            Message::User {
+                content: vec![
+                    UserPart::Text { text: "and".into() },
+                    UserPart::ToolResult(result.clone()),
+                ],
+            },
+            Message::system("time is short"),
+        ];
+        let conversation = Conversation::of(&messages);
+        assert_eq!(conversation.system, ["be brief"]);
+        assert_eq!(conversation.turns.len(), 3);
+        assert!(matches!(&conversation.turns[0], Turn::User { texts, .. } if texts.len() == 2));
+        let Turn::User { results, texts } = &conversation.turns[2] else {
+            panic!("the last turn is the user's");
+        };
+        assert_eq!(results, &[&result]);
+        assert_eq!(texts[1], "<system-reminder>\ntime is short\n</system-reminder>");
+    }
+}

@@ -1,0 +1,105 @@
+//! A turn in the words of either protocol, as events or as one JSON value.
+
+mod anthropic;
+mod chat;
+
+use serde_json::{Value, json};
+
+use crate::script::{Fault, Turn};
+
+/// Which protocol a path belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Anthropic,
+    Chat,
+}
+
+/// What an event carries, for faults that need to know where to strike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    Text,
+    Arguments,
+    Other,
+}
+
+/// An event as it goes over the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) wire: String,
+    pub(crate) carries: Carries,
+}
+
+impl Protocol {
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
+        match path.split('?').next()? {
+            "/v1/messages" => Some(Protocol::Anthropic),
+            "/chat/completions" | "/v1/chat/completions" => Some(Protocol::Chat),
+            _ => None,
+        }
+    }
+
+    /// The events of a turn. `number` makes the ids of its calls differ from other turns'.
+    pub(crate) fn events(self, turn: &Turn, model: &Value, number: usize) -> Vec<Event> {
+        match self {
+            Protocol::Anthropic => anthropic::events(turn, model, number),
+            Protocol::Chat => chat::events(turn, model, number),
+        }
+    }
+
+    /// The turn as one answer.
+    pub(crate) fn whole(self, turn: &Turn, model: &Value, number: usize) -> Value {
+        match self {
+            Protocol::Anthropic => anthropic::whole(turn, model, number),
+            Protocol::Chat => chat::whole(turn, model, number),
+        }
+    }
+
+    /// A piece of text of its own.
+    pub(crate) fn text_event(self, text: &str) -> Event {
+        match self {
+            Protocol::Anthropic => anthropic::text_event(0, text),
+            Protocol::Chat => chat::text_event(text),
+        }
+    }
+
+    /// An error as a body.
+    pub(crate) fn error(self, kind: &str, message: &str) -> Value {
+        let error = json!({ "type": kind, "message": message });
+        match self {
+            Protocol::Anthropic => json!({ "type": "error", "error": error }),
+            Protocol::Chat => json!({ "error": error }),
+        }
+    }
+
+    /// An error in the middle of a stream.
+    pub(crate) fn error_event(self) -> Event {
+        let body = self.error("overloaded_error", "Overloaded").to_string();
+        let wire = match self {
+            Protocol::Anthropic => format!("event: error\ndata: {body}\n\n"),
+            Protocol::Chat => format!("data: {body}\n\n"),
+        };
+        Event { wire, carries: Carries::Other }
+    }
+}
+
+/// The id of a call.
+fn call_id(turn: &Turn, number: usize, at: usize) -> String {
+    let own = turn.tools[at].id.clone();
+    own.unwrap_or_else(|| format!("call_{number}_{at}"))
+}
+
+/// The arguments of a call as text, without their end if that is the fault.
+fn arguments(turn: &Turn, at: usize) -> String {
+    let mut text = turn.tools[at].arguments.to_string();
+    if turn.fault == Some(Fault::MalformedArguments) {
+        text.pop();
+    }
+    text
+}
+
+/// Text in pieces, as a model would write it.
+fn pieces(text: &str) -> Vec<String> {
+    const CHARS: usize = 12;
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(CHARS).map(|piece| piece.iter().collect()).collect()
+}

@@ -1,0 +1,114 @@
+//! The server: it listens on this machine only, and stops when it is dropped.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::connection;
+use crate::limits::REQUESTS_MAX;
+use crate::recorded::Recorded;
+use crate::script::{Script, Turn};
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    state: Arc<State>,
+    task: AbortHandle,
+}
+
+impl Server {
+    /// Starts a server on a free port.
+    ///
+    /// # Panics
+    ///
+    /// If this machine lets no one listen on 127.0.0.1.
+    pub async fn start(script: Script) -> Self {
+        Server::start_on(0, script).await.expect("a free port on 127.0.0.1")
+    }
+
+    /// Starts a server on a port.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says, as that the port is taken.
+    pub async fn start_on(port: u16, script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let progress = Progress { script, used: 0, requests: Vec::new() };
+        let state = Arc::new(State { progress: Mutex::new(progress) });
+        let task = tokio::spawn(listen(listener, Arc::clone(&state))).abort_handle();
+        Ok(Server { address, state, task })
+    }
+
+    /// Where it listens, without a path.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it was asked so far, in the order in which it came.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.state.progress().requests.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The connections end with the task that accepted them.
+async fn listen(listener: TcpListener, state: Arc<State>) {
+    let mut connections = JoinSet::new();
+    loop {
+        // Clients that leave in the middle are what this server is for.
+        while connections.try_join_next().is_some() {}
+        if let Ok((stream, _)) = listener.accept().await {
+            connections.spawn(connection::serve(stream, Arc::clone(&state)));
+        }
+    }
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct State {
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug)]
+struct Progress {
+    script: Script,
+    used: usize,
+    requests: Vec<Recorded>,
+}
+
+impl State {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a request and gives the turn that answers it, with its number.
+    pub(crate) fn next(&self, request: &Recorded) -> Option<(Turn, usize)> {
+        let (turn, number) = {
+            let mut progress = self.progress();
+            if progress.requests.len() >= REQUESTS_MAX {
+                progress.requests.remove(0);
+            }
+            progress.requests.push(request.clone());
+            let number = progress.used;
+            progress.used += 1;
+            let script = &progress.script;
+            let last = script.turns.last().filter(|_| script.repeat_last);
+            (script.turns.get(number).or(last)?.clone(), number)
+        };
+        // Outside of the lock: what computes an answer may look at the server.
+        match &turn.respond {
+            Some(respond) => Some((respond(request), number)),
+            None => Some((turn, number)),
+        }
+    }
+}
