@@ -166,8 +166,9 @@ fn line_of(message: &Message) -> String {
             said.into_iter().chain(results).collect::<Vec<_>>().join("\n")
         }
         Message::Assistant { .. } => {
-            let calls =
-                message.tool_calls().map(|call| format!("agent called {} {}", call.name, call.arguments));
+            let calls = message
+                .tool_calls()
+                .map(|call| format!("agent called {} {}", call.name, call.arguments));
             let said = (!text.is_empty()).then(|| format!("agent: {text}"));
             said.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
         }
@@ -186,7 +187,10 @@ fn record_of(middle: &[Message]) -> String {
     }
     let over = out.chars().count().saturating_sub(SUMMARY_INPUT_CHARS_MAX / 4);
     if over > 0 {
-        out = format!("[the start of the record is gone]\n{}", out.chars().skip(over).collect::<String>());
+        out = format!(
+            "[the start of the record is gone]\n{}",
+            out.chars().skip(over).collect::<String>()
+        );
     }
     out
 }

@@ -85,7 +85,8 @@ impl Conversation {
 
     /// What was said, for choosing skills: the latest first to be of use, oldest first in order.
     pub fn said(&self) -> Vec<String> {
-        let spoken = self.messages.iter().filter(|message| !matches!(message, Message::System { .. }));
+        let spoken =
+            self.messages.iter().filter(|message| !matches!(message, Message::System { .. }));
         spoken.map(Message::text).filter(|text| !text.is_empty()).collect()
     }
 
@@ -158,7 +159,11 @@ mod tests {
     }
 
     fn result(id: &str) -> Message {
-        Message::results(vec![ToolResult { call_id: id.into(), text: "ok".into(), is_error: false }])
+        Message::results(vec![ToolResult {
+            call_id: id.into(),
+            text: "ok".into(),
+            is_error: false,
+        }])
     }
 
     fn mended(messages: Vec<Message>) -> Vec<Message> {
@@ -186,7 +191,9 @@ mod tests {
         assert!(matches!(&messages[2], Message::User { content } if answers(content, "1")));
 
         let messages = mended(vec![Message::user("u"), calling("1"), Message::user("go on")]);
-        assert!(matches!(&messages[2], Message::User { content } if answers(content, "1") && content.len() == 2));
+        assert!(
+            matches!(&messages[2], Message::User { content } if answers(content, "1") && content.len() == 2)
+        );
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn matches(pattern: &str, tool: &str) -> bool {
     let pattern = pattern.split_once('(').map_or(pattern, |(name, _)| name).trim();
     match pattern.strip_suffix('*') {
         Some(prefix) => tool.to_lowercase().starts_with(&prefix.to_lowercase()),
-        None => crate::permission::canonical(pattern) == tool,
+        None => crate::permission::tool_name(pattern) == tool,
     }
 }
 
@@ -140,7 +140,9 @@ impl Definition {
         }
         let listed = skill.frontmatter.get("tools").or(skill.frontmatter.get("allowed-tools"));
         let tools = ToolFilter {
-            allowed: listed.filter(|node| !node.is_null()).map(|_| skill.spec.allowed_tools.clone()),
+            allowed: listed
+                .filter(|node| !node.is_null())
+                .map(|_| skill.spec.allowed_tools.clone()),
             disallowed: skill.execution.disallowed_tools.clone(),
         };
         Ok(Definition {
@@ -214,7 +216,10 @@ impl Fields<'_> {
             let word = node.as_str().unwrap_or_default();
             let preset = BEHAVIOURS.iter().find(|(name, ..)| *name == word).ok_or_else(|| {
                 let names: Vec<&str> = BEHAVIOURS.iter().map(|(name, ..)| *name).collect();
-                self.wrong(format!("there is no behaviour `{word}`; there are {}", names.join(", ")))
+                self.wrong(format!(
+                    "there is no behaviour `{word}`; there are {}",
+                    names.join(", ")
+                ))
             })?;
             sampling = Sampling { temperature: Some(preset.1), top_p: Some(preset.2) };
         }
@@ -254,7 +259,9 @@ impl Fields<'_> {
                 match budget.map(scalar) {
                     None => i64::from(THINKING_TOKENS),
                     Some(Some(ScalarKind::Int(tokens))) => tokens,
-                    Some(_) => return Err(self.wrong("`thinking.budget` must be a number of tokens")),
+                    Some(_) => {
+                        return Err(self.wrong("`thinking.budget` must be a number of tokens"));
+                    }
                 }
             }
             Value::Sequence(..) => {

@@ -63,3 +63,15 @@ pub const SKILL_NAMES_MAX: usize = 200;
 pub const CONVERSATIONS_MAX: usize = 1_000;
 /// Characters of a tool's answer that an event shows.
 pub const SUMMARY_CHARS_MAX: usize = 400;
+/// Longest silence of somebody else's agent.
+pub const BACKEND_IDLE: Duration = Duration::from_secs(300);
+/// Most skills that are executed at once.
+pub const EXECUTIONS_AT_ONCE_MAX: usize = 3;
+/// The wait after the first failed execution; it doubles.
+pub const EXECUTION_BACKOFF_MS: u64 = 1_000;
+/// The longest such wait.
+pub const EXECUTION_BACKOFF_MAX_MS: u64 = 30_000;
+/// How long a result is kept.
+pub const RESULT_TTL_MS: u64 = 60_000;
+/// Most results that are kept.
+pub const RESULTS_KEPT_MAX: usize = 100;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use repertoire_skill::activate::{Activation, Request};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
-use repertoire_skill::activate::{Activation, Request};
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventKind, Events, LoadedBy};

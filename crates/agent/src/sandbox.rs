@@ -7,3 +7,15 @@ pub enum Sandbox {
     #[default]
     None,
 }
+#[allow(missing_docs)]
+impl Sandbox {
+    pub fn is_enforced(&self) -> bool {
+        false
+    }
+    pub fn describe(&self) -> String {
+        "without a sandbox".into()
+    }
+    pub fn degradations(&self) -> Vec<String> {
+        vec![]
+    }
+}

@@ -203,3 +203,14 @@ fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> 
     headers.insert(name, value);
     Ok(headers)
 }
+
+/// The body of a request as it goes over the wire, streamed: what previews show.
+pub fn body(request: &Request<'_>, info: Option<&crate::prices::ModelInfo>) -> serde_json::Value {
+    let limit = info.map(|info| info.output_tokens_max);
+    match request.model.service {
+        Service::Anthropic => {
+            anthropic::body(request, limit.unwrap_or(OUTPUT_TOKENS_DEFAULT), true)
+        }
+        Service::OpenAi | Service::Compat => chat::body(request, limit.unwrap_or(u32::MAX), true),
+    }
+}

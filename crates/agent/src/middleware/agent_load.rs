@@ -7,7 +7,7 @@ use repertoire_skill::name::nearest;
 
 use super::{Middleware, Next, Turn, TurnError};
 use crate::definition::{DEFAULT_AGENT, Definition};
-use crate::permission::canonical;
+use crate::permission::tool_name;
 use crate::tool::Tool;
 
 /// Loads the agent and filters its tools.
@@ -61,7 +61,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let named = agent.tools.allowed.iter().flatten().filter(plain);
     let bare = |name: &String| name.split('(').next().unwrap_or_default().trim().to_owned();
     let missing: Vec<String> =
-        named.map(bare).filter(|name| !known().any(|tool| tool == canonical(name))).collect();
+        named.map(bare).filter(|name| !known().any(|tool| tool == tool_name(name))).collect();
     // An agent of somebody else's names tools of another program; only one whose every tool is unknown cannot work.
     let names_any = agent.tools.allowed.as_ref().is_some_and(|names| !names.is_empty());
     let kept: Vec<Arc<dyn Tool>> = all
@@ -74,7 +74,11 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
             let agent = turn.agent_name.clone();
             return Err(TurnError::UnknownTools { agent, missing, known: known().collect() });
         }
-        let message = format!("agent `{}` asks for tools that are not there: {}", agent.name, missing.join(", "));
+        let message = format!(
+            "agent `{}` asks for tools that are not there: {}",
+            agent.name,
+            missing.join(", ")
+        );
         turn.run.events.emit(crate::event::EventKind::Warning { message });
     }
     Ok(kept)

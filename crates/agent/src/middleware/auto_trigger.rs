@@ -50,13 +50,18 @@ fn inject(turn: &mut Turn) {
         conversation: turn.conversation.said(),
         ..turn.task.clone()
     };
-    let selection = system.selector(&catalog).select(&task);
+    let selector = system.selector(&catalog);
+    let selection = match turn.options.selection {
+        Some(settings) => selector.with_settings(settings).select(&task),
+        None => selector.select(&task),
+    };
     tell(turn, &selection);
     for pick in &selection.picks {
         load(turn, &catalog, &pick.name, LoadedBy::AutoTrigger, &reason(pick));
     }
     let near = selection.near_misses.iter().map(|miss| miss.name.clone());
-    *lock(&turn.run.winners) = selection.picks.iter().map(|pick| pick.name.clone()).chain(near).collect();
+    *lock(&turn.run.winners) =
+        selection.picks.iter().map(|pick| pick.name.clone()).chain(near).collect();
 }
 
 /// Skills that the agent's definition names are loaded whatever the task is.
@@ -94,7 +99,9 @@ fn tell(turn: &Turn, selection: &Selection) {
         reason: reason(pick),
     });
     let abstention = selection.abstention.as_ref().map(|none| match &none.nearest {
-        Some(nearest) => format!("the nearest, {nearest}, has {:.2} of {:.2}", none.best, none.threshold),
+        Some(nearest) => {
+            format!("the nearest, {nearest}, has {:.2} of {:.2}", none.best, none.threshold)
+        }
         None => "there is nothing to choose from".to_owned(),
     });
     turn.run.events.emit(EventKind::SkillsSelected { picks: picks.collect(), abstention });
@@ -103,7 +110,9 @@ fn tell(turn: &Turn, selection: &Selection) {
 fn load(turn: &mut Turn, catalog: &Catalog, id: &str, by: LoadedBy, reason: &str) {
     let Some(entry) = catalog.get(id) else { return };
     let config = turn.run.system.config();
+    let arguments = turn.options.arguments.get(id).map(String::as_str).unwrap_or_default();
     let request = Request {
+        arguments,
         budget: config.skill_budget,
         listing: Listing::Listed,
         references: config.references,

@@ -31,8 +31,12 @@ impl Middleware for ErrorBoundary {
             };
             if let Err(error) = ended {
                 let text = last_text(turn);
-                turn.outcome =
-                    Some(Outcome { status: error.status(), text, structured: None, error: Some(error) });
+                turn.outcome = Some(Outcome {
+                    status: error.status(),
+                    text,
+                    structured: None,
+                    error: Some(error),
+                });
             }
             Ok(())
         })

@@ -52,7 +52,8 @@ fn check(turn: &Turn) -> Result<(), LimitReached> {
     }
     let (name, next_usd) = match &turn.model {
         Some(model) => {
-            let reading = Usage { cache_read_tokens: turn.conversation.tokens(), ..Usage::default() };
+            let reading =
+                Usage { cache_read_tokens: turn.conversation.tokens(), ..Usage::default() };
             (model.name.to_string(), turn.run.system.prices().cost_usd(&model.name, &reading))
         }
         None => (String::new(), None),

@@ -67,7 +67,9 @@ fn conclude(turn: &mut Turn, message: &Message, stop: &StopReason) -> Result<(),
         }
         Err(wrong) if turn.reshaped < RESHAPE_MAX => {
             turn.reshaped += 1;
-            let again = format!("{wrong}. Answer again with nothing but JSON of the shape that was asked for.");
+            let again = format!(
+                "{wrong}. Answer again with nothing but JSON of the shape that was asked for."
+            );
             turn.conversation.messages.push(Message::user(again));
             Ok(())
         }
@@ -104,8 +106,10 @@ async fn execute(turn: &Turn, calls: &[ToolCall]) -> Vec<ToolResult> {
     while !rest.is_empty() {
         let safe = rest.iter().take_while(|call| is_safe(turn, call)).count();
         let (now, later) = rest.split_at(safe.max(1));
-        let running = stream::iter(now.iter().map(|call| one(turn, call)));
-        results.extend(running.buffered(TOOLS_AT_ONCE_MAX).collect::<Vec<_>>().await);
+        let running: Vec<BoxFuture<'_, ToolResult>> =
+            now.iter().map(|call| one(turn, call).boxed()).collect();
+        let running = stream::iter(running).buffered(TOOLS_AT_ONCE_MAX);
+        results.extend(running.collect::<Vec<_>>().await);
         rest = later;
     }
     results.extend(calls.iter().skip(TOOL_CALLS_MAX).map(|call| ToolResult {
@@ -158,7 +162,9 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
 async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str) -> Output {
     let Some(tool) = find(turn, &call.name) else { return unknown(turn, &call.name) };
     let spec = turn.specs.iter().find(|spec| spec.name == call.name);
-    if let Some(error) = spec.and_then(|spec| jsonschema::validate(&spec.parameters, arguments).err()) {
+    if let Some(error) =
+        spec.and_then(|spec| jsonschema::validate(&spec.parameters, arguments).err())
+    {
         return Output::error(format!("The arguments do not fit: {error}."));
     }
     if let Err(reason) = permitted(&turn.run, &**tool, arguments, subject).await {
@@ -177,7 +183,12 @@ async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str)
     })
 }
 
-async fn permitted(run: &Run, tool: &dyn Tool, arguments: &Value, subject: &str) -> Result<(), String> {
+async fn permitted(
+    run: &Run,
+    tool: &dyn Tool,
+    arguments: &Value,
+    subject: &str,
+) -> Result<(), String> {
     let access = tool.access(arguments);
     if access == Access::None {
         return Ok(());
@@ -193,7 +204,8 @@ async fn permitted(run: &Run, tool: &dyn Tool, arguments: &Value, subject: &str)
             tool.name()
         )),
         (Decision::Ask, Some(asker)) => {
-            let question = Question { tool: tool.name().to_owned(), subject: subject.to_owned(), reason };
+            let question =
+                Question { tool: tool.name().to_owned(), subject: subject.to_owned(), reason };
             match asker.ask(&question).await {
                 Answer::Yes => Ok(()),
                 Answer::Always => {

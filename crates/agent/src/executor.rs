@@ -1,0 +1,351 @@
+//! Executing one skill: its tools checked, within its time, tried again when it fails, its result kept for a minute, and
+//! no more than a few at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use repertoire_select::Settings;
+use repertoire_skill::catalog::{Entry, NotFound};
+use repertoire_skill::skill::Digest;
+use repertoire_skill::trust::Trust;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::definition::{DEFAULT_AGENT, Definition, ToolFilter};
+use crate::event::Status;
+use crate::limits::{EXECUTION_BACKOFF_MAX_MS, EXECUTION_BACKOFF_MS, EXECUTIONS_AT_ONCE_MAX};
+use crate::middleware::TurnError;
+use crate::permission::tool_name;
+use crate::run::lock;
+use crate::system::{Report, RunError, RunOptions, System};
+use crate::tool::Call;
+
+mod cache;
+mod context;
+mod metrics;
+
+use cache::Cache;
+pub use context::{
+    CodeReview, ExecutionPlace, GitHub, Planning, Research, SkillContext, SubagentContext, TaskInfo,
+};
+pub use metrics::SkillMetrics;
+
+/// What a skill was executed to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SkillResult {
+    /// Whether it did what it is for.
+    pub success: bool,
+    /// What it answered.
+    pub output: String,
+    /// The answer as JSON, if it is an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How it went.
+    pub metadata: ResultMetadata,
+}
+
+/// How an execution went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultMetadata {
+    /// How long it took, waiting for its turn not included.
+    pub duration_ms: u64,
+    /// How often it was tried again.
+    pub retries: u32,
+    /// Whether the result is an earlier one.
+    pub cached: bool,
+}
+
+/// A skill that was not executed at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecuteError {
+    /// There is no such skill.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// No agent has the capability.
+    #[error("no agent has the capability `{capability}`; there are {}", known.join(", "))]
+    NoCapability {
+        /// What was asked for.
+        capability: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Tools that the skill requires are not there.
+    #[error("`{skill}` requires tools that are not there: {}", missing.join(", "))]
+    MissingTools {
+        /// The skill.
+        skill: String,
+        /// The tools.
+        missing: Vec<String>,
+    },
+}
+
+/// Executes skills and sub-agents.
+pub struct SkillExecutor {
+    system: System,
+    options: RunOptions,
+    /// Tokio's semaphore is fair: who waits longest is next.
+    turns: Semaphore,
+    each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    cache: Mutex<Cache>,
+    metrics: Mutex<BTreeMap<String, SkillMetrics>>,
+}
+
+impl SkillExecutor {
+    /// An executor on a system. `options` hold for every run: model, limits, listeners.
+    pub fn new(system: System, options: RunOptions) -> Self {
+        SkillExecutor {
+            system,
+            options,
+            turns: Semaphore::new(EXECUTIONS_AT_ONCE_MAX),
+            each: Mutex::default(),
+            cache: Mutex::default(),
+            metrics: Mutex::default(),
+        }
+    }
+
+    /// Executes a skill or a sub-agent by name.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, or its tools are not. A failed execution is a result.
+    pub async fn execute(
+        &self,
+        name: &str,
+        context: &SubagentContext,
+    ) -> Result<SkillResult, ExecuteError> {
+        self.system.refresh();
+        let catalog = self.system.catalog();
+        let entry = catalog.resolve(name)?;
+        self.check_tools(entry, context)?;
+        let key = key(entry, context, &self.options);
+        let cacheable = entry.skill.execution.cacheable;
+        if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
+            return Ok(result);
+        }
+        let own = self.own_turns(entry);
+        // Nobody closes these, so there is always a permit in the end.
+        let _own = match &own {
+            Some(own) => own.acquire().await.ok(),
+            None => None,
+        };
+        let _turn = self.turns.acquire().await.ok();
+        // Somebody else may have asked the same while we waited.
+        if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
+            return Ok(result);
+        }
+        let result = self.tried(entry, context).await;
+        if result.success && cacheable {
+            lock(&self.cache).put(key, result.clone(), self.system.clock().now_ms());
+        }
+        lock(&self.metrics).entry(entry.id.clone()).or_default().add(&result);
+        Ok(result)
+    }
+
+    /// Executes the first agent, by name, that has a capability.
+    ///
+    /// # Errors
+    ///
+    /// When none has it.
+    pub async fn execute_capability(
+        &self,
+        capability: &str,
+        context: &SubagentContext,
+    ) -> Result<SkillResult, ExecuteError> {
+        let catalog = self.system.catalog();
+        let able = catalog.by_capability(capability).find(|entry| entry.skill.is_agent());
+        match able {
+            Some(entry) => self.execute(&entry.id, context).await,
+            None => {
+                let all = catalog.entries().iter().flat_map(|entry| &entry.skill.capabilities);
+                let mut known: Vec<String> = all.cloned().collect();
+                known.sort();
+                known.dedup();
+                Err(ExecuteError::NoCapability { capability: capability.to_owned(), known })
+            }
+        }
+    }
+
+    /// How each skill has fared so far.
+    pub fn metrics(&self) -> BTreeMap<String, SkillMetrics> {
+        lock(&self.metrics).clone()
+    }
+
+    fn check_tools(&self, entry: &Entry, context: &SubagentContext) -> Result<(), ExecuteError> {
+        let given = context.context.execution.as_ref().map(|place| &place.tools);
+        let given = given.filter(|tools| !tools.is_empty());
+        let is_there = |name: &String| {
+            let ours = tool_name(name);
+            self.system.tools().iter().any(|tool| tool.name() == ours)
+                && given.is_none_or(|tools| tools.iter().any(|tool| tool_name(tool) == ours))
+        };
+        let required = &entry.skill.execution.required_tools;
+        let missing: Vec<String> =
+            required.iter().filter(|name| !is_there(name)).cloned().collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(ExecuteError::MissingTools { skill: entry.id.clone(), missing }),
+        }
+    }
+
+    fn own_turns(&self, entry: &Entry) -> Option<Arc<Semaphore>> {
+        // A system counts an agent's runs itself.
+        let most = entry.skill.execution.max_concurrent.filter(|_| !entry.skill.is_agent())?.max(1);
+        let mut each = lock(&self.each);
+        let semaphore = || Arc::new(Semaphore::new(most as usize));
+        Some(each.entry(entry.id.clone()).or_insert_with(semaphore).clone())
+    }
+
+    fn cached(&self, entry: &Entry, key: Digest) -> Option<SkillResult> {
+        let mut result = lock(&self.cache).get(key, self.system.clock().now_ms())?;
+        result.metadata.cached = true;
+        lock(&self.metrics).entry(entry.id.clone()).or_default().cache_hits += 1;
+        Some(result)
+    }
+
+    /// Tries until it succeeds, cannot succeed, or was tried often enough.
+    async fn tried(&self, entry: &Entry, context: &SubagentContext) -> SkillResult {
+        let begun = Instant::now();
+        let mut retries = 0;
+        loop {
+            let (mut result, again) = self.once(entry, context).await;
+            let may_retry = again == Again::Perhaps && retries < entry.skill.execution.max_retries;
+            if result.success || !may_retry || self.options.cancel.is_cancelled() {
+                let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                result.metadata = ResultMetadata { duration_ms, retries, cached: false };
+                return result;
+            }
+            let wait_ms = EXECUTION_BACKOFF_MS.saturating_mul(1 << retries.min(16));
+            tokio::time::sleep(Duration::from_millis(wait_ms.min(EXECUTION_BACKOFF_MAX_MS))).await;
+            retries += 1;
+        }
+    }
+
+    async fn once(&self, entry: &Entry, context: &SubagentContext) -> (SkillResult, Again) {
+        let mut options = self.options.clone();
+        let agent = prepare(&self.system, entry, context, &mut options);
+        let cancel = options.cancel.child_token();
+        options.cancel = cancel.clone();
+        let timeout_ms = entry.skill.execution.timeout_ms;
+        let running = self.system.run(&agent, context.task_text(entry), options);
+        match tokio::time::timeout(Duration::from_millis(timeout_ms), running).await {
+            Ok(report) => judged(report),
+            // Dropping the run ends its processes; the token tells whoever still listens.
+            Err(_) => {
+                cancel.cancel();
+                let error =
+                    format!("`{}` took longer than {timeout_ms} ms (`timeout_ms`)", entry.id);
+                (failed(String::new(), error), Again::Perhaps)
+            }
+        }
+    }
+}
+
+/// Whether trying again could help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    Perhaps,
+    Useless,
+}
+
+/// The agent that executes a skill, and what it is given.
+fn prepare(
+    system: &System,
+    entry: &Entry,
+    context: &SubagentContext,
+    options: &mut RunOptions,
+) -> String {
+    let skill = &entry.skill;
+    if skill.is_agent() {
+        return entry.id.clone();
+    }
+    let named = skill.claude.agent.clone().filter(|agent| system.catalog().agent(agent).is_some());
+    if named.is_none() {
+        let tools = context.context.execution.as_ref().map(|place| place.tools.clone());
+        let tools = tools.filter(|tools| !tools.is_empty());
+        options.definition = Some(Definition {
+            tools: ToolFilter {
+                allowed: tools,
+                disallowed: skill.execution.disallowed_tools.clone(),
+            },
+            model: skill.claude.model.as_deref().and_then(|model| model.parse().ok()),
+            ..Definition::default()
+        });
+    }
+    options.skills = vec![entry.id.clone()];
+    options.selection = Some(Settings { enabled: false, ..system.config().auto_trigger });
+    if !skill.spec.allowed_tools.is_empty() {
+        let permissions = options.permissions.clone();
+        let permissions = permissions.unwrap_or_else(|| system.config().permissions.clone());
+        let is_trusted = entry.trust == Trust::Trusted;
+        options.permissions = Some(permissions.narrowed_by(&skill.spec.allowed_tools, is_trusted));
+    }
+    named.unwrap_or_else(|| DEFAULT_AGENT.to_owned())
+}
+
+/// An answer that is a JSON object with `success` says itself how it went.
+fn judged(report: Report) -> (SkillResult, Again) {
+    if let Some(error) = report.error {
+        return (failed(report.text, error.to_string()), worth_another_try(report.status, &error));
+    }
+    let data = report.structured.or_else(|| serde_json::from_str(report.text.trim()).ok());
+    let data = data.filter(Value::is_object);
+    let told = data.as_ref().and_then(|data| data.get("success")).and_then(Value::as_bool);
+    let success = told.unwrap_or(true);
+    let error = (!success).then(|| {
+        let why = data.as_ref().and_then(|data| data.get("error")).and_then(Value::as_str);
+        why.unwrap_or("the skill says that it did not succeed").to_owned()
+    });
+    let metadata = ResultMetadata::default();
+    (SkillResult { success, output: report.text, data, error, metadata }, Again::Perhaps)
+}
+
+fn worth_another_try(status: Status, error: &RunError) -> Again {
+    match (status, error) {
+        (Status::Failed, RunError::Backend { .. }) => Again::Perhaps,
+        (Status::Failed, RunError::Turn(TurnError::Shape(_) | TurnError::CutOff)) => Again::Perhaps,
+        // The model was called as often as helps already, and everything else stays as it is.
+        _ => Again::Useless,
+    }
+}
+
+fn failed(output: String, error: String) -> SkillResult {
+    let metadata = ResultMetadata::default();
+    SkillResult { success: false, output, data: None, error: Some(error), metadata }
+}
+
+/// The digest of the skill's file and of everything that it is given.
+fn key(entry: &Entry, context: &SubagentContext, options: &RunOptions) -> Digest {
+    let input = serde_json::to_vec(context).unwrap_or_default();
+    let mut bytes = entry.skill.digest().as_bytes().to_vec();
+    bytes.extend(entry.id.as_bytes());
+    bytes.push(0);
+    bytes.extend(options.model.as_ref().map(ToString::to_string).unwrap_or_default().as_bytes());
+    bytes.push(0);
+    bytes.extend(input);
+    Digest::of(&bytes)
+}
+
+/// Runs a skill that asks for a conversation of its own, for the agent that called it.
+pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Result<String, String> {
+    let run = call.run;
+    let mut options = RunOptions {
+        permissions: Some(run.permissions()),
+        arguments: BTreeMap::from([(entry.id.clone(), arguments.to_owned())]),
+        ..RunOptions::default()
+    };
+    let context = SubagentContext::default();
+    let agent = prepare(&run.system, entry, &context, &mut options);
+    let task = match arguments.trim() {
+        "" => format!("Carry out the skill `{}`.", entry.id),
+        arguments => arguments.to_owned(),
+    };
+    let report = run.system.run_for(run, &agent, task, options).await;
+    report.into_answer().map_err(|error| format!("The skill {} did not finish: {error}.", entry.id))
+}

@@ -1,0 +1,592 @@
+//! Everything that runs share: agents, skills, tools, models, limits. This is the front door for programs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use camino::Utf8PathBuf;
+use repertoire_model::breaker::Breakers;
+use repertoire_model::prices::Prices;
+use repertoire_model::{Message, ModelName, Provider, ToolSpec, UserPart};
+use repertoire_select::{Model, Selector, Task};
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::library::Library;
+use repertoire_skill::render::catalog::is_offered;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+
+use crate::backend::{Backend, Finished, Job};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::conversation::Conversation;
+use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::event::{Event, EventKind, Events, Sink, Status};
+use crate::limits::{BACKEND_IDLE, CONVERSATIONS_MAX};
+use crate::middleware::{Middleware, Next, Outcome, Turn};
+use crate::run::{Run, lock};
+use crate::sandbox::Sandbox;
+use crate::spending::Spending;
+use crate::tool::Tool;
+use crate::tools;
+use crate::workplace::Workplace;
+
+mod builder;
+mod options;
+
+pub use builder::{BuildError, Builder};
+pub use options::{Report, RunError, RunOptions};
+
+/// Agents, skills, tools and models, ready to run. Cloning it is cheap.
+#[derive(Clone)]
+pub struct System {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    library: Library,
+    /// Whether nobody has run anything since skills were read.
+    is_fresh: AtomicBool,
+    selector: Mutex<Option<(u64, Arc<Selector>)>>,
+    provider: Arc<dyn Provider>,
+    prices: Prices,
+    breakers: Breakers,
+    config: Config,
+    tools: Vec<Arc<dyn Tool>>,
+    chain: Vec<Arc<dyn Middleware>>,
+    work_dir: Utf8PathBuf,
+    spill_dir: Utf8PathBuf,
+    environment: Vec<(String, String)>,
+    sandbox: Sandbox,
+    sink: Option<Sink>,
+    clock: Arc<dyn Clock>,
+    conversations: Mutex<Vec<Kept>>,
+    /// How many runs an agent may have at once, where its definition says so.
+    places_at_work: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+}
+
+/// A conversation in memory, the least recently used first.
+struct Kept {
+    id: String,
+    conversation: Arc<tokio::sync::Mutex<Conversation>>,
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").field("work_dir", &self.inner.work_dir).finish_non_exhaustive()
+    }
+}
+
+/// What would be sent, and why.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// The model.
+    pub model: ModelName,
+    /// The agent.
+    pub agent: Definition,
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// The tools.
+    pub tools: Vec<ToolSpec>,
+    /// Tokens, as estimated.
+    pub tokens: u64,
+    /// The body of the request, to the byte.
+    pub body: serde_json::Value,
+}
+
+/// What a run is made of, whoever asks for it.
+struct Start<'a> {
+    agent: &'a str,
+    task: String,
+    options: RunOptions,
+    events: Events,
+    depth: u32,
+    spending: Arc<Spending>,
+}
+
+impl System {
+    /// Begins to put a system together.
+    ///
+    /// ```
+    /// use repertoire_agent::{Config, System};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let here = camino::Utf8PathBuf::try_from(dir.path().to_path_buf())?;
+    /// # for name in ["agents", "skills"] { std::fs::create_dir(here.join(name))?; }
+    /// let system = System::builder()
+    ///     .agents_from(here.join("agents"))
+    ///     .skills_from(here.join("skills"))
+    ///     .work_dir(&here)
+    ///     .config(Config::default())
+    ///     .build()?;
+    /// assert_eq!(system.agent_names(), ["default"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Runs an agent on a task to its end. It never fails halfway: what goes wrong is in the report.
+    ///
+    /// ```no_run
+    /// # async fn example(system: repertoire_agent::System) -> Result<(), Box<dyn std::error::Error>> {
+    /// use repertoire_agent::RunOptions;
+    ///
+    /// let task = "Analyze this Danish tender for compliance";
+    /// let report = system.run("technical-analyst", task, RunOptions::default()).await;
+    /// assert_eq!(report.skills, ["danish-tender-guidelines"]);
+    /// println!("{}", report.into_answer()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run(&self, agent: &str, task: impl Into<String>, options: RunOptions) -> Report {
+        self.refresh();
+        let limits = options.limits.unwrap_or(self.inner.config.limits);
+        let id = uuid::Uuid::now_v7().to_string();
+        let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
+        let spending = Arc::new(Spending::new(limits));
+        let task = task.into();
+        self.execute(Start { agent, task, options, events, depth: 0, spending }).await
+    }
+
+    /// What [`System::run`] would send first, without sending it.
+    ///
+    /// # Errors
+    ///
+    /// When the run could not begin.
+    pub async fn preview(
+        &self,
+        agent: &str,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Preview, RunError> {
+        self.refresh();
+        let events = Events::new("preview", agent, self.inner.clock.clone(), self.sink(&options));
+        let spending = Arc::new(Spending::new(self.inner.config.limits));
+        // A preview must not change the conversation that it looks at.
+        let id = options.conversation.clone().unwrap_or_else(|| "preview".to_owned());
+        let known = self.conversation(&id).await.unwrap_or_else(|| Conversation::new(id));
+        let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
+        let task = task.into();
+        let start = Start { agent, task, options, events, depth: 0, spending };
+        let mut turn = self.turn(&start, guard);
+        turn.preview = true;
+        self.one_turn(&mut turn).await;
+        if let Some(error) = turn.outcome.take().and_then(|outcome| outcome.error) {
+            return Err(error.into());
+        }
+        let Some(model) = turn.model.clone() else {
+            let message = "no model was chosen".to_owned();
+            return Err(crate::middleware::TurnError::Panicked(message).into());
+        };
+        let request = crate::middleware::model_call::request(&turn, &model);
+        let body = repertoire_model::client::body(&request, model.info.as_ref());
+        Ok(Preview {
+            model: model.name.clone(),
+            agent: (*turn.agent).clone(),
+            messages: turn.conversation.messages.clone(),
+            tokens: turn.conversation.tokens(),
+            body,
+            tools: std::mem::take(&mut turn.specs),
+        })
+    }
+
+    /// Runs an agent for another one: with nothing but its task, within the same limits and permissions.
+    pub(crate) async fn run_for(
+        &self,
+        parent: &Run,
+        agent: &str,
+        task: String,
+        options: RunOptions,
+    ) -> Report {
+        let options = RunOptions {
+            permissions: options.permissions.or_else(|| Some(parent.permissions())),
+            asker: parent.asker.clone(),
+            cancel: parent.cancel.child_token(),
+            ..options
+        };
+        let events = parent.events.child(agent);
+        let spending = parent.spending.clone();
+        let depth = parent.depth + 1;
+        let start = Start { agent, task, options, events, depth, spending };
+        // A future that contains itself has to be on the heap.
+        Box::pin(self.execute(start)).await
+    }
+
+    async fn execute(&self, start: Start<'_>) -> Report {
+        let begun = tokio::time::Instant::now();
+        let spent_before = start.spending.spent();
+        let place = self.place_at_work(start.agent);
+        let _place = match &place {
+            Some(places) => places.acquire().await.ok(),
+            None => None,
+        };
+        let id = start.options.conversation.clone();
+        let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let guard = self.take_up(&id, start.depth).await;
+        let mut turn = self.turn(&start, guard);
+        let backend = start.options.backend.clone();
+        start.events.emit(EventKind::RunStarted {
+            conversation: id.clone(),
+            backend: backend.as_ref().map_or("api", |backend| backend.name()).to_owned(),
+            model: start.options.model.as_ref().map(ToString::to_string),
+            session: turn.conversation.session.clone(),
+        });
+        for lack in self.inner.sandbox.degradations().into_iter().filter(|_| start.depth == 0) {
+            start.events.emit(EventKind::Degraded { what: "sandbox".to_owned(), message: lack });
+        }
+        let mut report = Report {
+            run: start.events.run().to_owned(),
+            conversation: id,
+            status: Status::Failed,
+            text: String::new(),
+            structured: None,
+            error: None,
+            usage: Default::default(),
+            cost_usd: None,
+            iterations: 0,
+            duration: Default::default(),
+            denials: 0,
+            session: None,
+            skills: Vec::new(),
+        };
+        match backend {
+            None => {
+                let outcome = self.turns(&mut turn).await;
+                report.iterations = turn.iteration;
+                report.status = outcome.status;
+                report.text = outcome.text;
+                report.structured = outcome.structured;
+                report.error = outcome.error.map(RunError::from);
+                let spent = start.spending.spent();
+                report.usage = since(spent.usage, spent_before.usage);
+                report.cost_usd = spent.known_cost_usd().map(|cost| cost - spent_before.cost_usd);
+            }
+            Some(backend) => self.hand_over(&mut turn, &*backend, &mut report).await,
+        }
+        report.denials += turn.run.denials();
+        report.duration = begun.elapsed();
+        let ledger = std::mem::take(&mut *lock(&turn.run.ledger));
+        report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
+        turn.conversation.ledger = ledger;
+        turn.conversation.todos = turn.run.state.todos();
+        start.events.emit(finished(&report));
+        report
+    }
+
+    /// Turn after turn, until there is an outcome.
+    async fn turns(&self, turn: &mut Turn) -> Outcome {
+        loop {
+            turn.iteration += 1;
+            turn.response = None;
+            self.one_turn(turn).await;
+            if let Some(outcome) = turn.outcome.take() {
+                return outcome;
+            }
+        }
+    }
+
+    async fn one_turn(&self, turn: &mut Turn) {
+        turn.iteration = turn.iteration.max(1);
+        // The error boundary is the first link, so nothing comes out of here but through the turn.
+        let _ = Next::all(&self.inner.chain).run(turn).await;
+    }
+
+    /// Lets somebody else's agent do the work, with the same prompt and the same skills.
+    async fn hand_over(&self, turn: &mut Turn, backend: &dyn Backend, report: &mut Report) {
+        turn.preview = true;
+        let before = turn.conversation.messages.len();
+        self.one_turn(turn).await;
+        if let Some(error) = turn.outcome.take().and_then(|outcome| outcome.error) {
+            report.status = error.status();
+            report.error = Some(error.into());
+            return;
+        }
+        let job = job(turn, before);
+        let ended = backend.run(&job, &turn.run.events).await;
+        let Finished { status, text, structured, error, usage, cost_usd, .. } = ended;
+        if !text.is_empty() {
+            turn.conversation.messages.push(Message::assistant(text.clone()));
+        }
+        turn.conversation.session = ended.session.clone().or(turn.conversation.session.take());
+        report.status = status;
+        report.text = text;
+        report.structured = structured;
+        report.usage = usage;
+        report.cost_usd = cost_usd;
+        report.iterations = ended.iterations;
+        report.denials = ended.denials;
+        report.session = turn.conversation.session.clone();
+        let message = error.or_else(|| (status != Status::Done).then(|| "it failed".to_owned()));
+        report.error = message
+            .map(|message| RunError::Backend { backend: backend.name().to_owned(), message });
+    }
+
+    fn turn(&self, start: &Start<'_>, conversation: OwnedMutexGuard<Conversation>) -> Turn {
+        let options = &start.options;
+        let config = &self.inner.config;
+        let task = Task {
+            hints: options.skills.clone(),
+            paths: options.paths.clone(),
+            event: options.event.clone(),
+            usage: config.usage.clone(),
+            ..Task::new(start.task.clone())
+        };
+        let run = Run {
+            system: self.clone(),
+            conversation: conversation.id.clone(),
+            depth: start.depth,
+            workplace: self.workplace(),
+            events: start.events.clone(),
+            cancel: options.cancel.clone(),
+            spending: start.spending.clone(),
+            asker: options.asker.clone(),
+            state: todo_state(&conversation),
+            ledger: Mutex::new(conversation.ledger.clone()),
+            permissions: Mutex::new(
+                options.permissions.clone().unwrap_or(config.permissions.clone()),
+            ),
+            winners: Mutex::default(),
+            denials: Mutex::default(),
+        };
+        Turn {
+            run: Arc::new(run),
+            agent_name: start.agent.to_owned(),
+            agent: Arc::default(),
+            task,
+            options: Arc::new(options.clone()),
+            conversation,
+            iteration: 0,
+            attempt: 1,
+            tools: Vec::new(),
+            specs: Vec::new(),
+            injections: Vec::new(),
+            model: None,
+            preview: false,
+            response: None,
+            reshaped: 0,
+            outcome: None,
+        }
+    }
+
+    fn workplace(&self) -> Workplace {
+        let inner = &self.inner;
+        let mut place = Workplace::new(&inner.work_dir, &inner.spill_dir, inner.sandbox.clone());
+        place.environment = inner.environment.clone();
+        place.limits = inner.config.tools;
+        place.readable = self
+            .catalog()
+            .entries()
+            .iter()
+            .map(|entry| entry.skill.origin.dir().to_owned())
+            .collect();
+        place
+    }
+
+    fn sink(&self, options: &RunOptions) -> Sink {
+        let (all, own) = (self.inner.sink.clone(), options.on_event.clone());
+        Arc::new(move |event: &Event| {
+            for sink in [&all, &own].into_iter().flatten() {
+                sink(event);
+            }
+        })
+    }
+
+    fn place_at_work(&self, agent: &str) -> Option<Arc<Semaphore>> {
+        let catalog = self.catalog();
+        let places = catalog.agent(agent)?.skill.execution.max_concurrent?.max(1);
+        let mut known = lock(&self.inner.places_at_work);
+        let semaphore = || Arc::new(Semaphore::new(places as usize));
+        Some(known.entry(agent.to_owned()).or_insert_with(semaphore).clone())
+    }
+
+    /// Takes a conversation up, or begins it. A sub-agent's is kept by nobody.
+    async fn take_up(&self, id: &str, depth: u32) -> OwnedMutexGuard<Conversation> {
+        let begin = || Arc::new(tokio::sync::Mutex::new(Conversation::new(id)));
+        let conversation = if depth > 0 {
+            begin()
+        } else {
+            let mut kept = lock(&self.inner.conversations);
+            let found = kept.iter().position(|kept| kept.id == id);
+            let known = found.map(|at| kept.remove(at).conversation);
+            let conversation = known.unwrap_or_else(begin);
+            kept.push(Kept { id: id.to_owned(), conversation: conversation.clone() });
+            if kept.len() > CONVERSATIONS_MAX {
+                kept.remove(0);
+            }
+            conversation
+        };
+        conversation.lock_owned().await
+    }
+
+    /// A conversation as it stands, to be kept on disk.
+    pub async fn conversation(&self, id: &str) -> Option<Conversation> {
+        let known = {
+            let kept = lock(&self.inner.conversations);
+            kept.iter().find(|kept| kept.id == id).map(|kept| kept.conversation.clone())
+        };
+        match known {
+            Some(conversation) => Some(conversation.lock().await.clone()),
+            None => None,
+        }
+    }
+
+    /// Puts back a conversation that was kept on disk.
+    pub fn restore(&self, conversation: Conversation) {
+        let mut kept = lock(&self.inner.conversations);
+        kept.retain(|kept| kept.id != conversation.id);
+        let id = conversation.id.clone();
+        kept.push(Kept { id, conversation: Arc::new(tokio::sync::Mutex::new(conversation)) });
+    }
+
+    /// Reads what has changed on disk. A run does this when it begins, so edits are live.
+    pub fn refresh(&self) {
+        if !self.inner.is_fresh.swap(false, Ordering::Relaxed) {
+            self.inner.library.reload();
+        }
+    }
+
+    /// The skills and agents as they stand.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.library.snapshot()
+    }
+
+    /// The selector for a catalog.
+    pub fn selector(&self, catalog: &Catalog) -> Arc<Selector> {
+        let mut held = lock(&self.inner.selector);
+        let settings = self.inner.config.auto_trigger;
+        let selector = match held.take() {
+            Some((generation, selector)) if generation == catalog.generation() => selector,
+            Some((_, selector)) => Arc::new(selector.reload(catalog)),
+            None => Arc::new(Selector::of(catalog, Model::embedded(), settings)),
+        };
+        *held = Some((catalog.generation(), selector.clone()));
+        selector
+    }
+
+    /// Whether there is a skill that a model may choose.
+    pub fn has_skills(&self) -> bool {
+        self.catalog().entries().iter().any(is_offered)
+    }
+
+    /// The names of all agents, the built-in default among them.
+    pub fn agent_names(&self) -> Vec<String> {
+        let catalog = self.catalog();
+        let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent());
+        let mut names: Vec<String> = agents.map(|entry| entry.id.clone()).collect();
+        if !names.iter().any(|name| name == DEFAULT_AGENT) {
+            names.push(DEFAULT_AGENT.to_owned());
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// All tools.
+    pub fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.inner.tools
+    }
+
+    /// How it behaves.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// What is known of models.
+    pub fn prices(&self) -> &Prices {
+        &self.inner.prices
+    }
+
+    /// Who is asked.
+    pub fn provider(&self) -> &dyn Provider {
+        &*self.inner.provider
+    }
+
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.inner.breakers
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    /// A number from 0 to 1, so that callers who failed together do not come back together.
+    pub(crate) fn random(&self) -> f64 {
+        let bits = uuid::Uuid::now_v7().as_u128() as u32;
+        f64::from(bits) / f64::from(u32::MAX)
+    }
+}
+
+fn todo_state(conversation: &Conversation) -> tools::State {
+    let state = tools::State::default();
+    state.set_todos(conversation.todos.clone());
+    state
+}
+
+/// What somebody else's agent is asked: the operator's words once, skills that came later and the user's words now.
+fn job(turn: &Turn, before: usize) -> Job {
+    let messages = &turn.conversation.messages;
+    let goes_on = turn.conversation.session.is_some() && before > 0;
+    let text_of = |message: &Message| match message {
+        Message::System { text } => text.clone(),
+        Message::User { content } => {
+            let texts = content.iter().filter_map(|part| match part {
+                UserPart::Text { text } => Some(text.as_str()),
+                UserPart::ToolResult(_) => None,
+            });
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        Message::Assistant { .. } => message.text(),
+    };
+    let is_system = |message: &&Message| matches!(message, Message::System { .. });
+    let fresh = if goes_on { &messages[before..] } else { &messages[..] };
+    let leading = if goes_on { 0 } else { fresh.iter().take_while(is_system).count() };
+    let join = |part: &[Message]| part.iter().map(text_of).collect::<Vec<_>>().join("\n\n");
+    let options = &turn.options;
+    let limits = turn.run.spending.limits();
+    let schema = match options.format.as_ref().unwrap_or(&turn.agent.format) {
+        repertoire_model::ResponseFormat::Schema { schema, .. } => Some(schema.clone()),
+        _ => None,
+    };
+    Job {
+        system: join(&fresh[..leading]),
+        prompt: join(&fresh[leading..]),
+        dir: turn.run.workplace.dir.clone(),
+        environment: turn.run.workplace.environment.clone(),
+        model: options.model.as_ref().map(|model| model.model.clone()),
+        session: turn.conversation.session.clone(),
+        schema,
+        freedom: options.freedom,
+        max_cost_usd: limits.cost_usd_max,
+        max_iterations: turn.agent.max_iterations,
+        mcp_servers: options.mcp_servers.clone(),
+        idle: BACKEND_IDLE,
+        absolute: limits.duration_max,
+        cancel: turn.run.cancel.clone(),
+    }
+}
+
+fn since(now: repertoire_model::Usage, before: repertoire_model::Usage) -> repertoire_model::Usage {
+    repertoire_model::Usage {
+        input_tokens: now.input_tokens - before.input_tokens,
+        output_tokens: now.output_tokens - before.output_tokens,
+        cache_read_tokens: now.cache_read_tokens - before.cache_read_tokens,
+        cache_write_tokens: now.cache_write_tokens - before.cache_write_tokens,
+    }
+}
+
+fn finished(report: &Report) -> EventKind {
+    EventKind::RunFinished {
+        status: report.status,
+        text: report.text.clone(),
+        structured: report.structured.clone(),
+        error: report.error.as_ref().map(ToString::to_string),
+        usage: report.usage,
+        cost_usd: report.cost_usd,
+        iterations: report.iterations,
+        duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+        denials: report.denials,
+        session: report.session.clone(),
+    }
+}

@@ -1,0 +1,261 @@
+//! Putting a system together.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_model::breaker::Breakers;
+use repertoire_model::client::Timeouts;
+use repertoire_model::prices::Prices;
+use repertoire_model::{Client, Endpoints, Provider};
+use repertoire_select::Selector;
+use repertoire_skill::discover::Request;
+use repertoire_skill::library::Library;
+use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
+
+use super::{Inner, System};
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::event::Sink;
+use crate::middleware::{Middleware, standard};
+use crate::sandbox::Sandbox;
+use crate::tool::Tool;
+use crate::tools;
+
+/// A system that could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A folder is not there.
+    #[error("there is no folder {path} to take {what} from")]
+    NoFolder {
+        /// The folder.
+        path: Utf8PathBuf,
+        /// Skills or agents.
+        what: &'static str,
+    },
+    /// Two tools have one name.
+    #[error("two tools are called `{name}`")]
+    TwoTools {
+        /// The name.
+        name: String,
+    },
+    /// The working folder is not there.
+    #[error("the working folder {path} cannot be used: {source}")]
+    WorkDir {
+        /// The folder.
+        path: Utf8PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Puts a [`System`] together.
+#[must_use]
+pub struct Builder {
+    roots: Vec<Root>,
+    request: Option<Request>,
+    selector: Option<Selector>,
+    config: Config,
+    endpoints: Endpoints,
+    provider: Option<Arc<dyn Provider>>,
+    prices: Prices,
+    own_tools: Vec<Arc<dyn Tool>>,
+    own_middleware: Vec<Arc<dyn Middleware>>,
+    work_dir: Utf8PathBuf,
+    spill_dir: Option<Utf8PathBuf>,
+    environment: Vec<(String, String)>,
+    sandbox: Sandbox,
+    sink: Option<Sink>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            roots: Vec::new(),
+            request: None,
+            selector: None,
+            config: Config::default(),
+            endpoints: Endpoints::default(),
+            provider: None,
+            prices: Prices::builtin(),
+            own_tools: Vec::new(),
+            own_middleware: Vec::new(),
+            work_dir: Utf8PathBuf::from("."),
+            spill_dir: None,
+            environment: Vec::new(),
+            sandbox: Sandbox::default(),
+            sink: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl Builder {
+    /// Takes agents from a folder of Markdown files. It may be called more than once; the first folder wins.
+    pub fn agents_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
+        self.roots.push(Root { holds: Holds::Agents, ..Root::extra(dir) });
+        self
+    }
+
+    /// Takes skills from a folder. It may be called more than once; the first folder wins. Who builds a system vouches
+    /// for the skills: they are trusted.
+    pub fn skills_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
+        self.roots.push(Root::extra(dir));
+        self
+    }
+
+    /// Takes skills and agents from where a profile looks, besides the folders that are named.
+    pub fn discover(mut self, request: Request) -> Self {
+        self.request = Some(request);
+        self
+    }
+
+    /// Takes over a selector that was made for the same skills, so that it is not made again.
+    pub fn selector(mut self, selector: Selector) -> Self {
+        self.selector = Some(selector);
+        self
+    }
+
+    /// Sets how the system behaves.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets where models are, and how to be let in.
+    pub fn endpoints(mut self, endpoints: Endpoints) -> Self {
+        self.endpoints = endpoints;
+        self
+    }
+
+    /// Asks somebody else than the network.
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Sets what is known of models and their prices.
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.own_tools.push(tool);
+        self
+    }
+
+    /// Adds a link to the chain of every turn, right before the model is called.
+    pub fn middleware(mut self, link: Arc<dyn Middleware>) -> Self {
+        self.own_middleware.push(link);
+        self
+    }
+
+    /// Sets the folder that tools work in; the current one by default.
+    pub fn work_dir(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
+        self.work_dir = dir.into();
+        self
+    }
+
+    /// Sets where output goes that is too large for a conversation.
+    pub fn spill_dir(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
+        self.spill_dir = Some(dir.into());
+        self
+    }
+
+    /// Sets the environment of programs that tools start. It is empty by default.
+    pub fn environment(mut self, environment: Vec<(String, String)>) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets what keeps programs in their place; nothing by default, and then commands need permission.
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Tells somebody of every event.
+    pub fn on_event(mut self, sink: Sink) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Sets the clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Puts the system together. Skills and agents are read; nothing is sent anywhere.
+    ///
+    /// # Errors
+    ///
+    /// When a folder is missing or two tools have one name.
+    pub fn build(self) -> Result<System, BuildError> {
+        let work_dir = self
+            .work_dir
+            .canonicalize_utf8()
+            .map_err(|source| BuildError::WorkDir { path: self.work_dir.clone(), source })?;
+        for root in &self.roots {
+            if !root.dir.is_dir() {
+                let what = if root.holds == Holds::Agents { "agents" } else { "skills" };
+                return Err(BuildError::NoFolder { path: root.dir.clone(), what });
+            }
+        }
+        let request = match self.request {
+            Some(mut request) => {
+                request.extra_roots.splice(0..0, self.roots);
+                request
+            }
+            None => only_these(self.roots, &work_dir),
+        };
+        let mut tools = tools::builtin();
+        tools.extend(self.own_tools);
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(BuildError::TwoTools { name: twice[0].to_owned() });
+        }
+        let spill_dir = self.spill_dir.unwrap_or_else(|| work_dir.join(".repertoire/output"));
+        let library = Library::open(request);
+        let generation = library.snapshot().generation();
+        let prices = self.prices;
+        let provider = self.provider.unwrap_or_else(|| {
+            Arc::new(Client::new(self.endpoints, Timeouts::default()).with_prices(prices.clone()))
+        });
+        Ok(System {
+            inner: Arc::new(Inner {
+                library,
+                is_fresh: AtomicBool::new(true),
+                selector: self.selector.map(|selector| (generation, Arc::new(selector))).into(),
+                provider,
+                prices,
+                breakers: Breakers::default(),
+                config: self.config,
+                tools,
+                chain: standard(self.own_middleware),
+                work_dir,
+                spill_dir,
+                environment: self.environment,
+                sandbox: self.sandbox,
+                sink: self.sink,
+                clock: self.clock,
+                conversations: Default::default(),
+                places_at_work: Default::default(),
+            }),
+        })
+    }
+}
+
+/// Nothing but the folders that were named.
+fn only_these(roots: Vec<Root>, work_dir: &Utf8Path) -> Request {
+    let places =
+        Places { here: work_dir.to_owned(), home: work_dir.to_owned(), pack: work_dir.to_owned() };
+    let mut request = Request::new(ProfileId::Repertoire, places);
+    request.roots = Some(roots);
+    request.sync_pack = false;
+    request
+}

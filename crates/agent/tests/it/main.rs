@@ -1,0 +1,4 @@
+//! Whole runs against a scripted model server.
+
+mod seeds;
+mod workspace;
