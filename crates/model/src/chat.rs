@@ -13,7 +13,7 @@ pub use self::decode::Decoder;
 use crate::message::{AssistantPart, ToolCall};
 use crate::name::Service;
 use crate::request::{Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
-use crate::turns::{Conversation, Turn, arguments_sent_back};
+use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
 
 /// The body of a request. Without a limit in the request none is sent: the model's own holds, so that
 /// `output_tokens_max` only bounds what is asked for.
@@ -47,14 +47,6 @@ fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_token
     }
     if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
         body.insert("reasoning_effort".into(), json!(effort(tokens)));
-    }
-}
-
-fn effort(tokens: u32) -> &'static str {
-    match tokens {
-        0..=2048 => "low",
-        2049..=16384 => "medium",
-        _ => "high",
     }
 }
 
