@@ -29,12 +29,19 @@ pub trait Provider: Send + Sync {
 }
 
 /// Where a service is, and how to be let in.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// The address that the protocol's paths are added to.
     pub base_url: String,
     /// The key, where one is needed.
     pub key: Option<Secret>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let base_url = without_secrets(&self.base_url);
+        f.debug_struct("Endpoint").field("base_url", &base_url).field("key", &self.key).finish()
+    }
 }
 
 /// Where each service is.
@@ -166,22 +173,25 @@ fn wall_clock_ms() -> u64 {
 
 /// Where a protocol is spoken. Anthropic's address is usually given without its version, the others' with it.
 fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
-    let base = base_url.trim().trim_end_matches('/');
-    let (base, path) = match service {
-        Service::Anthropic => (base.strip_suffix("/v1").unwrap_or(base), "/v1/messages"),
-        Service::OpenAi | Service::Compat => (base, "/chat/completions"),
-    };
-    let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base));
-    let url = Url::parse(&format!("{base}{path}")).map_err(|_| refused("is not a URL"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        _ => Err(refused("begins with neither http:// nor https://")),
+    let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base_url));
+    let mut url = Url::parse(base_url.trim()).map_err(|_| refused("is not a URL"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused("begins with neither http:// nor https://"));
     }
+    let base = url.path().trim_end_matches('/');
+    let path = match service {
+        Service::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
+        Service::OpenAi | Service::Compat => format!("{base}/chat/completions"),
+    };
+    url.set_path(&path);
+    url.set_fragment(None);
+    Ok(url)
 }
 
-/// An address may have a name and a password before an `@`.
+/// An address may have a name and a password before an `@`, and a key after a `?`.
 fn without_secrets(url: &str) -> &str {
-    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+    let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> {
