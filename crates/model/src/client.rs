@@ -88,7 +88,8 @@ impl Default for Timeouts {
 pub struct Client {
     endpoints: Endpoints,
     timeouts: Timeouts,
-    prices: Prices,
+    /// The table that ships with the program, if absent; it is read at the first call.
+    prices: Option<Prices>,
     streaming: bool,
     clock: fn() -> u64,
     transport: Transport,
@@ -98,8 +99,14 @@ impl Client {
     /// A client for these services.
     pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
         let transport = Transport::new(timeouts.connect_ms);
-        let prices = Prices::builtin();
-        Client { endpoints, timeouts, prices, streaming: true, clock: wall_clock_ms, transport }
+        Client {
+            endpoints,
+            timeouts,
+            prices: None,
+            streaming: true,
+            clock: wall_clock_ms,
+            transport,
+        }
     }
 
     /// Whether answers are asked for piece by piece, as they are by default, or whole. A whole answer has no first
@@ -113,7 +120,7 @@ impl Client {
     /// The table that tells the models' limits.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
-        self.prices = prices;
+        self.prices = Some(prices);
         self
     }
 
@@ -131,7 +138,8 @@ impl Client {
         let endpoint = endpoint.ok_or_else(|| missing("there is no address for it".to_owned()))?;
         let url = url_of(service, &endpoint.base_url).map_err(missing)?;
         let headers = headers(service, endpoint.key.as_ref()).map_err(missing)?;
-        let limit = self.prices.get(request.model).map(|info| info.output_tokens_max);
+        let prices = self.prices.clone().unwrap_or_else(Prices::builtin);
+        let limit = prices.get(request.model).map(|info| info.output_tokens_max);
         let (body, decoder) = match service {
             Service::Anthropic => {
                 let limit = limit.unwrap_or(OUTPUT_TOKENS_DEFAULT);

@@ -73,6 +73,7 @@ fn a_whole_conversation_is_put_in_order() {
         tools: &tools,
         max_tokens: Some(500),
         thinking: Thinking::Budget(9000),
+        sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9) },
         ..Request::new(&name, &messages)
     };
     insta::assert_snapshot!(shown(&body(&request, u32::MAX, true)), @r#"
@@ -80,6 +81,8 @@ fn a_whole_conversation_is_put_in_order() {
     stream: true
     stream_options: {"include_usage":true}
     max_tokens: 500
+    temperature: 0.5
+    top_p: 0.9
     tools: {"type":"function","function":{"name":"bash","description":"Runs it.","parameters":{"type":"object"}}}
     messages: {"role":"system","content":"Be brief.\n\nBe kind."}
     messages: {"role":"user","content":"List the files."}
@@ -107,8 +110,6 @@ fn openai_is_told_what_only_it_understands() {
     model: "gpt-5.4"
     stream: false
     max_completion_tokens: 128000
-    temperature: 0.5
-    top_p: 0.9
     reasoning_effort: "medium"
     response_format: {"type":"json_schema","json_schema":{"name":"a_name_","schema":{"type":"object"}}}
     "#);
@@ -242,7 +243,7 @@ fn thoughts_and_usage_are_read() {
     let usage = json!({
         "prompt_tokens": 100,
         "completion_tokens": 7,
-        "prompt_tokens_details": { "cached_tokens": 60 },
+        "prompt_tokens_details": { "cached_tokens": 60, "cache_write_tokens": 10 },
     });
     let response = decode(&[
         delta(json!({ "reasoning_content": "hm" })),
@@ -257,7 +258,7 @@ fn thoughts_and_usage_are_read() {
     let text = AssistantPart::Text { text: "hi".into() };
     assert_eq!(response.message, Message::Assistant { content: vec![thoughts, text] });
     let usage =
-        Usage { input_tokens: 40, output_tokens: 7, cache_read_tokens: 60, ..Usage::default() };
+        Usage { input_tokens: 30, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 10 };
     assert_eq!(response.usage, usage);
 }
 

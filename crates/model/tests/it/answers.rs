@@ -196,3 +196,52 @@ async fn a_used_up_script_is_a_failure_of_the_server() {
     let Err(Error::Server { status: 500, message, .. }) = error else { panic!("{error:?}") };
     assert_eq!(message, "the script has no more turns");
 }
+
+#[tokio::test]
+async fn answers_are_computed_from_requests() {
+    let echo = Turn::respond(|request| Turn::text(request.last_user_text().to_uppercase()));
+    let server = Server::start(Script::new().turn(echo).repeat_last()).await;
+    let client = client(&server, patient());
+    for service in Service::ALL {
+        let messages = [Message::user("one"), Message::assistant("two"), Message::user("three")];
+        let response = ask(&client, &Request::new(&model(service), &messages)).await.unwrap();
+        assert_eq!(response.message.text(), "THREE");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_after_an_answer() {
+    for (service, streaming) in WAYS {
+        let server = Server::start(Script::new().turn(Turn::text("ok")).repeat_last()).await;
+        let client = client(&server, patient()).with_streaming(streaming);
+        let messages = [Message::user("hello")];
+        for _ in 0..5 {
+            ask(&client, &Request::new(&model(service), &messages)).await.unwrap();
+        }
+        assert_eq!(server.connections(), 1, "{service} {streaming}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_the_call() {
+    let slow = Turn::text("x".repeat(5000)).with_fault(Fault::Slow { ms_per_event: 5 });
+    let script = Script::new().turn(slow).turn(Turn::text("ok"));
+    let server = Server::start(script).await;
+    let client = client(&server, patient());
+    let name = model(Service::Anthropic);
+    let messages = [Message::user("hello")];
+    let request = Request::new(&name, &messages);
+    let mut stream = repertoire_model::Provider::stream(&client, &request);
+    assert!(futures_util::StreamExt::next(&mut stream).await.unwrap().is_ok());
+    drop(stream);
+    assert_eq!(ask(&client, &request).await.unwrap().message.text(), "ok");
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_whole_answer_to_a_request_for_a_stream_is_understood() {
+    let body = r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}"#;
+    let turn = Turn::fail(Fault::status(200, body));
+    let response = answer(turn, (Service::Compat, true)).await.unwrap();
+    assert_eq!(response.message.text(), "whole");
+}

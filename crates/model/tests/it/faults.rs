@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 fn short_idle() -> Timeouts {
-    Timeouts { idle_ms: 80, ..patient() }
+    Timeouts { idle_ms: 300, ..patient() }
 }
 
 fn short_absolute() -> Timeouts {
@@ -23,7 +23,7 @@ fn short_absolute() -> Timeouts {
 async fn silence_before_the_answer_is_a_stall() {
     for way in STREAMED {
         let stalled = answer_within(Turn::fail(Fault::StallBeforeHeaders), way, short_idle()).await;
-        let expect = Error::Stalled { service: way.0, phase: Phase::Headers, waited_ms: 80 };
+        let expect = Error::Stalled { service: way.0, phase: Phase::Headers, waited_ms: 300 };
         assert_eq!(stalled, Err(expect));
     }
 }
@@ -31,7 +31,7 @@ async fn silence_before_the_answer_is_a_stall() {
 #[tokio::test]
 async fn silence_before_a_whole_answer_has_only_the_absolute_limit() {
     let way = (Service::Anthropic, false);
-    let slow = Turn::fail(Fault::Slow { ms_per_event: 200 });
+    let slow = Turn::fail(Fault::Slow { ms_per_event: 500 });
     assert!(answer_within(slow, way, short_idle()).await.is_ok());
     let late = answer_within(Turn::fail(Fault::StallBeforeHeaders), way, short_absolute()).await;
     assert_eq!(late, Err(Error::TimedOut { service: way.0, limit_ms: 80 }));
@@ -46,12 +46,12 @@ async fn silence_in_the_middle_is_a_stall_after_the_pieces_that_came() {
         let (pieces, end) =
             pieces(&client(&server, short_idle()), &Request::new(&model(service), &messages)).await;
         assert!(pieces.iter().any(|piece| matches!(piece, Delta::Text(_))), "{pieces:?}");
-        let expect = Error::Stalled { service, phase: Phase::Stream, waited_ms: 80 };
+        let expect = Error::Stalled { service, phase: Phase::Stream, waited_ms: 300 };
         assert_eq!(end, Err(expect));
     }
     let turn = Turn::fail(Fault::StallMidStream { after_events: 0 });
     let way = (Service::Compat, false);
-    let expect = Error::Stalled { service: way.0, phase: Phase::Stream, waited_ms: 80 };
+    let expect = Error::Stalled { service: way.0, phase: Phase::Stream, waited_ms: 300 };
     assert_eq!(answer_within(turn, way, short_idle()).await, Err(expect));
 }
 
@@ -134,6 +134,18 @@ async fn nobody_listens() {
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_speak_securely_is_no_connection() {
+    let server = Server::start(Script::new()).await;
+    let base_url = server.url().replace("http://", "https://");
+    let endpoint = Endpoint { base_url, key: None };
+    let endpoints = Endpoints { anthropic: Some(endpoint), ..Endpoints::default() };
+    let client = Client::new(endpoints, Timeouts { connect_ms: 300, ..patient() });
+    let error = ask(&client, &Request::new(&model(Service::Anthropic), &[])).await.unwrap_err();
+    assert!(matches!(error, Error::Connection { .. }), "{error:?}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_web_page_is_not_an_answer() {
     for way in WAYS {
         let page = Fault::status_with(200, &[("content-type", "text/html")], "<p>Welcome</p>");
@@ -144,7 +156,7 @@ async fn a_web_page_is_not_an_answer() {
 
 /// What a status becomes, as `Debug` shows it, without the service.
 async fn of_status(service: Service, fault: Fault) -> Error {
-    answer(Turn::fail(fault), (service, true)).await.unwrap_err()
+    answer(Turn::fail(fault), (service, true)).await.expect_err("a failure")
 }
 
 #[tokio::test]
@@ -201,6 +213,14 @@ async fn each_status_becomes_what_the_caller_can_do_about_it() {
                 message: "Rate limit reached for requests".into(),
                 retry_after_ms: None,
             },
+        ),
+        (
+            Fault::status_with(429, &[("x-ratelimit-reset", "30s")], body),
+            retry(Some(30_000)),
+        ),
+        (
+            Fault::status(400, r#"{"error":{"message":"no parameter quota"}}"#),
+            Error::Rejected { service, status: 400, message: "no parameter quota".into() },
         ),
         (
             Fault::status(400, r#"{"error":{"message":"Your credit balance is too low"}}"#),

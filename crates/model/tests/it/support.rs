@@ -22,7 +22,7 @@ pub(crate) const WAYS: [Way; 4] = [
 pub(crate) const STREAMED: [Way; 2] = [(Service::Anthropic, true), (Service::Compat, true)];
 
 pub(crate) fn model(service: Service) -> ModelName {
-    format!("{service}/test-model").parse().unwrap()
+    format!("{service}/test-model").parse().expect("a name")
 }
 
 /// Long enough for a busy machine; tests that wait for a limit set it themselves.
