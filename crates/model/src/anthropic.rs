@@ -14,7 +14,7 @@ pub use self::decode::Decoder;
 use crate::limits::THINKING_TOKENS_MIN;
 use crate::message::{AssistantPart, ToolResult};
 use crate::request::{Caching, Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
-use crate::turns::{Conversation, Turn, arguments_sent_back};
+use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
 
 /// The version of the protocol, as its header wants it.
 pub const VERSION: &str = "2023-06-01";
@@ -38,26 +38,64 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     Value::Object(body)
 }
 
-/// The limits on tokens, and what thinking does not go together with.
+/// How a model thinks, and what it therefore accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generation {
+    /// It thinks when it is told to, within a budget. Models of other makers that speak the protocol do so as well.
+    Budgeted,
+    /// It decides for itself how much to think, guided by an effort. It takes no sampling, and no tool can be
+    /// forced on it.
+    Adaptive,
+}
+
+impl Generation {
+    fn of(request: &Request<'_>) -> Self {
+        const BUDGETED: [&str; 5] =
+            ["claude-2", "claude-3", "claude-opus-4", "claude-sonnet-4", "claude-haiku-4"];
+        const ADAPTIVE: [&str; 2] = ["claude-opus-4-7", "claude-opus-4-8"];
+        let name = request.model.model.as_str();
+        let is_one_of = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
+        match name.starts_with("claude-") && (!is_one_of(&BUDGETED) || is_one_of(&ADAPTIVE)) {
+            true => Generation::Adaptive,
+            false => Generation::Budgeted,
+        }
+    }
+}
+
+/// The limit on tokens, how much to think, and the sampling.
 fn add_budget(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {
     let answer = request.max_tokens.unwrap_or(output_tokens_max);
-    let sampling = request.sampling;
-    match request.thinking {
-        Thinking::Off => {
-            body.insert("max_tokens".into(), json!(answer));
-            if let Some(temperature) = sampling.temperature {
-                body.insert("temperature".into(), json!(temperature.clamp(0.0, 1.0)));
-            } else if let Some(top_p) = sampling.top_p {
-                body.insert("top_p".into(), json!(top_p));
-            }
+    let (tokens, thinking) = match (request.thinking, Generation::of(request)) {
+        (Thinking::Off, Generation::Budgeted) => {
+            add_sampling(body, request);
+            (answer, None)
         }
-        Thinking::Budget(budget) => {
+        (Thinking::Off, Generation::Adaptive) => (answer, None),
+        (Thinking::Budget(budget), Generation::Budgeted) => {
             let budget = budget.max(THINKING_TOKENS_MIN);
-            let tokens = if answer > budget { answer } else { budget.saturating_add(answer) };
-            body.insert("max_tokens".into(), json!(tokens));
             let thinking = json!({ "type": "enabled", "budget_tokens": budget });
-            body.insert("thinking".into(), thinking);
+            (above(budget, answer), Some(thinking))
         }
+        (Thinking::Budget(budget), Generation::Adaptive) => {
+            body.insert("output_config".into(), json!({ "effort": effort(budget) }));
+            (above(budget, answer), Some(json!({ "type": "adaptive" })))
+        }
+    };
+    body.insert("max_tokens".into(), json!(tokens));
+    body.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
+}
+
+/// Thoughts count as part of the answer, so that its limit has to leave room for more than them.
+fn above(budget: u32, answer: u32) -> u32 {
+    if answer > budget { answer } else { budget.saturating_add(answer) }
+}
+
+/// Some models refuse both at once.
+fn add_sampling(body: &mut Map<String, Value>, request: &Request<'_>) {
+    if let Some(temperature) = request.sampling.temperature {
+        body.insert("temperature".into(), json!(temperature.clamp(0.0, 1.0)));
+    } else if let Some(top_p) = request.sampling.top_p {
+        body.insert("top_p".into(), json!(top_p));
     }
 }
 
@@ -102,17 +140,18 @@ fn structured_output(format: &ResponseFormat) -> Option<Value> {
     }))
 }
 
-/// With thinking a tool cannot be forced, so the model is then only offered the shape.
+/// Where a tool cannot be forced, the model is only offered it.
 fn tool_choice(request: &Request<'_>, shaped: bool) -> Option<Value> {
-    let thinks = request.thinking != Thinking::Off;
+    let can_force =
+        request.thinking == Thinking::Off && Generation::of(request) == Generation::Budgeted;
+    let shape_only = shaped
+        && (request.tool_choice == ToolChoice::None
+            || (request.tool_choice == ToolChoice::Auto && request.tools.is_empty()));
     match &request.tool_choice {
-        ToolChoice::Auto if shaped && request.tools.is_empty() && !thinks => {
-            Some(forced(STRUCTURED_OUTPUT))
-        }
-        ToolChoice::None if shaped && !thinks => Some(forced(STRUCTURED_OUTPUT)),
-        ToolChoice::None if !shaped => Some(json!({ "type": "none" })),
-        ToolChoice::Tool(name) if !thinks => Some(forced(name)),
-        ToolChoice::Auto | ToolChoice::None | ToolChoice::Tool(_) => None,
+        _ if shape_only => can_force.then(|| forced(STRUCTURED_OUTPUT)),
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "type": "none" })),
+        ToolChoice::Tool(name) => can_force.then(|| forced(name)),
     }
 }
 

@@ -13,7 +13,7 @@ pub use self::decode::Decoder;
 use crate::message::{AssistantPart, ToolCall};
 use crate::name::Service;
 use crate::request::{Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
-use crate::turns::{Conversation, Turn, arguments_sent_back};
+use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
 
 /// The body of a request. Without a limit in the request none is sent: the model's own holds, so that
 /// `output_tokens_max` only bounds what is asked for.
@@ -39,22 +39,16 @@ fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_token
         let field = if is_openai { "max_completion_tokens" } else { "max_tokens" };
         body.insert(field.into(), json!(tokens.min(output_tokens_max)));
     }
+    if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
+        // Models that think take no sampling.
+        body.insert("reasoning_effort".into(), json!(effort(tokens)));
+        return;
+    }
     if let Some(temperature) = request.sampling.temperature {
         body.insert("temperature".into(), json!(temperature));
     }
     if let Some(top_p) = request.sampling.top_p {
         body.insert("top_p".into(), json!(top_p));
-    }
-    if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
-        body.insert("reasoning_effort".into(), json!(effort(tokens)));
-    }
-}
-
-fn effort(tokens: u32) -> &'static str {
-    match tokens {
-        0..=2048 => "low",
-        2049..=16384 => "medium",
-        _ => "high",
     }
 }
 

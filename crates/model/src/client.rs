@@ -29,12 +29,19 @@ pub trait Provider: Send + Sync {
 }
 
 /// Where a service is, and how to be let in.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// The address that the protocol's paths are added to.
     pub base_url: String,
     /// The key, where one is needed.
     pub key: Option<Secret>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let base_url = without_secrets(&self.base_url);
+        f.debug_struct("Endpoint").field("base_url", &base_url).field("key", &self.key).finish()
+    }
 }
 
 /// Where each service is.
@@ -81,7 +88,8 @@ impl Default for Timeouts {
 pub struct Client {
     endpoints: Endpoints,
     timeouts: Timeouts,
-    prices: Prices,
+    /// The table that ships with the program, if absent; it is read at the first call.
+    prices: Option<Prices>,
     streaming: bool,
     clock: fn() -> u64,
     transport: Transport,
@@ -91,8 +99,14 @@ impl Client {
     /// A client for these services.
     pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
         let transport = Transport::new(timeouts.connect_ms);
-        let prices = Prices::builtin();
-        Client { endpoints, timeouts, prices, streaming: true, clock: wall_clock_ms, transport }
+        Client {
+            endpoints,
+            timeouts,
+            prices: None,
+            streaming: true,
+            clock: wall_clock_ms,
+            transport,
+        }
     }
 
     /// Whether answers are asked for piece by piece, as they are by default, or whole. A whole answer has no first
@@ -106,7 +120,7 @@ impl Client {
     /// The table that tells the models' limits.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
-        self.prices = prices;
+        self.prices = Some(prices);
         self
     }
 
@@ -124,7 +138,8 @@ impl Client {
         let endpoint = endpoint.ok_or_else(|| missing("there is no address for it".to_owned()))?;
         let url = url_of(service, &endpoint.base_url).map_err(missing)?;
         let headers = headers(service, endpoint.key.as_ref()).map_err(missing)?;
-        let limit = self.prices.get(request.model).map(|info| info.output_tokens_max);
+        let prices = self.prices.clone().unwrap_or_else(Prices::builtin);
+        let limit = prices.get(request.model).map(|info| info.output_tokens_max);
         let (body, decoder) = match service {
             Service::Anthropic => {
                 let limit = limit.unwrap_or(OUTPUT_TOKENS_DEFAULT);
@@ -166,22 +181,25 @@ fn wall_clock_ms() -> u64 {
 
 /// Where a protocol is spoken. Anthropic's address is usually given without its version, the others' with it.
 fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
-    let base = base_url.trim().trim_end_matches('/');
-    let (base, path) = match service {
-        Service::Anthropic => (base.strip_suffix("/v1").unwrap_or(base), "/v1/messages"),
-        Service::OpenAi | Service::Compat => (base, "/chat/completions"),
-    };
-    let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base));
-    let url = Url::parse(&format!("{base}{path}")).map_err(|_| refused("is not a URL"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        _ => Err(refused("begins with neither http:// nor https://")),
+    let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base_url));
+    let mut url = Url::parse(base_url.trim()).map_err(|_| refused("is not a URL"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused("begins with neither http:// nor https://"));
     }
+    let base = url.path().trim_end_matches('/');
+    let path = match service {
+        Service::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
+        Service::OpenAi | Service::Compat => format!("{base}/chat/completions"),
+    };
+    url.set_path(&path);
+    url.set_fragment(None);
+    Ok(url)
 }
 
-/// An address may have a name and a password before an `@`.
+/// An address may have a name and a password before an `@`, and a key after a `?`.
 fn without_secrets(url: &str) -> &str {
-    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+    let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> {

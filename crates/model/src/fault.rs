@@ -23,7 +23,7 @@ pub(crate) fn in_stream(service: Service, error: &Value) -> Error {
     let message = message.to_owned();
     let kind = error["type"].as_str().or(error["code"].as_str()).unwrap_or_default();
     let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0);
-    let said = Said { kind: kind.to_lowercase(), words: message.to_lowercase() };
+    let said = Said::of(error, &message);
     match (kind, status) {
         _ if said.is_allowance() => Error::UsageLimit { service, message, resets_at_ms: None },
         _ if said.is_too_long() => Error::ContextTooLong { message },
@@ -50,12 +50,13 @@ pub(crate) fn of_status(
 ) -> Error {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     let message = message_of(&json, body);
-    let said = Said::of(&json, &message);
+    let said = Said::of(&json["error"], &message);
     let retry_after_ms = retry_after_ms(headers, now_ms);
     let is_limit = match status {
         402 => true,
+        403 => said.is_allowance(),
         429 => said.is_allowance_after(retry_after_ms),
-        400..=403 => said.is_allowance(),
+        400 | 401 => said.is_unpaid(),
         _ => false,
     };
     let long_wait = retry_after_ms.filter(|wait| *wait > RETRY_WAIT_MS_MAX);
@@ -65,7 +66,12 @@ pub(crate) fn of_status(
         429 if resets_at_ms.is_some_and(|at| at > now_ms + RETRY_WAIT_MS_MAX) => {
             Error::UsageLimit { service, message, resets_at_ms }
         }
-        408 | 429 => Error::RateLimited { service, status, message, retry_after_ms },
+        429 => {
+            let until_reset = resets_at_ms.map(|at| at.saturating_sub(now_ms));
+            let retry_after_ms = retry_after_ms.or(until_reset);
+            Error::RateLimited { service, status, message, retry_after_ms }
+        }
+        408 => Error::RateLimited { service, status, message, retry_after_ms },
         401 | 403 => Error::Unauthorised { service, status, message },
         413 => Error::ContextTooLong { message },
         400 | 422 if said.is_too_long() => Error::ContextTooLong { message },
@@ -88,9 +94,9 @@ struct Said {
 }
 
 impl Said {
-    fn of(json: &Value, message: &str) -> Self {
+    fn of(error: &Value, message: &str) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
-        let kind = format!("{} {}", text(&json["error"]["type"]), text(&json["error"]["code"]));
+        let kind = format!("{} {}", text(&error["type"]), text(&error["code"]));
         Said { kind, words: message.to_lowercase() }
     }
 
@@ -100,10 +106,17 @@ impl Said {
 
     /// Whether the account's allowance is meant, rather than the speed of asking.
     fn is_allowance(&self) -> bool {
-        const KINDS: [&str; 3] = ["insufficient_quota", "billing", "usage_limit"];
         const WORDS: [&str; 5] = ["quota", "usage limit", "credit", "limit reached", "billing"];
         let is_speed = self.has_any(&["rate limit", "per minute", "per second"]);
-        KINDS.iter().any(|kind| self.kind.contains(kind)) || (!is_speed && self.has_any(&WORDS))
+        self.is_unpaid() || (!is_speed && self.has_any(&WORDS))
+    }
+
+    /// Whether it is beyond doubt that the allowance is meant. A request that was refused for other reasons may
+    /// well have such words in it.
+    fn is_unpaid(&self) -> bool {
+        const KINDS: [&str; 3] = ["insufficient_quota", "billing", "usage_limit"];
+        let is_kind = KINDS.iter().any(|kind| self.kind.contains(kind));
+        is_kind || self.words.contains("credit balance")
     }
 
     /// As [`Self::is_allowance`]; a server that asks for a short wait and speaks of a quota means the speed.

@@ -9,6 +9,39 @@
 //! - [`error`]: what can go wrong, by what the caller can do about it; [`retry`] and [`breaker`] decide what to do.
 //! - [`prices`]: context windows and prices, as a table that the user extends.
 //! - [`secret`]: keys that cannot be printed.
+//!
+//! One call:
+//!
+//! ```no_run
+//! use futures_util::StreamExt;
+//! use repertoire_model::{
+//!     Assembler, Client, Endpoint, Endpoints, Error, Message, ModelName, Provider, Request, Response, Timeouts,
+//! };
+//!
+//! async fn ask(model: &ModelName, question: &str) -> Result<Option<Response>, Error> {
+//!     let local = Endpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
+//!     let endpoints = Endpoints { compat: Some(local), ..Endpoints::default() };
+//!     let client = Client::new(endpoints, Timeouts::default());
+//!     let messages = [Message::user(question)];
+//!     let mut answer = client.stream(&Request::new(model, &messages));
+//!     let mut assembler = Assembler::default();
+//!     while let Some(delta) = answer.next().await {
+//!         assembler.push(&delta?);
+//!     }
+//!     Ok(assembler.finish())
+//! }
+//! ```
+//!
+//! What to do about one that failed:
+//!
+//! ```
+//! use repertoire_model::retry::{Advice, Policy};
+//! use repertoire_model::{Error, Service};
+//!
+//! let error = Error::BrokenOff { service: Service::Compat };
+//! let advice = Policy::default().advise(&error, 1, 0.5, 0);
+//! assert_eq!(advice, Advice::Retry { after_ms: 1000 });
+//! ```
 
 pub mod anthropic;
 pub mod breaker;

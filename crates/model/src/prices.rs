@@ -69,19 +69,36 @@ pub enum PriceError {
     },
 }
 
-const FIELDS: [&str; 6] = [
+const FIELDS: [&str; 9] = [
     "context_tokens",
     "output_tokens_max",
     "input_usd",
     "output_usd",
     "cache_read_usd",
     "cache_write_usd",
+    "long_above_tokens",
+    "long_input_factor",
+    "long_output_factor",
 ];
 
 /// The table of models. Copies share it until one is changed.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
-    models: Arc<BTreeMap<String, ModelInfo>>,
+    models: Arc<BTreeMap<String, Known>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    info: ModelInfo,
+    long: Option<LongPrompts>,
+}
+
+/// What long prompts cost more.
+#[derive(Clone, Copy, Debug)]
+struct LongPrompts {
+    above_tokens: u64,
+    input_factor: f64,
+    output_factor: f64,
 }
 
 impl Prices {
@@ -109,8 +126,7 @@ impl Prices {
         for (model, value) in table {
             model.parse::<ModelName>()?;
             let row = Row { model, fields: value.as_table().ok_or_else(|| not_a_table(model))? };
-            let info = row.info(self.models.get(model))?;
-            models.insert(model.clone(), info);
+            models.insert(model.clone(), row.known(self.models.get(model))?);
         }
         self.models = Arc::new(models);
         Ok(())
@@ -118,23 +134,31 @@ impl Prices {
 
     /// What is known of a model.
     pub fn get(&self, model: &ModelName) -> Option<&ModelInfo> {
-        let name = model.to_string();
-        let longest_first = self.models.range(..=name.clone()).rev();
-        let mut known =
-            longest_first.filter(|(key, _)| name.strip_prefix(key.as_str()).is_some_and(is_date));
-        known.next().map(|(_, info)| info)
+        self.known(model).map(|known| &known.info)
     }
 
-    /// What a call cost, if the price is known.
+    /// What one call cost, if the price is known. Where long prompts cost more, that holds for the whole call, so
+    /// calls have to be added up after this and not before.
     pub fn cost_usd(&self, model: &ModelName, usage: &Usage) -> Option<f64> {
-        let info = self.get(model)?;
+        let Known { info, long } = self.known(model)?;
+        let prompt_tokens = usage.total().saturating_sub(usage.output_tokens);
+        let long = long.filter(|long| prompt_tokens > long.above_tokens);
+        let (input, output) =
+            long.map_or((1.0, 1.0), |long| (long.input_factor, long.output_factor));
         let parts = [
-            (usage.input_tokens, info.input_usd),
-            (usage.output_tokens, info.output_usd),
-            (usage.cache_read_tokens, info.cache_read_usd),
-            (usage.cache_write_tokens, info.cache_write_usd),
+            (usage.input_tokens, info.input_usd * input),
+            (usage.output_tokens, info.output_usd * output),
+            (usage.cache_read_tokens, info.cache_read_usd * input),
+            (usage.cache_write_tokens, info.cache_write_usd * input),
         ];
         Some(parts.iter().map(|(tokens, usd)| *tokens as f64 * usd / 1e6).sum())
+    }
+
+    fn known(&self, model: &ModelName) -> Option<&Known> {
+        let name = model.to_string();
+        let names = (1..=name.len()).rev().filter_map(|end| name.split_at_checked(end));
+        let mut known = names.filter(|(_, rest)| is_date(rest));
+        known.find_map(|(key, _)| self.models.get(key))
     }
 }
 
@@ -158,29 +182,46 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn info(&self, known: Option<&ModelInfo>) -> Result<ModelInfo, PriceError> {
+    fn known(&self, before: Option<&Known>) -> Result<Known, PriceError> {
         if let Some(field) = self.fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
             let (model, field) = (self.model.to_owned(), field.clone());
             return Err(PriceError::UnknownField { model, field });
         }
-        let input_usd = self.usd("input_usd", known.map(|info| info.input_usd))?;
-        let output_tokens =
-            self.tokens("output_tokens_max", known.map(|info| u64::from(info.output_tokens_max)))?;
+        let info = self.info(before.map(|before| &before.info))?;
+        let long = self.long(before.and_then(|before| before.long.as_ref()))?;
+        Ok(Known { info, long })
+    }
+
+    fn info(&self, before: Option<&ModelInfo>) -> Result<ModelInfo, PriceError> {
+        let output_tokens_max = before.map(|info| u64::from(info.output_tokens_max));
+        let output_tokens_max = self.tokens("output_tokens_max", output_tokens_max)?;
+        let input_usd = self.number("input_usd", before.map(|info| info.input_usd))?;
+        let cache_read_usd = before.map_or(input_usd, |info| info.cache_read_usd);
+        let cache_write_usd = before.map_or(input_usd, |info| info.cache_write_usd);
         Ok(ModelInfo {
-            context_tokens: self.tokens("context_tokens", known.map(|info| info.context_tokens))?,
-            output_tokens_max: u32::try_from(output_tokens)
+            context_tokens: self
+                .tokens("context_tokens", before.map(|info| info.context_tokens))?,
+            output_tokens_max: u32::try_from(output_tokens_max)
                 .map_err(|_| self.bad("output_tokens_max", TOKENS))?,
             input_usd,
-            output_usd: self.usd("output_usd", known.map(|info| info.output_usd))?,
-            cache_read_usd: self.usd(
-                "cache_read_usd",
-                known.map_or(Some(input_usd), |info| Some(info.cache_read_usd)),
-            )?,
-            cache_write_usd: self.usd(
-                "cache_write_usd",
-                known.map_or(Some(input_usd), |info| Some(info.cache_write_usd)),
-            )?,
+            output_usd: self.number("output_usd", before.map(|info| info.output_usd))?,
+            cache_read_usd: self.number("cache_read_usd", Some(cache_read_usd))?,
+            cache_write_usd: self.number("cache_write_usd", Some(cache_write_usd))?,
         })
+    }
+
+    /// The three fields come together, or not at all.
+    fn long(&self, before: Option<&LongPrompts>) -> Result<Option<LongPrompts>, PriceError> {
+        let given = self.fields.keys().any(|field| field.starts_with("long_"));
+        if !given && before.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(LongPrompts {
+            above_tokens: self.tokens("long_above_tokens", before.map(|long| long.above_tokens))?,
+            input_factor: self.number("long_input_factor", before.map(|long| long.input_factor))?,
+            output_factor: self
+                .number("long_output_factor", before.map(|long| long.output_factor))?,
+        }))
     }
 
     fn tokens(&self, field: &'static str, known: Option<u64>) -> Result<u64, PriceError> {
@@ -191,15 +232,15 @@ impl Row<'_> {
         tokens.filter(|tokens| *tokens > 0).ok_or_else(|| self.bad(field, TOKENS))
     }
 
-    fn usd(&self, field: &'static str, known: Option<f64>) -> Result<f64, PriceError> {
-        let usd = match self.fields.get(field) {
+    fn number(&self, field: &'static str, known: Option<f64>) -> Result<f64, PriceError> {
+        let number = match self.fields.get(field) {
             None => return known.ok_or_else(|| self.missing(field)),
-            Some(Value::Float(usd)) => Some(*usd),
-            Some(Value::Integer(usd)) => Some(*usd as f64),
+            Some(Value::Float(number)) => Some(*number),
+            Some(Value::Integer(number)) => Some(*number as f64),
             Some(_) => None,
         };
-        let usd = usd.filter(|usd| usd.is_finite() && *usd >= 0.0);
-        usd.ok_or_else(|| self.bad(field, "dollars for a million tokens, 0 or more"))
+        let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| self.bad(field, "a number, 0 or more"))
     }
 
     fn missing(&self, field: &'static str) -> PriceError {
@@ -212,3 +253,116 @@ impl Row<'_> {
 }
 
 const TOKENS: &str = "a whole number of tokens, above 0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ModelName {
+        text.parse().unwrap()
+    }
+
+    #[track_caller]
+    fn check(table: &str, expect: &str) {
+        let error = Prices::builtin().extend(&table.parse().unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), expect);
+    }
+
+    #[test]
+    fn every_model_of_the_table_is_found_and_has_sound_figures() {
+        let prices = Prices::builtin();
+        assert!(prices.models.len() > 20);
+        for (key, known) in prices.models.iter() {
+            let info = prices.get(&name(key)).unwrap();
+            assert_eq!(info, &known.info, "{key}");
+            assert!(u64::from(info.output_tokens_max) < info.context_tokens, "{key}");
+            assert!(info.cache_read_usd < info.input_usd, "{key}");
+            assert!(info.input_usd < info.output_usd, "{key}");
+            assert!(info.input_usd <= info.cache_write_usd, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_a_version_and_a_word_is_another_model() {
+        let prices = Prices::builtin();
+        let input_usd = |text| prices.get(&name(text)).map(|info| info.input_usd);
+        assert_eq!(input_usd("anthropic/claude-haiku-4-5-20251001"), Some(1.0));
+        assert_eq!(input_usd("anthropic/claude-haiku-4-5@20251001"), Some(1.0));
+        assert_eq!(input_usd("anthropic/claude-sonnet-4-5-latest"), Some(3.0));
+        assert_eq!(input_usd("openai/gpt-5-2025-08-07"), Some(1.25));
+        assert_eq!(input_usd("openai/gpt-5-mini-2025-08-07"), Some(0.25));
+        for unknown in
+            ["openai/gpt-5-huge", "openai/gpt-51", "compat/gpt-5", "openai/g", "openai/é"]
+        {
+            assert_eq!(input_usd(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_call_costs_what_its_tokens_cost() {
+        let prices = Prices::builtin();
+        let usage = Usage {
+            input_tokens: 1_000,
+            output_tokens: 2_000,
+            cache_read_tokens: 10_000,
+            cache_write_tokens: 4_000,
+        };
+        let cost = prices.cost_usd(&name("anthropic/claude-haiku-4-5"), &usage).unwrap();
+        assert!((cost - 0.017).abs() < 1e-12, "{cost}");
+        assert_eq!(prices.cost_usd(&name("compat/qwen3:8b"), &usage), None);
+    }
+
+    #[test]
+    fn long_prompts_cost_more_from_their_limit_on() {
+        let prices = Prices::builtin();
+        let cost = |input_tokens| {
+            let usage = Usage { input_tokens, output_tokens: 1_000_000, ..Usage::default() };
+            prices.cost_usd(&name("anthropic/claude-haiku-5-5"), &usage).unwrap()
+        };
+        assert!((cost(100_000) - 0.51).abs() < 1e-9);
+        assert!((cost(200_000) - 2.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_user_adds_and_replaces() {
+        let mut prices = Prices::builtin();
+        let table = r#"
+            "compat/qwen3:8b" = { context_tokens = 40960, output_tokens_max = 8192, input_usd = 0, output_usd = 0 }
+            "anthropic/claude-haiku-4-5" = { input_usd = 0.5 }
+        "#;
+        prices.extend(&table.parse().unwrap()).unwrap();
+        assert_eq!(prices.cost_usd(&name("compat/qwen3:8b"), &Usage::default()), Some(0.0));
+        let haiku = prices.get(&name("anthropic/claude-haiku-4-5")).unwrap();
+        assert_eq!((haiku.input_usd, haiku.output_usd), (0.5, 5.0));
+        assert_eq!(Prices::builtin().get(&name("compat/qwen3:8b")), None);
+    }
+
+    #[test]
+    fn a_wrong_table_is_refused_with_its_place() {
+        check(
+            "qwen3 = {}",
+            "`qwen3` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)",
+        );
+        check(
+            "'compat/a' = 3",
+            "`compat/a` must be a table, as { context_tokens = 200000, input_usd = 1.0, … }",
+        );
+        check("'compat/a' = { input_usd = 1 }", "`compat/a` lacks `output_tokens_max`");
+        check(
+            "'openai/gpt-5' = { input_usd = -1.0 }",
+            "`input_usd` of `openai/gpt-5` must be a number, 0 or more",
+        );
+        check(
+            "'openai/gpt-5' = { context_tokens = 0 }",
+            "`context_tokens` of `openai/gpt-5` must be a whole number of tokens, above 0",
+        );
+        check(
+            "'openai/gpt-5' = { long_input_factor = 2 }",
+            "`openai/gpt-5` lacks `long_above_tokens`",
+        );
+        check(
+            "'openai/gpt-5' = { price = 1 }",
+            "`openai/gpt-5` has a field `price` that is not known; the fields are context_tokens, output_tokens_max, input_usd, output_usd, cache_read_usd, cache_write_usd, long_above_tokens, long_input_factor, long_output_factor",
+        );
+    }
+}

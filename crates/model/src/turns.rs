@@ -92,6 +92,15 @@ pub(crate) fn arguments_sent_back(call: &ToolCall) -> Value {
     call.parsed().unwrap_or_else(|_| json!({ "malformed_arguments": call.arguments }))
 }
 
+/// A budget for thinking in the words of models that take none.
+pub(crate) fn effort(tokens: u32) -> &'static str {
+    match tokens {
+        0..=2048 => "low",
+        2049..=16384 => "medium",
+        _ => "high",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

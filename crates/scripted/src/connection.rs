@@ -61,8 +61,10 @@ async fn answer(to: &mut Connection, request: Request, state: &State) -> io::Res
 async fn before_headers(to: &mut Connection, fault: &Fault) -> io::Result<Option<After>> {
     match fault {
         Fault::Status { status, headers, body } => {
-            let kind = ("content-type", "application/json".to_owned());
-            let mut all = vec![kind, ("content-length", body.len().to_string())];
+            let mut all = vec![("content-length", body.len().to_string())];
+            if !headers.contains_key("content-type") {
+                all.push(("content-type", "application/json".to_owned()));
+            }
             all.extend(headers.iter().map(|(name, value)| (name.as_str(), value.clone())));
             to.head(*status, &all).await?;
             to.raw(body.as_bytes()).await?;

@@ -246,3 +246,36 @@ impl Fault {
         Fault::Status { status, headers: headers.iter().map(owned).collect(), body: body.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_can_be_written_as_json() {
+        let json = r#"{
+            "turns": [
+                { "thinking": "hm", "text": "I look.", "tools": [{ "name": "bash", "arguments": { "command": "ls" } }] },
+                { "text": "x", "usage": { "input_tokens": 7 }, "fault": { "stall_mid_stream": { "after_events": 2 } } },
+                { "fault": { "status": { "status": 429, "headers": { "retry-after": "1" }, "body": "{}" } } },
+                { "text": "y", "fault": "cut_mid_text" }
+            ],
+            "repeat_last": true
+        }"#;
+        let script = Script::from_json(json).unwrap();
+        assert_eq!(script.turns.len(), 4);
+        assert!(script.repeat_last);
+        assert_eq!(script.turns[0].tools[0].name, "bash");
+        assert_eq!(script.turns[1].usage.input_tokens, 7);
+        assert_eq!(script.turns[1].fault, Some(Fault::StallMidStream { after_events: 2 }));
+        let expect = Fault::status_with(429, &[("retry-after", "1")], "{}");
+        assert_eq!(script.turns[2].fault, Some(expect));
+        assert_eq!(script.turns[3].fault, Some(Fault::CutMidText));
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_is_refused() {
+        let error = Script::from_json(r#"{ "turns": [{ "txt": "x" }] }"#).unwrap_err();
+        assert!(error.to_string().contains("unknown field `txt`"), "{error}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::TcpListener;
@@ -39,7 +40,8 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let progress = Progress { script, used: 0, requests: Vec::new() };
-        let state = Arc::new(State { progress: Mutex::new(progress) });
+        let state =
+            Arc::new(State { progress: Mutex::new(progress), connections: AtomicUsize::new(0) });
         let task = tokio::spawn(listen(listener, Arc::clone(&state))).abort_handle();
         Ok(Server { address, state, task })
     }
@@ -52,6 +54,11 @@ impl Server {
     /// What it was asked so far, in the order in which it came.
     pub fn requests(&self) -> Vec<Recorded> {
         self.state.progress().requests.clone()
+    }
+
+    /// How many connections were made so far.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::Relaxed)
     }
 }
 
@@ -68,6 +75,7 @@ async fn listen(listener: TcpListener, state: Arc<State>) {
         // Clients that leave in the middle are what this server is for.
         while connections.try_join_next().is_some() {}
         if let Ok((stream, _)) = listener.accept().await {
+            state.connections.fetch_add(1, Ordering::Relaxed);
             connections.spawn(connection::serve(stream, Arc::clone(&state)));
         }
     }
@@ -77,6 +85,7 @@ async fn listen(listener: TcpListener, state: Arc<State>) {
 #[derive(Debug)]
 pub(crate) struct State {
     progress: Mutex<Progress>,
+    connections: AtomicUsize,
 }
 
 #[derive(Debug)]

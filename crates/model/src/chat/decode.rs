@@ -202,16 +202,17 @@ fn arguments_of(arguments: &Value) -> String {
     }
 }
 
-/// Tokens from the cache are part of the prompt's.
+/// Tokens of the cache are part of the prompt's. Only some servers tell what was written to it.
 fn usage(usage: &Value, out: &mut Vec<Delta>) {
     let Some(prompt) = usage["prompt_tokens"].as_u64() else {
         return;
     };
-    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+    let detail = |field: &str| usage["prompt_tokens_details"][field].as_u64().unwrap_or_default();
+    let (read, written) = (detail("cached_tokens"), detail("cache_write_tokens"));
     out.push(Delta::Usage(Usage {
-        input_tokens: prompt.saturating_sub(cached),
+        input_tokens: prompt.saturating_sub(read).saturating_sub(written),
         output_tokens: usage["completion_tokens"].as_u64().unwrap_or_default(),
-        cache_read_tokens: cached,
-        cache_write_tokens: 0,
+        cache_read_tokens: read,
+        cache_write_tokens: written,
     }));
 }

@@ -108,7 +108,7 @@ impl Call {
             return Err(Error::Protocol { service: self.service, message });
         }
         if self.streaming && !kind.contains("json") {
-            return Ok(events::pieces(reader, self.decoder).boxed());
+            return Ok(events::pieces(self.service, reader.chunks(), self.decoder).boxed());
         }
         let text = reader.text(ANSWER_BYTES_MAX).await?;
         let mut out = Vec::new();

@@ -5,25 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use sse_stream::{Sse, SseByteStream};
 use tokio::time::timeout;
 
-use super::{Decoder, Reader};
+use super::Decoder;
 use crate::error::Error;
 use crate::limits::{DRAIN_MS_MAX, EVENT_BYTES_MAX};
 use crate::name::Service;
 use crate::response::Delta;
 
+#[cfg(test)]
+mod tests;
+
 /// The pieces of a streamed answer; an error is the last.
 pub(super) fn pieces(
-    reader: Reader,
+    service: Service,
+    chunks: impl Stream<Item = Result<Bytes, Error>> + Send,
     decoder: Decoder,
 ) -> impl Stream<Item = Result<Delta, Error>> + Send {
-    let service = reader.timers.service;
     let since_event = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&since_event);
-    let chunks = reader.chunks().and_then(move |chunk| {
+    let chunks = chunks.and_then(move |chunk| {
         let bytes = counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
         std::future::ready(match bytes > EVENT_BYTES_MAX {
             true => Err(too_large(service)),
