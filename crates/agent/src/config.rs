@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use repertoire_model::ModelName;
+use repertoire_model::client::Timeouts;
 use repertoire_model::retry::Policy;
 use repertoire_select::Settings;
 use repertoire_skill::activate::{Budget, References};
@@ -42,6 +43,8 @@ pub struct Config {
     pub limits: RunLimits,
     /// Caps on tools.
     pub tools: ToolLimits,
+    /// How long to wait for a model.
+    pub timeouts: Timeouts,
     /// When and how often a failed call of the model is made again.
     pub retry: Policy,
     /// How often each skill was used before, which makes it a little likelier to be chosen.
@@ -59,6 +62,7 @@ impl Default for Config {
             permissions: Permissions::default(),
             limits: RunLimits::default(),
             tools: ToolLimits::default(),
+            timeouts: Timeouts::default(),
             retry: Policy::default(),
             usage: BTreeMap::new(),
         }

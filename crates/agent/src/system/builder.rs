@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_model::breaker::Breakers;
-use repertoire_model::client::Timeouts;
 use repertoire_model::prices::Prices;
 use repertoire_model::{Client, Endpoints, Provider};
 use repertoire_select::Selector;
@@ -224,7 +223,7 @@ impl Builder {
         let generation = library.snapshot().generation();
         let prices = self.prices;
         let provider = self.provider.unwrap_or_else(|| {
-            Arc::new(Client::new(self.endpoints, Timeouts::default()).with_prices(prices.clone()))
+            Arc::new(Client::new(self.endpoints, self.config.timeouts).with_prices(prices.clone()))
         });
         Ok(System {
             inner: Arc::new(Inner {

@@ -1,4 +1,6 @@
 //! Whole runs against a scripted model server.
 
+mod faults;
+mod loops;
 mod seeds;
 mod workspace;
