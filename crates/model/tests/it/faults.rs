@@ -117,6 +117,15 @@ async fn an_event_without_end_is_refused() {
 }
 
 #[tokio::test]
+async fn an_answer_without_end_is_refused() {
+    use repertoire_model::limits::ANSWER_BYTES_MAX;
+    let huge = Turn::fail(Fault::HugeEvent { bytes: ANSWER_BYTES_MAX });
+    let failed = answer(huge, (Service::Anthropic, false)).await;
+    let Err(Error::Protocol { message, .. }) = failed else { panic!("it was taken") };
+    assert_eq!(message, format!("an answer of more than {ANSWER_BYTES_MAX} bytes"));
+}
+
+#[tokio::test]
 async fn nobody_listens() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

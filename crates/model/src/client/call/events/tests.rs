@@ -114,6 +114,16 @@ fn check(service: Service, wire: &str, sizes: &[usize], said: &Said, stop: &Stop
     assert_eq!(&response.stop, stop);
 }
 
+#[test]
+fn the_limit_on_an_event_is_not_one_on_the_answer() {
+    let said = (vec!["x".repeat(EVENT_BYTES_MAX / 2); 5], vec![]);
+    let service = Service::Compat;
+    check(service, &chat_events(&said, "\n"), &[100_000], &said, &StopReason::MaxTokens);
+    let endless = vec![Bytes::from(vec![b'x'; EVENT_BYTES_MAX / 2]); 3];
+    let refused = read(service, endless, decoder(service));
+    assert_eq!(refused, Err(too_large(service)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
