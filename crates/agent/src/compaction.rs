@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use futures_util::StreamExt;
-use repertoire_model::{Assembler, Message, Request, UserPart};
+use repertoire_model::{Assembler, AssistantPart, Message, Request, UserPart};
 use repertoire_skill::ledger::ReattachBudget;
 use repertoire_skill::render::message::{Role, auto_loaded};
 
@@ -52,6 +52,8 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
     let parts = split(&turn.conversation.messages, room);
     turn.conversation.measured = None;
     let cleared = clear_results(&mut turn.conversation.messages[parts.clone()]);
+    // Providers tie thoughts to the conversation that they were thought in, and this is no longer that one.
+    turn.conversation.messages.iter_mut().for_each(drop_thoughts);
     let mut reattached = Vec::new();
     let mut removed = 0;
     let now: u64 = turn.conversation.messages.iter().map(tokens_of).sum();
@@ -122,6 +124,15 @@ fn clear_results(middle: &mut [Message]) -> usize {
         }
     }
     cleared
+}
+
+fn drop_thoughts(message: &mut Message) {
+    if let Message::Assistant { content } = message {
+        let is_thought = |part: &AssistantPart| {
+            matches!(part, AssistantPart::Thinking { .. } | AssistantPart::RedactedThinking { .. })
+        };
+        content.retain(|part| !is_thought(part));
+    }
 }
 
 /// Asks the model for a summary. `None` if it gives none: compaction must not fail a run.

@@ -90,11 +90,13 @@ impl Conversation {
         spoken.map(Message::text).filter(|text| !text.is_empty()).collect()
     }
 
-    /// About how many tokens it is.
+    /// About how many tokens it is: what the provider counted, and an estimate of the rest. A provider that counts far
+    /// less than there is is not believed.
     pub fn tokens(&self) -> u64 {
-        let (counted, tokens) = self.measured.unwrap_or((0, 0));
+        let all: u64 = self.messages.iter().map(tokens_of).sum();
+        let Some((counted, tokens)) = self.measured else { return all };
         let rest = self.messages.get(counted..).unwrap_or(&self.messages);
-        tokens + rest.iter().map(tokens_of).sum::<u64>()
+        (tokens + rest.iter().map(tokens_of).sum::<u64>()).max(all / 2)
     }
 }
 

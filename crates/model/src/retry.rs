@@ -53,13 +53,15 @@ impl Policy {
                 retry_after_ms.unwrap_or(0)
             }
             Error::CircuitOpen { retry_in_ms, .. } => *retry_in_ms,
-            Error::Connection { .. } | Error::Stalled { .. } | Error::BrokenOff { .. } => 0,
+            Error::Connection { .. }
+            | Error::Stalled { .. }
+            | Error::BrokenOff { .. }
+            | Error::Protocol { .. } => 0,
             Error::TimedOut { .. }
             | Error::ContextTooLong { .. }
             | Error::Unauthorised { .. }
             | Error::NotConfigured { .. }
-            | Error::Rejected { .. }
-            | Error::Protocol { .. } => return Advice::GiveUp,
+            | Error::Rejected { .. } => return Advice::GiveUp,
         };
         if asked_ms > RETRY_WAIT_MS_MAX {
             return Advice::Pause { until_ms: now_ms.saturating_add(asked_ms) };
@@ -112,6 +114,7 @@ mod tests {
         check(limited(Some(300_001)), 1, Advice::Pause { until_ms: NOW + 300_001 });
         check(limited(Some(300_001)), 9, Advice::Pause { until_ms: NOW + 300_001 });
         check(Error::BrokenOff { service: A }, 1, retry(1000));
+        check(Error::Protocol { service: A, message: "x".into() }, 1, retry(1000));
         check(Error::Stalled { service: A, phase: Phase::Stream, waited_ms: 5 }, 1, retry(1000));
         let gone = Error::Connection { service: A, url: "u".into(), message: "x".into() };
         check(gone, 2, retry(2000));
@@ -127,7 +130,6 @@ mod tests {
             Error::Unauthorised { service: A, status: 401, message: message() },
             Error::NotConfigured { service: A, message: message() },
             Error::Rejected { service: A, status: 400, message: message() },
-            Error::Protocol { service: A, message: message() },
             Error::UsageLimit { service: A, message: message(), resets_at_ms: None },
         ] {
             check(error, 1, Advice::GiveUp);

@@ -62,6 +62,15 @@ async fn decide(turn: &Turn, error: Error, attempt: u32) -> Result<u32, TurnErro
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
             Ok(attempt + 1)
         }
+        // A reset that is over and did not help is a failure like others.
+        Advice::Pause { until_ms } if until_ms <= now_ms => {
+            let limit = system.config().retry.attempts_max;
+            if attempt >= limit {
+                return Err(error.into());
+            }
+            tokio::time::sleep(Duration::from_millis(system.config().retry.initial_ms)).await;
+            Ok(attempt + 1)
+        }
         Advice::Pause { until_ms } => {
             let reason = error.to_string();
             if too_late(turn, until_ms.saturating_sub(now_ms)) {

@@ -137,14 +137,21 @@ async fn nobody_there_is_told_as_such() {
 
 #[tokio::test]
 async fn a_used_up_allowance_is_waited_for_and_costs_no_attempt() {
-    let body = r#"{"error":{"type":"rate_limit_error","message":"usage limit reached"}}"#;
-    let now_s = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let reset = (now_s + 2).to_string();
-    let headers = [("anthropic-ratelimit-unified-reset", reset.as_str())];
-    let limit = || Turn::fail(Fault::status_with(429, &headers, body));
-    let script = Script::new().turn(limit()).turn(limit()).turn(limit()).turn(limit()).turn(Turn::text("Full."));
-    let (workspace, report) = run(script).await;
-    assert_eq!((report.status, report.text.as_str()), (Status::Done, "Full."));
+    let limited = || {
+        Turn::respond(|_| {
+            let now_s = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+            let reset = (now_s + 1).to_string();
+            let headers = [("anthropic-ratelimit-unified-reset", reset.as_str())];
+            let body = r#"{"error":{"type":"rate_limit_error","message":"usage limit reached"}}"#;
+            Turn::fail(Fault::status_with(429, &headers, body))
+        })
+    };
+    let mut script = Script::new();
+    for _ in 0..3 {
+        script = script.turn(limited());
+    }
+    let (workspace, report) = run(script.turn(Turn::text("Full."))).await;
+    assert_eq!((report.status, report.text.as_str()), (Status::Done, "Full."), "{report:?}");
     let paused = |kind: &EventKind| matches!(kind, EventKind::Paused { .. });
     assert!(workspace.kinds().iter().any(paused));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::{EventKind, RunOptions, Status};
-use repertoire_scripted::{Script, Turn};
+use repertoire_scripted::{Script, Turn, Usage};
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config, in_conversation};
@@ -166,12 +166,14 @@ async fn delegation_ends_at_its_depth() {
 
 #[tokio::test]
 async fn a_long_conversation_is_made_shorter_and_keeps_its_skills() {
-    let big = "x".repeat(40_000);
     let mut script = Script::new().turn(Turn::tool("skill", json!({"name": "invoices"})));
     for _ in 0..30 {
-        script = script.turn(Turn::tool("echo", json!({"text": big})));
+        script = script.turn(Turn::respond(|request| {
+            let input_tokens = request.body.to_string().len() as u64 / 4;
+            let usage = Usage { input_tokens, ..Usage::default() };
+            Turn::tool("echo", json!({"times": 40_000})).with_usage(usage)
+        }));
     }
-    // The request for a summary has no tools; everything else is answered in turn.
     let script = script.turn(Turn::text("Done."));
     let workspace = Workspace::new(script).await;
     workspace.skill("invoices", CARD, "Always round up, never down.");
@@ -195,7 +197,7 @@ async fn a_long_conversation_is_made_shorter_and_keeps_its_skills() {
     }
 }
 
-/// Answers with what it is given.
+/// Answers with as many letters as it is asked for.
 struct Echo;
 
 impl repertoire_agent::tool::Tool for Echo {
@@ -207,7 +209,7 @@ impl repertoire_agent::tool::Tool for Echo {
         repertoire_model::ToolSpec {
             name: "echo".into(),
             description: "Echoes.".into(),
-            parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+            parameters: json!({"type": "object", "properties": {"times": {"type": "integer"}}}),
         }
     }
 
@@ -223,7 +225,8 @@ impl repertoire_agent::tool::Tool for Echo {
         &'a self,
         call: repertoire_agent::tool::Call<'a>,
     ) -> futures_util::future::BoxFuture<'a, repertoire_agent::tool::Output> {
-        let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
+        let times = call.arguments["times"].as_u64().unwrap_or_default();
+        let text = "x".repeat(usize::try_from(times).unwrap_or_default());
         Box::pin(async move { repertoire_agent::tool::Output::ok(text) })
     }
 }

@@ -1,5 +1,6 @@
 //! Whole runs against a scripted model server.
 
+mod executing;
 mod faults;
 mod loops;
 mod seeds;
