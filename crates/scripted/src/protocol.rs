@@ -1,7 +1,8 @@
-//! A turn in the words of either protocol, as events or as one JSON value.
+//! A turn in the words of each protocol, as events or as one JSON value.
 
 mod anthropic;
 mod chat;
+mod responses;
 
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use crate::script::{Fault, Turn};
 pub(crate) enum Protocol {
     Anthropic,
     Chat,
+    Responses,
 }
 
 /// What an event carries, for faults that need to know where to strike.
@@ -34,6 +36,7 @@ impl Protocol {
         match path.split('?').next()? {
             "/v1/messages" => Some(Protocol::Anthropic),
             "/chat/completions" | "/v1/chat/completions" => Some(Protocol::Chat),
+            "/responses" | "/v1/responses" => Some(Protocol::Responses),
             _ => None,
         }
     }
@@ -43,6 +46,7 @@ impl Protocol {
         match self {
             Protocol::Anthropic => anthropic::events(turn, model, number),
             Protocol::Chat => chat::events(turn, model, number),
+            Protocol::Responses => responses::events(turn, model, number),
         }
     }
 
@@ -51,6 +55,7 @@ impl Protocol {
         match self {
             Protocol::Anthropic => anthropic::whole(turn, model, number),
             Protocol::Chat => chat::whole(turn, model, number),
+            Protocol::Responses => responses::whole(turn, model, number),
         }
     }
 
@@ -59,6 +64,7 @@ impl Protocol {
         match self {
             Protocol::Anthropic => anthropic::text_event(0, text),
             Protocol::Chat => chat::text_event(text),
+            Protocol::Responses => responses::text_event(text),
         }
     }
 
@@ -67,7 +73,7 @@ impl Protocol {
         let error = json!({ "type": kind, "message": message });
         match self {
             Protocol::Anthropic => json!({ "type": "error", "error": error }),
-            Protocol::Chat => json!({ "error": error }),
+            Protocol::Chat | Protocol::Responses => json!({ "error": error }),
         }
     }
 
@@ -76,7 +82,7 @@ impl Protocol {
         let body = self.error("overloaded_error", "Overloaded").to_string();
         let wire = match self {
             Protocol::Anthropic => format!("event: error\ndata: {body}\n\n"),
-            Protocol::Chat => format!("data: {body}\n\n"),
+            Protocol::Chat | Protocol::Responses => format!("data: {body}\n\n"),
         };
         Event { wire, carries: Carries::Other }
     }

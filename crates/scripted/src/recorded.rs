@@ -22,6 +22,16 @@ impl Recorded {
         let mut users = messages.into_iter().flatten().filter(|message| message["role"] == "user");
         users.next_back().map(|message| text_of(&message["content"])).unwrap_or_default()
     }
+
+    /// How many answers of tools it carries.
+    pub fn tool_results(&self) -> usize {
+        ["messages", "input"].iter().map(|key| results_in(&self.body[*key])).sum()
+    }
+
+    /// Whether it offers tools.
+    pub fn has_tools(&self) -> bool {
+        self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+    }
 }
 
 fn text_of(content: &Value) -> String {
@@ -33,4 +43,14 @@ fn text_of(content: &Value) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Answers of tools in a list of messages or of their parts, in any of the protocols.
+fn results_in(list: &Value) -> usize {
+    let own = |part: &Value| {
+        let kind = part["type"].as_str().unwrap_or_default();
+        kind == "tool_result" || kind.ends_with("_call_output") || part["role"] == "tool"
+    };
+    let count = |part: &Value| usize::from(own(part)) + results_in(&part["content"]);
+    list.as_array().map_or(0, |parts| parts.iter().map(count).sum())
 }

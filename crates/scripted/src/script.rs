@@ -16,6 +16,10 @@ pub struct Script {
     pub(crate) turns: Vec<Turn>,
     #[serde(default)]
     pub(crate) repeat_last: bool,
+    #[serde(default)]
+    pub(crate) by_results: bool,
+    #[serde(default)]
+    pub(crate) aside: Option<String>,
 }
 
 impl Script {
@@ -36,6 +40,27 @@ impl Script {
     pub fn repeat_last(mut self) -> Self {
         self.repeat_last = true;
         self
+    }
+
+    /// Chooses the turn by how many answers of tools the request carries, so that one server serves many runs.
+    #[must_use]
+    pub fn by_results(mut self) -> Self {
+        self.by_results = true;
+        self
+    }
+
+    /// Answers requests without tools with this, and uses up no turn: some agents ask for a title on the side.
+    #[must_use]
+    pub fn aside(mut self, text: impl Into<String>) -> Self {
+        self.aside = Some(text.into());
+        self
+    }
+
+    /// The turn for a request, when so many turns have been given.
+    pub(crate) fn turn_for(&self, request: &Recorded, used: usize) -> Option<(Turn, usize)> {
+        let number = if self.by_results { request.tool_results() } else { used };
+        let last = self.turns.last().filter(|_| self.repeat_last);
+        Some((self.turns.get(number).or(last)?.clone(), number))
     }
 
     /// Reads a script from JSON: `{"turns": [{"text": "…"}, {"tools": [{"name": "…", "arguments": {…}}]}]}`.

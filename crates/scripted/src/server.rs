@@ -108,11 +108,12 @@ impl State {
                 progress.requests.remove(0);
             }
             progress.requests.push(request.clone());
-            let number = progress.used;
+            if let Some(aside) = progress.script.aside.clone().filter(|_| !request.has_tools()) {
+                return Some((Turn::text(aside), progress.used));
+            }
+            let used = progress.used;
             progress.used += 1;
-            let script = &progress.script;
-            let last = script.turns.last().filter(|_| script.repeat_last);
-            (script.turns.get(number).or(last)?.clone(), number)
+            progress.script.turn_for(request, used)?
         };
         // Outside of the lock: what computes an answer may look at the server.
         match &turn.respond {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use repertoire_agent::executor::{ExecuteError, SkillExecutor, SubagentContext};
 use repertoire_agent::RunOptions;
+use repertoire_agent::executor::{ExecuteError, SkillExecutor, SubagentContext};
 use repertoire_scripted::{Fault, Script, Turn};
 use serde_json::json;
 
@@ -36,13 +36,17 @@ async fn a_skill_is_executed_with_its_text_and_its_task() {
 
 #[tokio::test]
 async fn a_result_is_kept_for_the_same_input_and_for_no_other() {
-    let script = Script::new().turn(Turn::text("One.")).turn(Turn::text("Two.")).turn(Turn::text("Three."));
+    let script =
+        Script::new().turn(Turn::text("One.")).turn(Turn::text("Two.")).turn(Turn::text("Three."));
     let workspace = with_skill(script, "").await;
     let executor = executor(&workspace);
     let first = executor.execute("fixer", &task("a")).await.unwrap();
     let again = executor.execute("fixer", &task("a")).await.unwrap();
     let other = executor.execute("fixer", &task("b")).await.unwrap();
-    assert_eq!((first.output.as_str(), again.output.as_str(), other.output.as_str()), ("One.", "One.", "Two."));
+    assert_eq!(
+        (first.output.as_str(), again.output.as_str(), other.output.as_str()),
+        ("One.", "One.", "Two.")
+    );
     assert!(again.metadata.cached && !other.metadata.cached);
     workspace.skill("fixer", "description: Mends things", "Use nails.");
     let changed = executor.execute("fixer", &task("a")).await.unwrap();
@@ -94,11 +98,16 @@ async fn tools_that_are_required_must_be_there_and_those_that_are_disallowed_are
     assert_eq!(error.to_string(), "`fixer` requires tools that are not there: teleport");
     assert!(workspace.requests().is_empty());
 
-    let workspace = with_skill(Script::new().turn(Turn::text("Ok.")), "disallowed_tools: [bash, write]").await;
+    let workspace =
+        with_skill(Script::new().turn(Turn::text("Ok.")), "disallowed_tools: [bash, write]").await;
     executor(&workspace).execute("fixer", &task("a")).await.unwrap();
     let tools = workspace.requests()[0].body["tools"].clone();
-    let names: Vec<&str> = tools.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert!(names.contains(&"read") && !names.contains(&"bash") && !names.contains(&"write"), "{names:?}");
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(
+        names.contains(&"read") && !names.contains(&"bash") && !names.contains(&"write"),
+        "{names:?}"
+    );
 }
 
 #[tokio::test]
@@ -106,7 +115,11 @@ async fn no_more_than_three_run_at_once_and_an_agent_no_more_than_it_says() {
     let slow = || Turn::text("a few words here").with_fault(Fault::Slow { ms_per_event: 30 });
     let workspace = Workspace::new(Script::new().turn(slow()).repeat_last()).await;
     workspace.skill("fixer", "description: Mends\ncacheable: false", "Glue.");
-    workspace.agent("lone", "description: Works alone\ntype: subagent\nmax_concurrent: 1\ncacheable: false", "Alone.");
+    workspace.agent(
+        "lone",
+        "description: Works alone\ntype: subagent\nmax_concurrent: 1\ncacheable: false",
+        "Alone.",
+    );
     for (name, most) in [("fixer", 3), ("lone", 1)] {
         let executor = Arc::new(executor(&workspace));
         let before = workspace.requests().len();
@@ -129,7 +142,11 @@ async fn no_more_than_three_run_at_once_and_an_agent_no_more_than_it_says() {
 #[tokio::test]
 async fn a_sub_agent_is_found_by_its_name_and_by_what_it_can_do() {
     let workspace = Workspace::new(Script::new().turn(Turn::text("Found.")).repeat_last()).await;
-    workspace.agent("scout", "description: Looks\ntype: subagent\ncapabilities: [web_search]", "You look.");
+    workspace.agent(
+        "scout",
+        "description: Looks\ntype: subagent\ncapabilities: [web_search]",
+        "You look.",
+    );
     let executor = executor(&workspace);
     assert!(executor.execute("scout", &task("a")).await.unwrap().success);
     assert!(executor.execute_capability("web_search", &task("b")).await.unwrap().success);
@@ -146,10 +163,14 @@ async fn a_skill_that_forks_runs_in_a_conversation_of_its_own() {
         .turn(Turn::text("It is empty."));
     let workspace = Workspace::new(script).await;
     workspace.skill("deep", "description: Looks closely\ncontext: fork", "Look into $ARGUMENTS.");
-    let report = workspace.system().run("default", "What is down there?", RunOptions::default()).await;
+    let report =
+        workspace.system().run("default", "What is down there?", RunOptions::default()).await;
     assert_eq!(report.text, "It is empty.");
     let requests = workspace.requests();
     let forked = requests[1].body.to_string();
-    assert!(forked.contains("Look into the cellar.") && !forked.contains("What is down there?"), "{forked}");
+    assert!(
+        forked.contains("Look into the cellar.") && !forked.contains("What is down there?"),
+        "{forked}"
+    );
     assert!(requests[2].body.to_string().contains("Nothing but dust."));
 }

@@ -36,7 +36,8 @@ fn error(report: &Report) -> String {
 
 #[tokio::test]
 async fn too_many_requests_waits_as_long_as_it_is_asked_to() {
-    let busy = Fault::status_with(429, &[("retry-after", "1")], r#"{"error":{"message":"slow down"}}"#);
+    let busy =
+        Fault::status_with(429, &[("retry-after", "1")], r#"{"error":{"message":"slow down"}}"#);
     let script = Script::new().turn(Turn::fail(busy)).turn(Turn::text("Now."));
     let (workspace, report) = run(script).await;
     assert_eq!((report.status, report.text.as_str()), (Status::Done, "Now."));
@@ -67,7 +68,8 @@ async fn a_request_that_is_refused_is_not_made_again() {
 
 #[tokio::test]
 async fn a_stall_before_the_answer_begins_is_noticed() {
-    let script = Script::new().turn(Turn::fail(Fault::StallBeforeHeaders)).turn(Turn::text("Awake."));
+    let script =
+        Script::new().turn(Turn::fail(Fault::StallBeforeHeaders)).turn(Turn::text("Awake."));
     let (workspace, report) = run(script).await;
     assert_eq!((report.status, report.text.as_str()), (Status::Done, "Awake."));
     assert_eq!(retries(&workspace).len(), 1);
@@ -83,7 +85,8 @@ async fn a_stall_in_the_middle_of_the_answer_is_noticed() {
 
 #[tokio::test]
 async fn a_call_that_breaks_off_is_not_carried_out() {
-    let cut = Turn::tool("bash", json!({"command": "touch proof"})).with_fault(Fault::CutMidToolCall);
+    let cut =
+        Turn::tool("bash", json!({"command": "touch proof"})).with_fault(Fault::CutMidToolCall);
     let (workspace, report) = run(Script::new().turn(cut).turn(Turn::text("Again."))).await;
     assert_eq!((report.status, report.text.as_str()), (Status::Done, "Again."));
     assert!(!workspace.here.join("work/proof").exists());
@@ -132,7 +135,11 @@ async fn nobody_there_is_told_as_such() {
     let system = workspace.builder().config(config()).endpoints(endpoints).build().unwrap();
     let report = system.run("default", "Do it", RunOptions::default()).await;
     assert_eq!(report.status, Status::Failed);
-    assert!(error(&report).contains("no connection to anthropic at http://127.0.0.1:9"), "{}", error(&report));
+    assert!(
+        error(&report).contains("no connection to anthropic at http://127.0.0.1:9"),
+        "{}",
+        error(&report)
+    );
 }
 
 #[tokio::test]

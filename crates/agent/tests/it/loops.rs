@@ -23,7 +23,8 @@ fn error(report: &repertoire_agent::Report) -> String {
 
 #[tokio::test]
 async fn an_agent_that_never_ends_is_ended_by_its_turns() {
-    let script = Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
+    let script =
+        Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
     let workspace = Workspace::new(script).await;
     workspace.skill("invoices", CARD, "Round up.");
     let report =
@@ -34,14 +35,16 @@ async fn an_agent_that_never_ends_is_ended_by_its_turns() {
 
 #[tokio::test]
 async fn tokens_and_money_end_a_run_before_the_next_call() {
-    let script = || Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
+    let script =
+        || Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
     let workspace = Workspace::new(script()).await;
     workspace.skill("invoices", CARD, "Round up.");
     let system = workspace.system();
     let report = system.run("default", "Go", limits(|limits| limits.tokens_max = Some(300))).await;
     assert_eq!(report.status, Status::Limited);
     assert!(report.usage.total() >= 300 && report.usage.total() < 500, "{:?}", report.usage);
-    let report = system.run("default", "Go", limits(|limits| limits.cost_usd_max = Some(0.0005))).await;
+    let report =
+        system.run("default", "Go", limits(|limits| limits.cost_usd_max = Some(0.0005))).await;
     assert_eq!(report.status, Status::Limited, "{report:?}");
     assert!(error(&report).contains("--max-cost"), "{}", error(&report));
     assert!(report.cost_usd.unwrap() < 0.001);
@@ -61,7 +64,8 @@ async fn a_limit_on_cost_with_a_model_of_unknown_price_is_refused() {
 
 #[tokio::test]
 async fn time_ends_a_run_in_the_middle_of_an_answer() {
-    let slow = Turn::text("word ".repeat(400)).with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
+    let slow = Turn::text("word ".repeat(400))
+        .with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
     let workspace = Workspace::new(Script::new().turn(slow)).await;
     let options = limits(|limits| limits.duration_max = Duration::from_millis(300));
     let begun = std::time::Instant::now();
@@ -72,7 +76,8 @@ async fn time_ends_a_run_in_the_middle_of_an_answer() {
 
 #[tokio::test]
 async fn a_run_that_is_stopped_says_so_and_can_go_on() {
-    let slow = Turn::text("word ".repeat(400)).with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
+    let slow = Turn::text("word ".repeat(400))
+        .with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
     let workspace = Workspace::new(Script::new().turn(slow).turn(Turn::text("Here."))).await;
     let system = workspace.system();
     let options = in_conversation("c");
@@ -91,7 +96,11 @@ async fn a_run_that_is_stopped_says_so_and_can_go_on() {
 async fn both_protocols_place_skills_where_they_belong() {
     for model in ["openai/gpt-5-mini", "compat/llama3"] {
         let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
-        workspace.skill("invoices", CARD, "Round up.").skill("letters", "description: Writes letters", "Be kind.");
+        workspace.skill("invoices", CARD, "Round up.").skill(
+            "letters",
+            "description: Writes letters",
+            "Be kind.",
+        );
         let system = workspace.system();
         let options = |id: &str, skill: &str| RunOptions {
             model: Some(model.parse().unwrap()),
@@ -157,10 +166,15 @@ async fn delegation_ends_at_its_depth() {
     });
     let report = workspace.system().run("default", "Go", options).await;
     assert_eq!(report.status, Status::Limited);
-    let deepest = workspace.requests().iter().map(|request| {
-        let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
-        tools.iter().any(|tool| tool["name"] == "delegate")
-    }).filter(|has| !has).count();
+    let deepest = workspace
+        .requests()
+        .iter()
+        .map(|request| {
+            let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
+            tools.iter().any(|tool| tool["name"] == "delegate")
+        })
+        .filter(|has| !has)
+        .count();
     assert!(deepest > 0, "the deepest agent is not offered the tool");
 }
 
@@ -182,11 +196,17 @@ async fn a_long_conversation_is_made_shorter_and_keeps_its_skills() {
     let mut prices = repertoire_model::prices::Prices::builtin();
     let table = "[\"compat/small\"]\ncontext_tokens = 60000\noutput_tokens_max = 1000\ninput_usd = 0.0\noutput_usd = 0.0\ncache_read_usd = 0.0\ncache_write_usd = 0.0\n";
     prices.extend(&table.parse().unwrap()).unwrap();
-    let system =
-        workspace.builder().config(config).prices(prices).tool(std::sync::Arc::new(Echo)).build().unwrap();
+    let system = workspace
+        .builder()
+        .config(config)
+        .prices(prices)
+        .tool(std::sync::Arc::new(Echo))
+        .build()
+        .unwrap();
     let report = system.run("default", "Send the letters", RunOptions::default()).await;
     assert!(matches!(report.status, Status::Done), "{report:?}");
-    let compactions = workspace.kinds().into_iter().filter(|kind| matches!(kind, EventKind::Compacted { .. }));
+    let compactions =
+        workspace.kinds().into_iter().filter(|kind| matches!(kind, EventKind::Compacted { .. }));
     assert!(compactions.count() > 0);
     let requests = workspace.requests();
     for request in requests.iter().skip(2).filter(|request| !request.body["tools"].is_null()) {
