@@ -31,3 +31,9 @@ impl Default for ToolLimits {
         }
     }
 }
+
+/// The longest line of a process's output that is held; a longer one comes in pieces.
+pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How much of a process's output is read at once.
+pub const PIPE_CHUNK_BYTES: usize = 64 * 1024;
