@@ -1,10 +1,22 @@
 //! Child processes under supervision: input closed, a process group of their own, output drained while they run and
 //! kept within bounds, time limits, the whole group killed and reaped, and the exit told.
+//!
+//! A process that leaves its group (`setsid`) is out of reach here: its hold on the output ends with the grace time,
+//! it does not. In the [sandbox](crate::sandbox) it ends with its PID namespace.
 
+use std::io;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use self::group::Group;
+use self::lines::Lines;
+
+mod group;
+mod lines;
+mod supervise;
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -109,7 +121,9 @@ pub enum Flow {
 }
 
 /// Runs a process to its end. `on_line` is given each line of its standard output as it comes, without the line break; a
-/// line longer than the cap comes in pieces.
+/// line longer than the cap comes in pieces. After [`Flow::Finished`] it is not called again.
+///
+/// Whatever is left of the process group is killed before this returns, and also when the future is dropped.
 ///
 /// # Errors
 ///
@@ -119,6 +133,46 @@ pub async fn run(
     cancel: &CancellationToken,
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ended, ProcessError> {
-    let _ = (spawn, cancel, on_line);
-    unimplemented!()
+    let started = Instant::now();
+    let mut child = command(spawn).spawn().map_err(|source| ProcessError::Start {
+        program: spawn.program.clone(),
+        source: told(source, spawn),
+    })?;
+    let group = Group::of(&child);
+    Ok(supervise::to_the_end(&mut child, group, Lines::new(on_line), spawn, cancel, started).await)
+}
+
+fn command(spawn: &Spawn) -> tokio::process::Command {
+    use std::process::Stdio;
+    let mut command = tokio::process::Command::new(&spawn.program);
+    command
+        .args(&spawn.args)
+        .current_dir(&spawn.dir)
+        .env_clear()
+        .envs(spawn.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(match spawn.stdin {
+            Stdin::Closed => Stdio::null(),
+            Stdin::Text(_) => Stdio::piped(),
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+}
+
+/// A missing folder and a missing program are the same error to the system; a person needs to know which.
+fn told(error: io::Error, spawn: &Spawn) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound if !spawn.dir.is_dir() => {
+            io::Error::new(error.kind(), format!("there is no folder `{}` to run it in", spawn.dir))
+        }
+        io::ErrorKind::NotFound if spawn.program.contains('/') => {
+            io::Error::new(error.kind(), "there is no such file")
+        }
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "it is in none of the folders of PATH")
+        }
+        _ => error,
+    }
 }

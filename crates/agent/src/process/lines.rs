@@ -1,0 +1,141 @@
+//! Output cut into lines as it comes, with a cap on how much of a line is held.
+
+use super::{Captured, Flow};
+use crate::limits::LINE_BYTES_MAX;
+
+/// Hands lines to a reader until it has had enough.
+pub(super) struct Lines<'a> {
+    on_line: &'a mut (dyn FnMut(&[u8]) -> Flow + Send),
+    /// The start of a line whose end has not come yet.
+    pending: Vec<u8>,
+    finished: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(on_line: &'a mut (dyn FnMut(&[u8]) -> Flow + Send)) -> Self {
+        Lines { on_line, pending: Vec::new(), finished: false }
+    }
+
+    /// Takes the next bytes, and tells whether the reader has what it wants.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Flow {
+        while !self.finished && !bytes.is_empty() {
+            let room = LINE_BYTES_MAX - self.pending.len();
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            match end {
+                Some(end) if end <= room => {
+                    self.give(&bytes[..end], Break::There);
+                    bytes = &bytes[end + 1..];
+                }
+                _ if bytes.len() <= room => {
+                    self.pending.extend_from_slice(bytes);
+                    bytes = &[];
+                }
+                _ => {
+                    self.give(&bytes[..room], Break::Missing);
+                    bytes = &bytes[room..];
+                }
+            }
+        }
+        self.flow()
+    }
+
+    /// The output has ended: what is pending is the last line.
+    pub(super) fn end(&mut self) -> Flow {
+        if !self.finished && !self.pending.is_empty() {
+            self.give(&[], Break::Missing);
+        }
+        self.flow()
+    }
+
+    fn give(&mut self, rest: &[u8], line_break: Break) {
+        let flow = if self.pending.is_empty() {
+            (self.on_line)(without_return(rest, line_break))
+        } else {
+            self.pending.extend_from_slice(rest);
+            let flow = (self.on_line)(without_return(&self.pending, line_break));
+            self.pending.clear();
+            flow
+        };
+        self.finished |= flow == Flow::Finished;
+    }
+
+    fn flow(&self) -> Flow {
+        if self.finished { Flow::Finished } else { Flow::Continue }
+    }
+}
+
+/// Whether a piece ends where its line does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Break {
+    There,
+    Missing,
+}
+
+fn without_return(line: &[u8], line_break: Break) -> &[u8] {
+    match line_break {
+        Break::There => line.strip_suffix(b"\r").unwrap_or(line),
+        Break::Missing => line,
+    }
+}
+
+impl Captured {
+    /// Counts bytes, and keeps them as long as there is room.
+    pub(super) fn keep(&mut self, bytes: &[u8], bytes_max: usize) {
+        self.total += bytes.len() as u64;
+        let room = bytes_max.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(chunks: &[&[u8]], expect: &[&[u8]]) {
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        let mut on_line = |line: &[u8]| {
+            lines.push(line.to_vec());
+            if line == b"stop" { Flow::Finished } else { Flow::Continue }
+        };
+        let mut cutter = Lines::new(&mut on_line);
+        for chunk in chunks {
+            cutter.take(chunk);
+        }
+        cutter.end();
+        assert_eq!(lines, expect);
+    }
+
+    #[test]
+    fn lines_are_whole_however_the_bytes_come() {
+        check(&[b"a\nb", b"c\r\n", b"\nd"], &[b"a", b"bc", b"", b"d"]);
+        check(&[b"a\r", b"\n"], &[b"a"]);
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn nothing_comes_after_the_reader_has_finished() {
+        check(&[b"a\nstop\nb\n", b"c\n"], &[b"a", b"stop"]);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_cap_comes_in_pieces() {
+        let long = vec![b'x'; LINE_BYTES_MAX + 3];
+        check(&[&long, b"\nb\n"], &[&long[..LINE_BYTES_MAX], b"xxx", b"b"]);
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_cap_is_one_line() {
+        let long = vec![b'x'; LINE_BYTES_MAX];
+        check(&[&long, b"\nb\n"], &[&long, b"b"]);
+        check(&[&long[1..], b"x\nb\n"], &[&long, b"b"]);
+    }
+
+    #[test]
+    fn what_is_kept_is_the_start_and_the_rest_is_counted() {
+        let mut captured = Captured::default();
+        captured.keep(b"abc", 4);
+        captured.keep(b"def", 4);
+        assert_eq!(captured, Captured { bytes: b"abcd".to_vec(), total: 6 });
+    }
+}

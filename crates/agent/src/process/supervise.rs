@@ -1,0 +1,229 @@
+//! The loop that reads, waits and ends.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::group::Group;
+use super::lines::Lines;
+use super::{Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped};
+use crate::limits::PIPE_CHUNK_BYTES;
+
+/// Where a process is on its way to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// At work.
+    Running,
+    /// Its result is there; until then it may end by itself.
+    Finishing { until: Instant },
+    /// It was asked to end; until then it may comply.
+    Asked { until: Instant },
+    /// It was killed; until then the system has time to clear it away.
+    Killed { until: Instant },
+    /// It has ended; until then others may hold its output open.
+    Draining { until: Instant },
+}
+
+/// What woke the loop.
+enum Woken {
+    Stdout(usize),
+    Stderr(usize),
+    Exited(Option<ExitStatus>),
+    Cancelled,
+    Due,
+}
+
+struct Supervision<'a> {
+    phase: Phase,
+    group: Group,
+    lines: Lines<'a>,
+    limits: ProcessLimits,
+    started: Instant,
+    heard: Instant,
+    status: Option<ExitStatus>,
+    stopped: Option<Stopped>,
+    stdout: Captured,
+    stderr: Captured,
+}
+
+/// Watches a child until it and its group are gone.
+pub(super) async fn to_the_end(
+    child: &mut Child,
+    group: Group,
+    lines: Lines<'_>,
+    spawn: &Spawn,
+    cancel: &CancellationToken,
+    started: Instant,
+) -> Ended {
+    let mut watch = Supervision::new(group, lines, spawn.limits, started);
+    let feeding = feed(child.stdin.take(), &spawn.stdin);
+    tokio::pin!(feeding);
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let (mut out_bytes, mut err_bytes) = (vec![0; PIPE_CHUNK_BYTES], vec![0; PIPE_CHUNK_BYTES]);
+    let mut fed = false;
+    while !watch.is_over(out.is_none() && err.is_none()) {
+        let woken = tokio::select! {
+            biased;
+            () = sleep_until(watch.due()) => Woken::Due,
+            () = cancel.cancelled(), if watch.may_be_cancelled() => Woken::Cancelled,
+            status = child.wait(), if !watch.has_exited() => Woken::Exited(status.ok()),
+            () = &mut feeding, if !fed => { fed = true; continue }
+            bytes = read(&mut out, &mut out_bytes), if out.is_some() => Woken::Stdout(bytes),
+            bytes = read(&mut err, &mut err_bytes), if err.is_some() => Woken::Stderr(bytes),
+        };
+        watch.note(woken, &out_bytes, &err_bytes);
+    }
+    watch.group.kill();
+    watch.ended()
+}
+
+impl<'a> Supervision<'a> {
+    fn new(group: Group, lines: Lines<'a>, limits: ProcessLimits, started: Instant) -> Self {
+        Supervision {
+            phase: Phase::Running,
+            group,
+            lines,
+            limits,
+            started,
+            heard: started,
+            status: None,
+            stopped: None,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        }
+    }
+
+    fn is_over(&self, output_ended: bool) -> bool {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Draining { until } => output_ended || until <= now,
+            Phase::Killed { until } => until <= now,
+            Phase::Running | Phase::Finishing { .. } | Phase::Asked { .. } => false,
+        }
+    }
+
+    fn may_be_cancelled(&self) -> bool {
+        match self.phase {
+            Phase::Running | Phase::Finishing { .. } => true,
+            Phase::Draining { until } => Instant::now() < until,
+            Phase::Asked { .. } | Phase::Killed { .. } => false,
+        }
+    }
+
+    fn has_exited(&self) -> bool {
+        matches!(self.phase, Phase::Draining { .. })
+    }
+
+    /// When something has to happen if nothing else does.
+    fn due(&self) -> Instant {
+        let end_of_life = self.started + self.limits.absolute;
+        match self.phase {
+            Phase::Running => {
+                self.limits.idle.map_or(end_of_life, |idle| end_of_life.min(self.heard + idle))
+            }
+            Phase::Finishing { until } => until.min(end_of_life),
+            Phase::Asked { until } | Phase::Killed { until } | Phase::Draining { until } => until,
+        }
+    }
+
+    fn note(&mut self, woken: Woken, out: &[u8], err: &[u8]) {
+        match woken {
+            Woken::Due => self.act(),
+            Woken::Cancelled if self.has_exited() => {
+                self.phase = Phase::Draining { until: Instant::now() };
+            }
+            Woken::Cancelled => self.ask(Stopped::Cancelled),
+            Woken::Exited(status) => self.exited(status),
+            Woken::Stdout(bytes) => self.heard_stdout(&out[..bytes]),
+            Woken::Stderr(bytes) => {
+                self.heard = Instant::now();
+                self.stderr.keep(&err[..bytes], self.limits.kept_bytes_max);
+            }
+        }
+    }
+
+    fn heard_stdout(&mut self, bytes: &[u8]) {
+        self.heard = Instant::now();
+        self.stdout.keep(bytes, self.limits.kept_bytes_max);
+        let flow = if bytes.is_empty() { self.lines.end() } else { self.lines.take(bytes) };
+        if flow == Flow::Finished && self.phase == Phase::Running {
+            self.phase = Phase::Finishing { until: self.in_grace() };
+        }
+    }
+
+    fn act(&mut self) {
+        let late = self.started + self.limits.absolute <= Instant::now();
+        match self.phase {
+            Phase::Running if late => self.ask(Stopped::Absolute),
+            Phase::Running => self.ask(Stopped::Idle),
+            Phase::Finishing { .. } => self.ask(Stopped::AfterResult),
+            Phase::Asked { .. } => {
+                self.group.kill();
+                self.phase = Phase::Killed { until: self.in_grace().max(in_future(REAP_TIME_MIN)) };
+            }
+            // Nothing more can be done; the loop ends.
+            Phase::Killed { .. } | Phase::Draining { .. } => {}
+        }
+    }
+
+    fn ask(&mut self, why: Stopped) {
+        self.stopped = Some(why);
+        self.group.terminate();
+        self.phase = Phase::Asked { until: self.in_grace() };
+    }
+
+    fn exited(&mut self, status: Option<ExitStatus>) {
+        // An error of `wait` means that somebody else reaped the child: it is gone all the same.
+        self.status = status;
+        let until = match self.phase {
+            Phase::Asked { until } => until,
+            Phase::Killed { .. } => in_future(REAP_TIME_MIN),
+            _ => self.in_grace(),
+        };
+        self.phase = Phase::Draining { until };
+    }
+
+    fn in_grace(&self) -> Instant {
+        in_future(self.limits.grace)
+    }
+
+    fn ended(self) -> Ended {
+        Ended {
+            code: self.status.and_then(|status| status.code()),
+            signal: self.status.and_then(|status| status.signal()),
+            stopped: self.stopped,
+            stdout: self.stdout,
+            stderr: self.stderr,
+            duration: self.started.elapsed(),
+        }
+    }
+}
+
+/// How long a killed process has to vanish, even if the grace time is zero.
+const REAP_TIME_MIN: Duration = Duration::from_millis(200);
+
+fn in_future(time: Duration) -> Instant {
+    Instant::now() + time
+}
+
+/// Reads once. A stream that has ended, in whatever way, is dropped, and says so by having no bytes.
+async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> usize {
+    let Some(open) = stream else { return 0 };
+    let count = open.read(bytes).await.unwrap_or(0);
+    if count == 0 {
+        *stream = None;
+    }
+    count
+}
+
+/// Writes what the process is to read. One that does not read it all is no error.
+async fn feed(pipe: Option<tokio::process::ChildStdin>, stdin: &Stdin) {
+    if let (Some(mut pipe), Stdin::Text(text)) = (pipe, stdin) {
+        let _ = pipe.write_all(text.as_bytes()).await;
+    }
+}

@@ -1,0 +1,106 @@
+//! Landlock: a list of what may be read and written; everything else may not.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::{During, Refused};
+use crate::sandbox::Network;
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls};
+
+/// The newest version that we know; an older kernel enforces its part of it.
+const NEWEST: ABI = ABI::V9;
+
+/// Secrets in `/etc` that only root may read, and so would a program that runs as root.
+const ETC_SECRETS: &[&str] =
+    &["shadow", "shadow-", "gshadow", "gshadow-", "ssh", "sudoers", "sudoers.d", "krb5.keytab"];
+
+/// What a program reads about the machine when it cannot have all of `/proc`.
+const PROCESS_FILES: &[&str] = &[
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/loadavg",
+    "/proc/filesystems",
+];
+
+/// Binds this thread and what it becomes; tells the version in force.
+pub(super) fn apply(policy: &Policy) -> Result<u32, Refused> {
+    let rules = created(policy)?;
+    let rules = with_system(rules, policy)?;
+    let rules = with_folders(rules, policy)?;
+    let status = rules.restrict_self().during("Landlock")?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, _) => Err("the kernel does not enforce it").during("Landlock"),
+        (_, LandlockStatus::Available { effective_abi, .. }) => Ok(effective_abi as u32),
+        _ => Err("the kernel does not have it").during("Landlock"),
+    }
+}
+
+fn created(policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST)).during("Landlock")?;
+    let rules = match policy.network {
+        Network::Off => rules.handle_access(AccessNet::from_all(NEWEST)).during("Landlock")?,
+        Network::On => rules,
+    };
+    rules.scope(Scope::from_all(NEWEST)).during("Landlock")?.create().during("Landlock")
+}
+
+fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let read = AccessFs::from_read(NEWEST);
+    let list = AccessFs::ReadFile | AccessFs::ReadDir;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
+    let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
+    let rules = add(rules, system, read)?;
+    let rules = match rustix::process::geteuid().is_root() {
+        true => add(rules, etc_without_secrets(), read)?,
+        false => add(rules, etc, read)?,
+    };
+    let rules = match policy.network {
+        Network::Off => rules,
+        Network::On => add(rules, RESOLVER, read)?,
+    };
+    let rules = add(rules, DEVICES, device)?;
+    match policy.walls {
+        // All that exists there is what the policy names, so listing it gives nothing away.
+        Walls::All => {
+            let rules = add(rules, ["/"], AccessFs::ReadDir.into())?;
+            let rules = add(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
+            add(rules, ["/proc"], list)
+        }
+        Walls::Unprivileged | Walls::FilterOnly => add(rules, PROCESS_FILES, list),
+    }
+}
+
+fn with_folders(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
+    let rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
+    add(rules, [&policy.private], AccessFs::from_all(NEWEST))
+}
+
+/// What is not there is skipped: it cannot be reached either.
+fn add<P: AsRef<std::path::Path>>(
+    rules: RulesetCreated,
+    paths: impl IntoIterator<Item = P>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, Refused> {
+    rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
+}
+
+fn etc_without_secrets() -> Vec<Utf8PathBuf> {
+    let Ok(entries) = Utf8Path::new("/etc").read_dir_utf8() else { return Vec::new() };
+    entries
+        .flatten()
+        .filter(|entry| !ETC_SECRETS.contains(&entry.file_name()))
+        .filter(|entry| !entry.path().is_symlink() && entry.file_name() != "ssl")
+        .map(camino::Utf8DirEntry::into_path)
+        .chain(
+            ["/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem"].map(Utf8PathBuf::from),
+        )
+        .collect()
+}
