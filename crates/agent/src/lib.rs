@@ -2,6 +2,7 @@
 //! somebody else's agent do the work.
 
 pub mod backend;
+pub mod beneath;
 pub mod clock;
 pub mod event;
 pub mod limits;
@@ -9,6 +10,7 @@ pub mod permission;
 pub mod process;
 pub mod run;
 pub mod sandbox;
+pub mod spill;
 pub mod tool;
 pub mod tools;
 pub mod workplace;

@@ -13,4 +13,6 @@ pub struct Run {
     pub events: Events,
     /// Ends it.
     pub cancel: CancellationToken,
+    /// What tools keep from call to call.
+    pub state: crate::tools::State,
 }
