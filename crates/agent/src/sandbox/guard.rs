@@ -253,11 +253,9 @@ impl Look {
 }
 
 fn unkept(stat: &Stat) -> State {
-    #[allow(clippy::useless_conversion, reason = "the types of the fields differ between machines")]
-    State::Unkept {
-        inode: stat.st_ino.into(),
-        changed: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-    }
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
+    let (inode, changed) = (stat.st_ino as u64, (stat.st_mtime as i64, stat.st_mtime_nsec as i64));
+    State::Unkept { inode, changed }
 }
 
 fn is_same(parent: &OwnedFd, name: &str, before: &State) -> bool {

@@ -205,6 +205,7 @@ fn drop_capabilities() -> Result<(), Refused> {
         // Without the right to drop them there are none to gain either: no-new-privileges sees to that.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
+    rustix::thread::clear_ambient_capability_set().during("capabilities")?;
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, sets).during("capabilities")?;

@@ -37,6 +37,13 @@ enum Wanted {
     Every,
 }
 
+/// From the strongest to the weakest that does without Landlock.
+enum Kind {
+    Namespaces,
+    Unprivileged,
+    Bubblewrap,
+}
+
 fn unavailable(reasons: &[String]) -> Sandbox {
     Sandbox::Unavailable { reason: reasons.join("; ").into() }
 }
@@ -49,13 +56,13 @@ fn attempts(helper: &[String], wanted: Wanted) -> (Vec<Sandbox>, Vec<String>) {
     if !helper.first().is_some_and(|program| Utf8Path::new(program).is_absolute()) {
         return (found, vec!["the helper's path is not absolute".to_owned()]);
     }
-    let attempts: [&dyn Fn(&[String]) -> Result<Sandbox, String>; 3] = [
-        &|reasons| landlock(helper, Walls::All, reasons),
-        &|reasons| landlock(helper, Walls::Unprivileged, reasons),
-        &|_| bubblewrap(helper),
-    ];
-    for attempt in attempts {
-        match attempt(&reasons) {
+    for kind in [Kind::Namespaces, Kind::Unprivileged, Kind::Bubblewrap] {
+        let attempt = match kind {
+            Kind::Namespaces => landlock(helper, Walls::All, &reasons),
+            Kind::Unprivileged => landlock(helper, Walls::Unprivileged, &reasons),
+            Kind::Bubblewrap => bubblewrap(helper),
+        };
+        match attempt {
             Ok(sandbox) => found.push(sandbox),
             Err(reason) => reasons.push(reason),
         }

@@ -171,7 +171,7 @@ const ATTEMPTS: &[(&str, Control, &str)] = &[
     (
         "keep capabilities",
         NotMade,
-        "while read -r k v; do case $k in CapEff:|CapPrm:|CapBnd:) [ $((16#$v)) = 0 ] || echo $k $v ESCAPED;; NoNewPrivs:) [ $v = 1 ] || echo ESCAPED;; esac; done < /proc/self/status",
+        "while read -r k v; do case $k in CapEff:|CapPrm:|CapInh:|CapAmb:) [ $((16#$v)) = 0 ] || echo $k $v ESCAPED;; NoNewPrivs:) [ $v = 1 ] || echo ESCAPED;; esac; done < /proc/self/status",
     ),
     (
         "write to the system",
