@@ -111,9 +111,10 @@ impl Tool for GitHub {
                     environment: environment.collect(),
                     timeout,
                     network: true,
+                    may_change: &[],
                 };
-                let ended = command::run(&call, gh).await?;
-                Ok(command::answer(&call, &ended, timeout))
+                let ran = command::run(&call, gh).await?;
+                Ok(command::answer(&call, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: Output| output)
         })
