@@ -216,8 +216,15 @@ fn git(args: &[String], timeout: Duration) -> Command {
         environment,
         timeout,
         network: access == Access::Network,
-        // It keeps branches and remotes there, and what it writes comes from arguments that were checked.
-        may_change: &[".git/config"],
+        may_change: may_change(&args[0]),
+    }
+}
+
+/// Git keeps branches and remotes in its configuration, and what it writes there comes from arguments that were checked.
+fn may_change(subcommand: &str) -> &'static [&'static str] {
+    match subcommand {
+        "init" => &[".git/config", ".git/hooks", ".git/info", ".git/modules"],
+        _ => &[".git/config"],
     }
 }
 
