@@ -97,7 +97,8 @@ fn without_namespaces(abi: u32, reason: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "Namespaces are not allowed here ({reason}). Protected files are compared and put back after each \
-             command, and processes that leave their group may outlive it. Allow user namespaces (sysctl \
+             command, processes that leave their group may outlive it, and the mode and times of files that may \
+             only be read can be changed. Allow user namespaces (sysctl \
              `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns`), or start the container \
              without its seccomp profile."
         ),
@@ -141,9 +142,7 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
     let dir = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
         .map_err(|path| format!("`{}` is not UTF-8", path.display()))?;
     let dir = dir.canonicalize_utf8().map_err(|error| error.to_string())?;
-    for folder in ["work", "spill/private/tmp"] {
-        std::fs::create_dir_all(dir.join(folder)).map_err(|error| error.to_string())?;
-    }
+    std::fs::create_dir(dir.join("work")).map_err(|error| error.to_string())?;
     let workplace = Workplace::new(dir.join("work"), dir.join("spill"), sandbox.clone());
     let limits = ProcessLimits {
         idle: None,

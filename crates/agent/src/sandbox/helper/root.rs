@@ -8,7 +8,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::{During, Refused};
 use crate::sandbox::Network;
-use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM};
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM};
 
 /// Room for shared memory; nothing else is written to the new root itself.
 const SIZE: &str = "size=256m,mode=755";
@@ -39,6 +39,9 @@ pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
     }
     devices(&root)?;
     process_files(&root)?;
+    if rustix::process::geteuid().is_root() {
+        cover_secrets(&root)?;
+    }
     Protection::new(policy, &root).apply()?;
     move_to(&root)?;
     std::env::set_current_dir(cwd).during("current folder")
@@ -142,6 +145,21 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
         symlink(to, root.join("dev").join(name)).during("devices")?;
     }
     std::fs::create_dir_all(root.join("dev/shm")).during("devices")
+}
+
+/// Lays nothing over what only root may read.
+fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
+    let empty = root.join("dev/empty");
+    std::fs::create_dir_all(&empty).during("secrets")?;
+    for secret in SECRETS {
+        let target = within(root, Utf8Path::new(secret));
+        match std::fs::metadata(&target) {
+            Ok(metadata) if metadata.is_dir() => bind_to(&empty, &target, Access::Read)?,
+            Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, Access::Write)?,
+            Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Shows the processes of the namespace and no others.
