@@ -149,6 +149,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The arguments of a call in the tool's own type.
 fn arguments<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Output> {
+    if !call.arguments.is_object() {
+        return Err(Output::error("the arguments are wrong: they must be an object"));
+    }
     T::deserialize(call.arguments)
         .map_err(|error| Output::error(format!("the arguments are wrong: {error}")))
 }
