@@ -1,4 +1,5 @@
 //! Whole runs against a scripted model server.
 
 mod seeds;
+mod udbud;
 mod workspace;
