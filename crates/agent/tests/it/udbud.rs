@@ -1,8 +1,12 @@
 //! The agents and skills of `examples/udbud`, as they are shipped.
 
+use std::sync::{Arc, Mutex};
+
 use camino::Utf8PathBuf;
+use futures_util::future::BoxFuture;
 use repertoire_agent::definition::Definition;
 use repertoire_agent::event::LoadedBy;
+use repertoire_agent::middleware::{Middleware, Next, Turn as Moment, TurnError};
 use repertoire_agent::{Event, EventKind, RunOptions, Status, System};
 use repertoire_model::{ResponseFormat, Thinking};
 use repertoire_scripted::{Script, Turn};
@@ -260,10 +264,10 @@ async fn what_happens_to_a_sub_agent_is_told_with_its_name_and_depth() {
         .turn(Turn::text("Fine."))
         .turn(Turn::text("Bid."));
     let workspace = Workspace::new(script).await;
-    let events = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Event>::new()));
+    let events = Arc::new(Mutex::new(Vec::<Event>::new()));
     let seen = events.clone();
     let options = RunOptions {
-        on_event: Some(std::sync::Arc::new(move |event| seen.lock().unwrap().push(event.clone()))),
+        on_event: Some(Arc::new(move |event| seen.lock().unwrap().push(event.clone()))),
         ..RunOptions::default()
     };
     system(&workspace).run("tender-coordinator", "Begin", options).await;
@@ -273,4 +277,41 @@ async fn what_happens_to_a_sub_agent_is_told_with_its_name_and_depth() {
         .find(|event| matches!(&event.kind, EventKind::SkillLoaded { skill, .. } if skill == GUIDELINES))
         .expect("the analyst had the guidelines");
     assert_eq!((event.agent.as_str(), event.depth), ("technical-analyst", 1));
+}
+
+/// What a link of one's own saw before the model was called, and after.
+#[derive(Default)]
+struct Watch {
+    seen: Mutex<Vec<(usize, bool)>>,
+}
+
+impl Middleware for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Moment,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            let before = turn.messages().len();
+            next.run(turn).await?;
+            self.seen.lock().unwrap().push((before, turn.response.is_some()));
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_link_of_ones_own_sees_the_turn_as_it_is_sent_and_what_came_back() {
+    let workspace = Workspace::new(Script::new().turn(Turn::text("Done."))).await;
+    let watch = Arc::new(Watch::default());
+    let builder = workspace.builder().agents_from(shipped("agents")).middleware(watch.clone());
+    let system = builder.skills_from(shipped("skills")).config(config()).build().unwrap();
+    let task = "Analyze this Danish tender for compliance";
+    system.run("technical-analyst", task, RunOptions::default()).await;
+    // The prompt, the skill and the task are there; the answer comes after.
+    assert_eq!(*watch.seen.lock().unwrap(), [(3, true)]);
 }
