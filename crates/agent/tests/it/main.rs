@@ -4,4 +4,5 @@ mod executing;
 mod faults;
 mod loops;
 mod seeds;
+mod udbud;
 mod workspace;
