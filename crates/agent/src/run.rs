@@ -83,6 +83,10 @@ impl Run {
         let now_ms = self.system.clock().now_ms();
         let (activation, recorded) = lock(&self.ledger).activate(entry, request, now_ms);
         let already = recorded.outcome == Recorded::AlreadyActive;
+        // A flat file has no folder of its own, and what lies beside it is not its.
+        if activation.origin.is_folder() {
+            self.workplace.readable.add(activation.origin.dir());
+        }
         self.events.emit(EventKind::SkillLoaded {
             skill: activation.id.clone(),
             digest: activation.digest.to_string(),

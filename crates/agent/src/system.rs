@@ -346,6 +346,11 @@ impl System {
             ..Run::new(self.clone(), self.workplace(), start.events.clone())
         };
         run.state.set_todos(conversation.todos.clone());
+        for held in conversation.ledger.held() {
+            if held.activation.origin.is_folder() {
+                run.workplace.readable.add(held.activation.origin.dir());
+            }
+        }
         Turn {
             run: Arc::new(run),
             agent_name: start.agent.to_owned(),
@@ -371,12 +376,6 @@ impl System {
         let mut place = Workplace::new(&inner.work_dir, &inner.spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
-        place.readable = self
-            .catalog()
-            .entries()
-            .iter()
-            .map(|entry| entry.skill.origin.dir().to_owned())
-            .collect();
         place
     }
 

@@ -197,7 +197,7 @@ mod tests {
         let lost = find(&tools, "raed").err().unwrap();
         assert_eq!(lost.to_string(), "there is no tool `raed`; did you mean `read`?");
         let lost = find(&tools, "teleport").err().unwrap();
-        assert!(lost.to_string().contains("there are: read, write"), "{lost}");
+        assert!(lost.to_string().contains("there are: skill, skill_search"), "{lost}");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Policy {
         network: Network,
     ) -> Self {
         let mut read = tool_chains(&spawn.environment);
-        read.extend(workplace.readable.iter().cloned());
+        read.extend(workplace.readable.list());
         read.push(workplace.spill_dir.clone());
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());
