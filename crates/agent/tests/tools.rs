@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
-    let outside = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
-    std::fs::create_dir_all(outside.join("work")).unwrap();
+    let outside =
+        Utf8PathBuf::from_path_buf(folder.path().canonicalize().expect("a place to work"))
+            .expect("UTF-8");
+    std::fs::create_dir_all(outside.join("work")).expect("a place to work");
     let mut workplace = Workplace::new(outside.join("work"), outside.join("spilled"), sandbox);
     let pairs = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_AUTHOR_NAME", "A")];
     let more =
@@ -32,7 +34,7 @@ fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
 
 async fn call(run: &Run, tool: &str, arguments: Value) -> Output {
     let tools = tools::builtin();
-    let tool = tools::find(&tools, tool).unwrap();
+    let tool = tools::find(&tools, tool).expect("a tool");
     tool.call(Call { id: "c1", arguments: &arguments, run }).await
 }
 
