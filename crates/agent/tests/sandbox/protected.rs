@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::sandbox::{Guard, Network, Outcome, Sandbox};
+use repertoire_agent::workplace::Workplace;
 
 use crate::kinds;
-use crate::place::{CANARY, Place, put, said, text};
+use crate::place::{CANARY, Place, ended, put, said, text};
 
 const ATTEMPTS: &[&str] = &[
     "echo x > .git/hooks/pre-commit",
@@ -131,6 +132,31 @@ async fn a_worktree_keeps_its_pointer_and_a_link_its_target() {
             "{what}"
         );
         assert_eq!(text(&work.join(".git")), "gitdir: elsewhere\n", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_work_folder_behind_a_link_is_protected_under_both_names() {
+    for sandbox in kinds() {
+        let place = Place::new();
+        let before = protected_tree(&place);
+        let link = place.root.join("link");
+        std::os::unix::fs::symlink(place.root.join("work"), &link).expect("linked");
+        let mut workplace = Workplace::new(&link, place.root.join("spill"), sandbox.clone());
+        workplace.readable.clear();
+        let guard = Guard::before(&workplace);
+        let script = format!(
+            "echo STARTED; cd {link}; echo x > .git/config; mv .git g; cd {}; echo x > .git/config; mv .git g",
+            place.root.join("work")
+        );
+        let mut spawn = place.spawn(&script);
+        spawn.dir = link;
+        let ended = ended(&sandbox.confine(spawn, &workplace, Network::Off)).await;
+        let changes = guard.after();
+        let what = format!("{}: {changes:?} {}", sandbox.describe(), said(&ended));
+        assert!(said(&ended).contains("STARTED"), "{what}");
+        assert_eq!(protected_tree(&place), before, "{what}");
+        assert!(changes.is_empty() || !sandbox.protects_paths(), "{what}");
     }
 }
 

@@ -196,12 +196,19 @@ impl<'a> Protection<'a> {
     }
 
     fn apply(&mut self) -> Result<(), Refused> {
-        self.policy.protected.iter().try_for_each(|path| self.protect(path))
+        let policy = self.policy;
+        // A work folder that is reached through a link is mounted under both of its names.
+        let mut names = vec![policy.dir.clone(), policy.dir.canonicalize_utf8().during("folders")?];
+        names.dedup();
+        for dir in &names {
+            policy.protected.iter().try_for_each(|path| self.protect(path, dir))?;
+        }
+        Ok(())
     }
 
-    fn protect(&mut self, path: &Utf8Path) -> Result<(), Refused> {
+    fn protect(&mut self, path: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
         let Ok(relative) = path.strip_prefix(&self.policy.dir) else { return Ok(()) };
-        let mut at = self.policy.dir.clone();
+        let mut at = dir.to_owned();
         let mut parts = relative.components().peekable();
         while let Some(part) = parts.next() {
             at.push(part);
@@ -209,7 +216,7 @@ impl<'a> Protection<'a> {
                 return Ok(());
             };
             if metadata.is_symlink() {
-                return self.protect_behind(&at);
+                return self.protect_behind(&at, dir);
             }
             let access = match parts.peek() {
                 Some(_) if metadata.is_dir() => Access::Write,
@@ -221,9 +228,11 @@ impl<'a> Protection<'a> {
     }
 
     /// The target of a link is as worthy of protection as the link.
-    fn protect_behind(&mut self, link: &Utf8Path) -> Result<(), Refused> {
-        match link.canonicalize_utf8() {
-            Ok(target) if target.starts_with(&self.policy.dir) => self.protect(&target),
+    fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+        let real = dir.canonicalize_utf8().during("folders")?;
+        let target = link.canonicalize_utf8();
+        match target.as_ref().map(|target| target.strip_prefix(&real)) {
+            Ok(Ok(relative)) => self.protect(&self.policy.dir.join(relative), dir),
             _ => Ok(()),
         }
     }
