@@ -246,7 +246,7 @@ impl System {
             cost_usd: None,
             iterations: 0,
             duration: Default::default(),
-            denials: 0,
+            denials: Vec::new(),
             session: None,
             skills: Vec::new(),
         };
@@ -264,7 +264,7 @@ impl System {
             }
             Some(backend) => self.hand_over(&mut turn, &*backend, &mut report).await,
         }
-        report.denials += turn.run.denials();
+        report.denials.extend(turn.run.denials());
         report.duration = begun.elapsed();
         let ledger = std::mem::take(&mut *lock(&turn.run.ledger));
         report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
@@ -576,7 +576,7 @@ fn finished(report: &Report) -> EventKind {
         cost_usd: report.cost_usd,
         iterations: report.iterations,
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-        denials: report.denials,
+        denials: report.denials.clone(),
         session: report.session.clone(),
     }
 }
