@@ -337,7 +337,7 @@ mod tests {
         let loaded = load(
             Source::new("agents/a.md", text.as_str()),
             Origin::file("agents/a.md"),
-            &repertoire_skill::limits::Limits::default(),
+            &repertoire_text::Limits::default(),
         );
         let skill = Arc::new(loaded.skill.expect("the fixture is a valid agent"));
         let entry = Entry { id: "a".to_owned(), skill, trust: Trust::Trusted };

@@ -2,6 +2,7 @@
 //! somebody else's agent do the work.
 
 pub mod backend;
+pub mod beneath;
 pub mod clock;
 mod compaction;
 pub mod config;

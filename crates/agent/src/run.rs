@@ -57,6 +57,27 @@ pub struct Loaded {
 }
 
 impl Run {
+    /// A run of nothing yet: a conversation of its own, the system's permissions and limits, and nobody to ask.
+    pub fn new(system: System, workplace: Workplace, events: Events) -> Self {
+        let config = system.config();
+        let permissions = config.permissions.clone().in_dir(&workplace.dir);
+        Run {
+            conversation: String::new(),
+            depth: 0,
+            cancel: CancellationToken::new(),
+            spending: Arc::new(Spending::new(config.limits)),
+            asker: None,
+            state: tools::State::hiding(permissions.hidden()),
+            ledger: Mutex::default(),
+            permissions: Mutex::new(permissions),
+            winners: Mutex::default(),
+            denials: Mutex::default(),
+            workplace,
+            events,
+            system,
+        }
+    }
+
     /// Puts a skill into the conversation, through the ledger, and tells of it.
     pub fn load(&self, entry: &Entry, request: &Request<'_>, by: LoadedBy, reason: &str) -> Loaded {
         let now_ms = self.system.clock().now_ms();

@@ -1,7 +1,249 @@
-//! x
+//! Output that is too long for a conversation: the model reads its start and its end, the whole is in a file.
+//!
+//! Nothing is joined or copied before it is known to be short, so a large output is in memory once, where it came from.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
 use crate::tool::Output;
 use crate::workplace::Workplace;
-/// x
-pub fn output(output: Output, _w: &Workplace, _id: &str) -> Output {
-    output
+
+/// Most bytes of a call's id that go into a file's name.
+const ID_BYTES_MAX: usize = 64;
+/// How many names are tried for a file before giving up.
+const NAMES_MAX: usize = 1000;
+/// Bytes of an end that are looked at for each character that is kept of it: a character has at most four.
+const BYTES_PER_CHAR: usize = 4;
+
+/// An answer from pieces that belong together, in order. What is longer than the model's share is cut in the middle and
+/// put into a file.
+pub fn bounded(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> Output {
+    let chars_max = workplace.limits.output_chars_max;
+    let bytes_total: usize = pieces.iter().map(|piece| piece.len()).sum();
+    if bytes_total <= chars_max.saturating_mul(BYTES_PER_CHAR) {
+        let text = clean(&String::from_utf8_lossy(&pieces.concat()));
+        if text.chars().count() <= chars_max {
+            return Output::ok(text);
+        }
+    }
+    let kept = keep(pieces, workplace, call_id);
+    let (head, tail) = (head_of(pieces, chars_max / 2), tail_of(pieces, chars_max - chars_max / 2));
+    let shown = head.len() + tail.len();
+    let left_out = bytes_total.saturating_sub(shown);
+    let (place, spilled) = match kept {
+        Ok(kept) if kept.bytes < bytes_total as u64 => {
+            let place = format!("its first {} bytes are in {}", kept.bytes, kept.path);
+            (place, Some(kept.path))
+        }
+        Ok(kept) => (format!("the whole is in {}", kept.path), Some(kept.path)),
+        Err(error) => (format!("the whole could not be kept: {error}"), None),
+    };
+    let text = format!(
+        "{head}\n[… about {left_out} of {bytes_total} bytes left out here; {place} …]\n{tail}"
+    );
+    Output { text, is_error: false, spilled }
+}
+
+/// As [`bounded`], for one text.
+pub fn bounded_text(text: &str, workplace: &Workplace, call_id: &str) -> Output {
+    bounded(&[text.as_bytes()], workplace, call_id)
+}
+
+/// A text without the sequences that colour a terminal and without control characters; line breaks and tabs stay.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            // A progress bar paints over its line; one state a line is readable.
+            '\r' => out.push('\n'),
+            '\u{1b}' => skip_escape(&mut chars),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Passes over the rest of an escape sequence: `ESC [ … letter`, `ESC ] … BEL`, or one character.
+fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match chars.next() {
+        Some('[') => {
+            while chars.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
+            chars.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
+        }
+        // The title of a window and such; it ends with BEL or `ESC \`, and never goes past its line.
+        Some(']') => {
+            while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
+            if chars.next_if(|c| matches!(c, '\u{7}' | '\u{1b}')) == Some('\u{1b}') {
+                chars.next_if_eq(&'\\');
+            }
+        }
+        _ => {}
+    }
+}
+
+fn head_of(pieces: &[&[u8]], chars_max: usize) -> String {
+    let mut room = chars_max.saturating_mul(BYTES_PER_CHAR);
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        let taken = piece.len().min(room);
+        bytes.extend_from_slice(&piece[..taken]);
+        room -= taken;
+    }
+    clean(&String::from_utf8_lossy(&bytes)).chars().take(chars_max).collect()
+}
+
+fn tail_of(pieces: &[&[u8]], chars_max: usize) -> String {
+    let mut room = chars_max.saturating_mul(BYTES_PER_CHAR);
+    let mut ends = Vec::new();
+    for piece in pieces.iter().rev() {
+        let taken = piece.len().min(room);
+        ends.push(&piece[piece.len() - taken..]);
+        room -= taken;
+    }
+    ends.reverse();
+    let bytes = ends.concat();
+    // The cut may go through a character, whose rest is no text.
+    let start = bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+    let text = clean(&String::from_utf8_lossy(&bytes[start..]));
+    let skipped = text.chars().count().saturating_sub(chars_max);
+    text.chars().skip(skipped).collect()
+}
+
+struct Kept {
+    path: Utf8PathBuf,
+    bytes: u64,
+}
+
+fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Kept> {
+    create_private_dir(&workplace.spill_dir)?;
+    let (mut file, path) = create_new(&workplace.spill_dir, &file_name(call_id))?;
+    let mut room = workplace.limits.spill_bytes_max;
+    let mut bytes = 0;
+    for piece in pieces {
+        let taken = piece.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        file.write_all(&piece[..taken])?;
+        room -= taken as u64;
+        bytes += taken as u64;
+    }
+    Ok(Kept { path, bytes })
+}
+
+fn create_private_dir(dir: &Utf8Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// A file that was not there before, so that no link is followed and no other output is lost.
+fn create_new(dir: &Utf8Path, name: &str) -> io::Result<(File, Utf8PathBuf)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    for number in 1..=NAMES_MAX {
+        let path = match number {
+            1 => dir.join(format!("{name}.txt")),
+            _ => dir.join(format!("{name}-{number}.txt")),
+        };
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (file, path)),
+        }
+    }
+    Err(io::Error::other(format!("{dir} has {NAMES_MAX} files named {name}")))
+}
+
+/// Ids come from model servers and may be anything.
+fn file_name(call_id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = call_id.chars().take(ID_BYTES_MAX).map(plain).collect();
+    if name.is_empty() { "output".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[test]
+    fn what_is_short_comes_back_whole_and_makes_no_file() {
+        let bench = Bench::new();
+        let output = bounded_text("all of it", &bench.workplace(), "c1");
+        assert_eq!(output, Output::ok("all of it"));
+        assert!(!bench.workplace().spill_dir.exists());
+    }
+
+    #[test]
+    fn what_is_long_keeps_both_ends_and_the_file_has_all() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.limits.output_chars_max = 100;
+        let long = format!("START{}END", "é".repeat(5000));
+        let output = bounded_text(&long, &workplace, "c1");
+        assert!(output.text.starts_with("START"), "{}", output.text);
+        assert!(output.text.ends_with("éEND"), "{}", output.text);
+        assert!(!output.text.contains('\u{fffd}'));
+        assert!(output.text.chars().count() < 100 + 300);
+        let path = output.spilled.expect("the whole is kept");
+        assert!(output.text.contains(path.as_str()));
+        assert_eq!(repertoire_text::fs::read_text(&path, 1 << 20).unwrap(), long);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.limits.output_chars_max = 10;
+        let output = bounded_text(&"x".repeat(100), &workplace, "c1");
+        let path = output.spilled.unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_file_has_a_cap_and_the_text_says_so() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.limits.output_chars_max = 10;
+        workplace.limits.spill_bytes_max = 50;
+        let output = bounded(&[&[b'a'; 40], &[b'b'; 40]], &workplace, "c1");
+        assert!(output.text.contains("its first 50 bytes are in"), "{}", output.text);
+        assert_eq!(std::fs::metadata(output.spilled.unwrap()).unwrap().len(), 50);
+    }
+
+    #[test]
+    fn an_id_cannot_name_another_folder_and_does_not_overwrite() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.limits.output_chars_max = 10;
+        let first = bounded_text(&"x".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
+        let second =
+            bounded_text(&"y".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
+        assert_eq!(first.parent(), Some(workplace.spill_dir.as_path()));
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn colours_and_control_characters_are_kept_out() {
+        assert_eq!(clean("\u{1b}[31mred\u{1b}[0m\u{7}\u{0}\ttab\r\n"), "red\ttab\n");
+        assert_eq!(clean("\u{1b}]0;title\u{7}text"), "text");
+        assert_eq!(clean("10%\r20%"), "10%\n20%");
+        assert_eq!(clean("\u{1b}"), "");
+    }
+
+    #[test]
+    fn wrong_bytes_become_the_replacement_character() {
+        let bench = Bench::new();
+        let output = bounded(&[b"a\xffb"], &bench.workplace(), "c1");
+        assert_eq!(output.text, "a\u{fffd}b");
+    }
 }

@@ -332,23 +332,20 @@ impl System {
             usage: config.usage.clone(),
             ..Task::new(start.task.clone())
         };
+        let permissions = options.permissions.clone().unwrap_or(config.permissions.clone());
+        let permissions = permissions.in_dir(&self.inner.work_dir);
         let run = Run {
-            system: self.clone(),
             conversation: conversation.id.clone(),
             depth: start.depth,
-            workplace: self.workplace(),
-            events: start.events.clone(),
             cancel: options.cancel.clone(),
             spending: start.spending.clone(),
             asker: options.asker.clone(),
-            state: todo_state(&conversation),
+            state: tools::State::hiding(permissions.hidden()),
             ledger: Mutex::new(conversation.ledger.clone()),
-            permissions: Mutex::new(
-                options.permissions.clone().unwrap_or(config.permissions.clone()),
-            ),
-            winners: Mutex::default(),
-            denials: Mutex::default(),
+            permissions: Mutex::new(permissions),
+            ..Run::new(self.clone(), self.workplace(), start.events.clone())
         };
+        run.state.set_todos(conversation.todos.clone());
         Turn {
             run: Arc::new(run),
             agent_name: start.agent.to_owned(),
@@ -516,12 +513,6 @@ impl System {
         let bits = uuid::Uuid::now_v7().as_u128() as u32;
         f64::from(bits) / f64::from(u32::MAX)
     }
-}
-
-fn todo_state(conversation: &Conversation) -> tools::State {
-    let state = tools::State::default();
-    state.set_todos(conversation.todos.clone());
-    state
 }
 
 /// What somebody else's agent is asked: the operator's words once, skills that came later and the user's words now.

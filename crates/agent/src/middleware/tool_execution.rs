@@ -14,7 +14,7 @@ use super::model_call::is_empty;
 use super::{Middleware, Next, Outcome, Turn, TurnError};
 use crate::event::EventKind;
 use crate::limits::{RESHAPE_MAX, SUMMARY_CHARS_MAX, TOOL_CALLS_MAX, TOOLS_AT_ONCE_MAX};
-use crate::permission::{Answer, Decision, Question, Verdict};
+use crate::permission::{Answer, Asker, Decision, Nobody, Question, Verdict};
 use crate::run::{Run, lock};
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
@@ -146,7 +146,7 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
         Ok(arguments) => perform(turn, call, &arguments, &subject).await,
         Err(wrong) => Output::error(format!("{wrong}. Call the tool again with valid JSON.")),
     };
-    let output = spill::output(output, &turn.run.workplace, &call.id);
+    let output = bounded(output, turn, call);
     turn.run.events.emit(EventKind::ToolResult {
         id: call.id.clone(),
         tool: call.name.clone(),
@@ -157,6 +157,16 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
         spilled: output.spilled.as_ref().map(ToString::to_string),
     });
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
+}
+
+/// Tools of others may answer with anything. A skill's text has a budget of its own.
+fn bounded(output: Output, turn: &Turn, call: &ToolCall) -> Output {
+    let chars_max = turn.run.workplace.limits.output_chars_max;
+    if output.spilled.is_some() || call.name == "skill" || output.text.len() <= chars_max {
+        return output;
+    }
+    let is_error = output.is_error;
+    Output { is_error, ..spill::bounded_text(&output.text, &turn.run.workplace, &call.id) }
 }
 
 async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str) -> Output {
@@ -196,20 +206,20 @@ async fn permitted(
     let is_sandboxed = run.workplace.sandbox.is_enforced();
     let Verdict { decision, reason } =
         run.permissions().decide(tool.name(), access, subject, is_sandboxed);
-    match (decision, &run.asker) {
-        (Decision::Allow, _) => Ok(()),
-        (Decision::Deny, _) => Err(reason),
-        (Decision::Ask, None) => Err(format!(
-            "{reason}, and there is nobody to ask. A person can allow it beforehand with `--allow '{}({subject})'`",
-            tool.name()
-        )),
-        (Decision::Ask, Some(asker)) => {
-            let question =
-                Question { tool: tool.name().to_owned(), subject: subject.to_owned(), reason };
-            match asker.ask(&question).await {
+    match decision {
+        Decision::Allow => Ok(()),
+        Decision::Deny => Err(reason),
+        Decision::Ask => {
+            let (tool, subject) = (tool.name().to_owned(), subject.to_owned());
+            let question = Question { tool, access, subject, reason };
+            let answer = match &run.asker {
+                Some(asker) => asker.ask(&question).await,
+                None => Nobody.ask(&question).await,
+            };
+            match answer {
                 Answer::Yes => Ok(()),
                 Answer::Always => {
-                    run.change_permissions(|permissions| permissions.always(tool.name(), subject));
+                    run.change_permissions(|permissions| permissions.always(&question));
                     Ok(())
                 }
                 Answer::No(why) => Err(why),

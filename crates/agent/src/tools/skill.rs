@@ -165,7 +165,7 @@ async fn load(call: Call<'_>, asked: &Arguments) -> Output {
 fn widen(run: &Run, entry: &Entry) {
     if entry.trust == Trust::Trusted && !entry.skill.spec.allowed_tools.is_empty() {
         let allowed = &entry.skill.spec.allowed_tools;
-        run.change_permissions(|permissions| *permissions = permissions.widened_by(allowed));
+        run.change_permissions(|permissions| *permissions = permissions.narrowed_by(allowed, true));
     }
 }
 

@@ -1,0 +1,131 @@
+//! Patterns of paths, as in `.gitignore`: `src/**`, `/docs`, `*.lock`, `//absolute/path`.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::rule::{Rule, RuleError};
+use crate::beneath::normalised;
+
+/// A pattern of paths. It matches what it names and everything beneath.
+#[derive(Clone, Debug)]
+pub(super) struct PathPattern {
+    glob: GlobMatcher,
+    /// Whether the pattern ends with a plain name, and so may name a folder.
+    ends_plainly: bool,
+    /// Whether it ends with `**`.
+    ends_deeply: bool,
+}
+
+impl PathPattern {
+    pub(super) fn new(pattern: &str) -> Result<Self, String> {
+        if pattern.starts_with('~') {
+            return Err("`~` is not understood here; write `//` and the absolute path".to_owned());
+        }
+        let whole = match pattern.strip_prefix("//") {
+            Some(absolute) => format!("/{absolute}"),
+            None => relative(pattern),
+        };
+        let whole = whole.strip_suffix('/').unwrap_or(&whole);
+        let glob = GlobBuilder::new(whole)
+            .literal_separator(true)
+            .case_insensitive(cfg!(any(target_os = "macos", windows)))
+            .build()
+            .map_err(|error| error.kind().to_string())?;
+        let last = whole.rsplit('/').next().unwrap_or("");
+        Ok(PathPattern {
+            ends_plainly: !last.contains(['*', '?', '[', '{']),
+            ends_deeply: last == "**",
+            glob: glob.compile_matcher(),
+        })
+    }
+
+    /// Whether a path fits, or a folder that it is in: for rules that deny.
+    pub(super) fn matches(&self, path: &str) -> bool {
+        self.folder_matches(path) || self.names_content_of(path)
+    }
+
+    /// Whether a path itself fits, or a folder that the pattern names in full: for rules that allow.
+    pub(super) fn matches_strictly(&self, path: &str) -> bool {
+        self.glob.is_match(path)
+            || self.ends_plainly && self.folder_matches(path)
+            || self.ends_deeply && self.names_content_of(path)
+    }
+
+    fn folder_matches(&self, path: &str) -> bool {
+        Utf8Path::new(path).ancestors().any(|part| part != "" && self.glob.is_match(part))
+    }
+
+    /// `src/**` is about what is in `src`, and listing `src` shows it.
+    fn names_content_of(&self, path: &str) -> bool {
+        self.glob.is_match(Utf8Path::new(path).join("_"))
+    }
+}
+
+fn relative(pattern: &str) -> String {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    match pattern.strip_prefix('/') {
+        Some(anchored) => anchored.to_owned(),
+        None if pattern.trim_end_matches('/').contains('/') => pattern.to_owned(),
+        None => format!("**/{pattern}"),
+    }
+}
+
+/// The names of a path: as it was given, and as it is without links; relative to the work folder if it is there.
+pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Vec<String> {
+    let given = normalised(subject);
+    let Some(dir) = dir else { return vec![given] };
+    let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+    let within = |path: &Utf8Path| {
+        let inner = path.strip_prefix(dir).or_else(|_| path.strip_prefix(&real_dir));
+        match inner {
+            Ok(inner) if inner == "" => ".".to_owned(),
+            Ok(inner) => inner.to_string(),
+            Err(_) => path.to_string(),
+        }
+    };
+    let whole = Utf8PathBuf::from(normalised(dir.join(&given).as_str()));
+    let mut names = vec![within(&whole)];
+    let real = within(&without_links(&whole));
+    if real != names[0] {
+        names.push(real);
+    }
+    names
+}
+
+/// A path without links, as far as there is something on the disk.
+fn without_links(path: &Utf8Path) -> Utf8PathBuf {
+    for there in path.ancestors() {
+        if let Ok(real) = there.canonicalize_utf8() {
+            let rest = path.strip_prefix(there).unwrap_or(Utf8Path::new(""));
+            return if rest == "" { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
+/// Rules over paths that tools that search many files pass over.
+#[derive(Clone, Debug, Default)]
+pub struct PathRules {
+    patterns: Vec<PathPattern>,
+}
+
+impl PathRules {
+    /// The paths of rules such as `Read(private/**)`.
+    ///
+    /// # Errors
+    ///
+    /// When one is no rule.
+    pub fn new(rules: &[&str]) -> Result<Self, RuleError> {
+        let rules: Result<Vec<Rule>, RuleError> = rules.iter().map(|rule| rule.parse()).collect();
+        rules.map(|rules| PathRules::hidden_by(&rules))
+    }
+
+    pub(super) fn hidden_by(deny: &[Rule]) -> Self {
+        PathRules { patterns: deny.iter().filter_map(Rule::read_paths).cloned().collect() }
+    }
+
+    /// Whether a path, relative to the work folder, is among them.
+    pub fn matches(&self, path: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(path))
+    }
+}

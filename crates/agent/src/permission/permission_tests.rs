@@ -1,0 +1,428 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn rules(list: &[&str]) -> Vec<Rule> {
+    list.iter().map(|rule| rule.parse().unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
+fn access_of(tool: &str) -> Access {
+    match tool {
+        "bash" | "run_tests" => Access::Execute,
+        "write" | "edit" => Access::Write,
+        "research" | "github" => Access::Network,
+        "todo" => Access::None,
+        _ => Access::Read,
+    }
+}
+
+fn with(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Permissions {
+    Permissions {
+        allow: rules(allow),
+        ask: rules(ask),
+        deny: rules(deny),
+        ..Permissions::new(mode)
+    }
+}
+
+fn decision(permissions: &Permissions, tool: &str, subject: &str) -> Decision {
+    permissions.decide(tool, access_of(tool), subject, false).decision
+}
+
+#[track_caller]
+fn allows(rule: &str, tool: &str, subject: &str, expected: bool) {
+    let permissions = with(Mode::Default, &[rule], &["*"], &[]);
+    let matched = permissions.allow[0].permits(&rule::CallView::new(tool, subject, None));
+    assert_eq!(matched, expected, "{rule} allows {tool}: {subject}");
+}
+
+#[track_caller]
+fn denies(rule: &str, tool: &str, subject: &str, expected: bool) {
+    let permissions = with(Mode::Full, &["*"], &[], &[rule]);
+    let denied = decision(&permissions, tool, subject) == Decision::Deny;
+    assert_eq!(denied, expected, "{rule} denies {tool}: {subject}");
+}
+
+#[test]
+fn without_rules_the_mode_decides() {
+    use Access::{Execute, Network, None, Read, Write};
+    use Decision::{Allow, Ask, Deny};
+    let table: &[(Mode, Access, bool, Decision)] = &[
+        (Mode::Default, None, false, Allow),
+        (Mode::Default, Read, false, Allow),
+        (Mode::Default, Write, true, Ask),
+        (Mode::Default, Execute, true, Ask),
+        (Mode::Default, Network, true, Ask),
+        (Mode::AcceptEdits, Write, false, Allow),
+        (Mode::AcceptEdits, Execute, true, Allow),
+        (Mode::AcceptEdits, Execute, false, Ask),
+        (Mode::AcceptEdits, Network, true, Ask),
+        (Mode::Full, Write, false, Allow),
+        (Mode::Full, Execute, false, Allow),
+        (Mode::Full, Network, false, Allow),
+        (Mode::ReadOnly, None, false, Allow),
+        (Mode::ReadOnly, Read, false, Allow),
+        (Mode::ReadOnly, Write, true, Deny),
+        (Mode::ReadOnly, Execute, true, Deny),
+        (Mode::ReadOnly, Network, true, Deny),
+    ];
+    for (mode, access, sandboxed, expected) in table {
+        let verdict = Permissions::new(*mode).decide("tool", *access, "x", *sandboxed);
+        assert_eq!(verdict.decision, *expected, "{mode:?} {access:?} {sandboxed}");
+    }
+    let verdict = with(Mode::ReadOnly, &["*"], &[], &[]).decide("bash", Execute, "ls", true);
+    assert_eq!(verdict.decision, Deny);
+    assert_eq!(verdict.reason, "`bash` runs a program, and this run is read-only");
+}
+
+#[test]
+fn names_of_other_agents_are_understood() {
+    for (rule, tool) in [
+        ("Bash", "bash"),
+        ("READ", "read"),
+        ("MultiEdit", "edit"),
+        ("LS", "list"),
+        ("Task", "delegate"),
+        ("Agent", "delegate"),
+        ("Skill", "skill"),
+        ("TodoWrite", "todo"),
+        ("mcp__git__*", "mcp__git__log"),
+        ("*", "anything"),
+    ] {
+        allows(rule, tool, "subject", true);
+    }
+    allows("Read", "write", "x", false);
+    allows("mcp__git__*", "mcp__other__log", "x", false);
+    allows("WebFetch", "research", "https://a.b/", true);
+    allows("WebFetch", "research", "search: a", false);
+    allows("WebSearch", "research", "search: a", true);
+    allows("WebSearch", "research", "https://a.b/", false);
+}
+
+#[test]
+fn what_is_no_rule_is_told() {
+    for wrong in ["", "  ", "Bash(", "Bash(x", "(x)", "Ba sh", "Read(~/x)", "Read([)", "Bash)x("] {
+        assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+    }
+    let error = "Bash(x".parse::<Rule>().unwrap_err();
+    assert!(error.to_string().contains("write `Tool` or `Tool(pattern)`"), "{error}");
+}
+
+#[test]
+fn a_prefix_of_words_allows_all_of_a_command_or_nothing() {
+    let rule = "Bash(git status:*)";
+    for allowed in [
+        "git status",
+        "git  status -s",
+        "git status 2>&1",
+        "git status > /dev/null",
+        "git status; git status",
+        "git status && git status | git status",
+        "git status $HOME",
+        "git status \"a b\" 'c;d' \\;",
+        "git status $(git status)",
+        "git status \"$(git status -s)\"",
+        "git status `git status`",
+        "git \\\nstatus",
+    ] {
+        allows(rule, "bash", allowed, true);
+    }
+    for other in [
+        "git statusx",
+        "git push",
+        "git",
+        "",
+        "git status && rm -rf x",
+        "git status; rm x",
+        "git status | sh",
+        "git status & rm x",
+        "git status\nrm x",
+        "git status $(rm x)",
+        "git status \"$(rm x)\"",
+        "git status `rm x`",
+        "git status > file",
+        "git status >> file",
+        "git status < file",
+        "git status <(rm x)",
+        "git status <<EOF\nx\nEOF",
+        "git status &> file",
+        "git status ${x@P}",
+        "git status $((a[$(rm x)]))",
+        "git status $'\\n'",
+        "GIT_DIR=x git status",
+        "LD_PRELOAD=x git status",
+        "git $X",
+        "$X status",
+        "git {status,push}",
+        "(git status)",
+        "{ git status; }",
+        "! git status",
+        "if git status; then rm x; fi",
+        "git status 'unclosed",
+        "git status \"unclosed",
+        "git status $(unclosed",
+        "git status `unclosed",
+        "git status # comment",
+        "git status \\",
+        "\"git status\"",
+        "sudo git status",
+    ] {
+        allows(rule, "bash", other, false);
+    }
+    allows("Bash(ls)", "bash", "ls", true);
+    allows("Bash(ls)", "bash", "ls -l", false);
+    allows("Bash(npm run *)", "bash", "npm run build", true);
+    allows("Bash(npm run *)", "bash", "npm run build; rm x", false);
+    allows("Bash(* --version)", "bash", "node --version", true);
+    allows("Bash(* --version)", "bash", "rm x; node --version", false);
+}
+
+#[test]
+fn a_denied_command_is_found_wherever_it_stands() {
+    let rule = "Bash(rm:*)";
+    for denied in [
+        "rm x",
+        "ls; rm x",
+        "ls && rm x",
+        "ls | rm x",
+        "ls $(rm x)",
+        "ls `rm x`",
+        "ls \"$(rm x)\"",
+        "X=1 rm x",
+        "sudo rm x",
+        "/bin/rm x",
+        "env X=1 rm x",
+        "timeout 5 rm x",
+        "xargs rm",
+        "sh -c 'rm x'",
+        "bash -c \"ls; rm x\"",
+        "'rm' x",
+        "r\\m x",
+        "if true; then rm x; fi",
+        "(rm x)",
+        "{ rm x; }",
+        "find . -exec rm {} +",
+        "ls <<EOF\nx\nEOF\nrm x",
+        "rm x > ${y}",
+    ] {
+        denies(rule, "bash", denied, true);
+    }
+    for other in ["ls", "rmdir x", "echo \"rm x\"", "echo rm", "git rm x"] {
+        denies(rule, "bash", other, false);
+    }
+}
+
+#[test]
+fn rules_about_commands_and_files_hold_for_every_tool() {
+    denies("Bash(git push:*)", "git", "git push origin main", true);
+    denies("Git(push:*)", "git", "git push", true);
+    denies("Bash(git push:*)", "git", "git status", false);
+    denies("Bash(gh:*)", "github", "gh pr view", true);
+    denies("Bash", "run_tests", "make", true);
+    denies("Bash", "git", "git status", false);
+    denies("Read(secret/**)", "grep", "secret", true);
+    denies("Read(secret/**)", "read", "secret/a/b", true);
+    denies("Read(secret)", "read", "secret/a/b", true);
+    denies("Read(*.key)", "read", "a/b.key", true);
+    denies("Edit(/docs/**)", "write", "docs/a", true);
+    denies("Edit(/docs/**)", "write", "src/docs/a", false);
+    denies("Edit(docs/**)", "read", "docs/a", false);
+    allows("Edit(src/*)", "edit", "src/a", true);
+    allows("Edit(src/*)", "edit", "src/a/b", false);
+    allows("Edit(src/**)", "edit", "src/a/b", true);
+    allows("Edit(src/**)", "edit", "src/../x", false);
+    allows("Edit(src)", "edit", "src/a/b", true);
+}
+
+#[test]
+fn domains_are_compared_as_hosts() {
+    let rule = "WebFetch(domain:example.com)";
+    allows(rule, "research", "https://example.com/x", true);
+    allows(rule, "research", "https://EXAMPLE.com./x", true);
+    allows(rule, "research", "https://evil.com/example.com", false);
+    allows(rule, "research", "https://example.com.evil.com/", false);
+    allows(rule, "research", "https://example.com@evil.com/", false);
+    allows(rule, "research", "https://sub.example.com/", false);
+    allows("WebFetch(domain:*.example.com)", "research", "https://sub.example.com/", true);
+    allows("WebFetch(domain:*.example.com)", "research", "https://notexample.com/", false);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_has_one_name_whatever_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
+    repertoire_text::fs::write_atomic(&dir.join("secret/a"), b"x").unwrap();
+    std::os::unix::fs::symlink("secret", dir.join("open")).unwrap();
+    let permissions = with(Mode::Full, &[], &[], &["Read(secret/**)"]).in_dir(&dir);
+    for path in ["secret/a", "./secret/a", "x/../secret/a", "open/a", dir.join("secret/a").as_str()]
+    {
+        assert_eq!(decision(&permissions, "read", path), Decision::Deny, "{path}");
+    }
+    let permissions = with(Mode::Default, &["Edit(open/**)"], &[], &[]).in_dir(&dir);
+    assert_eq!(decision(&permissions, "edit", "open/a"), Decision::Ask);
+}
+
+#[test]
+fn deny_wins_over_ask_and_ask_over_allow() {
+    let all = ["Bash(ls:*)"];
+    assert_eq!(decision(&with(Mode::Full, &all, &all, &all), "bash", "ls"), Decision::Deny);
+    assert_eq!(decision(&with(Mode::Full, &all, &all, &[]), "bash", "ls"), Decision::Ask);
+    assert_eq!(decision(&with(Mode::Default, &all, &[], &[]), "bash", "ls"), Decision::Allow);
+}
+
+#[test]
+fn an_untrusted_skill_only_takes_away_and_a_trusted_one_gives() {
+    let base = with(Mode::Full, &[], &[], &[]);
+    let list = ["Read".to_owned(), "Bash(git:*)".to_owned()];
+    let narrowed = base.narrowed_by(&list, false);
+    assert_eq!(decision(&narrowed, "read", "x"), Decision::Allow);
+    assert_eq!(decision(&narrowed, "bash", "git log"), Decision::Allow);
+    assert_eq!(decision(&narrowed, "bash", "git log; rm x"), Decision::Deny);
+    assert_eq!(decision(&narrowed, "write", "x"), Decision::Deny);
+    let careful = Permissions::new(Mode::Default);
+    assert_eq!(decision(&careful.narrowed_by(&list, false), "bash", "git log"), Decision::Ask);
+    assert_eq!(decision(&careful.narrowed_by(&list, true), "bash", "git log"), Decision::Allow);
+    assert_eq!(decision(&careful.narrowed_by(&list, true), "bash", "rm x"), Decision::Ask);
+    let broken = base.narrowed_by(&["(".to_owned()], false);
+    assert_eq!(decision(&broken, "read", "x"), Decision::Deny);
+    assert_eq!(decision(&base.narrowed_by(&[], false), "write", "x"), Decision::Allow);
+}
+
+#[tokio::test]
+async fn nobody_says_no_and_what_to_add() {
+    let verdict =
+        Permissions::new(Mode::Default).decide("bash", Access::Execute, "cargo test", false);
+    let question = Question {
+        tool: "bash".to_owned(),
+        access: Access::Execute,
+        subject: "cargo test".to_owned(),
+        reason: verdict.reason.clone(),
+    };
+    let Answer::No(reason) = Nobody.ask(&question).await else { panic!("nobody said yes") };
+    assert_eq!(
+        reason,
+        "`bash` runs a program without a sandbox, which needs permission, and nobody can be asked in this run; to allow \
+         it, add the rule `bash(cargo test)` with `--allow` or under `permissions.allow`"
+    );
+    assert_eq!(verdict.without_asking("bash", "cargo test").decision, Decision::Deny);
+}
+
+#[test]
+fn always_is_for_exactly_one_call() {
+    let mut permissions = Permissions::new(Mode::Default);
+    let subject = "rm * && ls $(x)".to_owned();
+    let question = Question {
+        tool: "bash".to_owned(),
+        access: Access::Execute,
+        subject,
+        reason: String::new(),
+    };
+    permissions.always(&question);
+    assert_eq!(decision(&permissions, "bash", "rm * && ls $(x)"), Decision::Allow);
+    assert_eq!(decision(&permissions, "bash", "rm a && ls $(x)"), Decision::Ask);
+    assert_eq!(decision(&permissions, "bash", "rm *"), Decision::Ask);
+}
+
+const RULES: &[&str] = &[
+    "*",
+    "Bash",
+    "Bash(git:*)",
+    "Bash(rm:*)",
+    "Bash(ls)",
+    "Bash(* x)",
+    "Read",
+    "Read(src/**)",
+    "Edit(src/*)",
+    "Write",
+    "WebFetch(domain:example.com)",
+    "Git(push:*)",
+    "todo",
+];
+const CALLS: &[(&str, &str)] = &[
+    ("bash", "git log"),
+    ("bash", "rm x"),
+    ("bash", "ls"),
+    ("bash", "ls; rm x"),
+    ("bash", "git $(rm x)"),
+    ("bash", "ls <<"),
+    ("git", "git push"),
+    ("run_tests", "ls"),
+    ("read", "src/a"),
+    ("grep", "."),
+    ("write", "src/a"),
+    ("edit", "other"),
+    ("research", "https://example.com/"),
+    ("todo", "1 items"),
+];
+
+fn some_rules() -> impl Strategy<Value = Vec<String>> {
+    let rule = proptest::sample::select(RULES).prop_map(str::to_owned);
+    proptest::collection::vec(rule, 0..4)
+}
+
+fn some_permissions() -> impl Strategy<Value = Permissions> {
+    let modes = [Mode::Default, Mode::ReadOnly, Mode::AcceptEdits, Mode::Full];
+    let lists = (some_rules(), some_rules(), some_rules());
+    (proptest::sample::select(modes.to_vec()), lists).prop_map(|(mode, (allow, ask, deny))| {
+        let parsed = |list: Vec<String>| list.iter().map(|rule| rule.parse().unwrap()).collect();
+        Permissions {
+            allow: parsed(allow),
+            ask: parsed(ask),
+            deny: parsed(deny),
+            ..Permissions::new(mode)
+        }
+    })
+}
+
+/// How much a decision lets through.
+fn openness(decision: Decision) -> u8 {
+    match decision {
+        Decision::Deny => 0,
+        Decision::Ask => 1,
+        Decision::Allow => 2,
+    }
+}
+
+proptest! {
+    #[test]
+    fn narrowing_never_allows_what_was_not_allowed(
+        permissions in some_permissions(),
+        skill in some_rules(),
+        (tool, subject) in proptest::sample::select(CALLS),
+        sandboxed: bool,
+    ) {
+        let narrowed = permissions.narrowed_by(&skill, false);
+        let before = permissions.decide(tool, access_of(tool), subject, sandboxed).decision;
+        let after = narrowed.decide(tool, access_of(tool), subject, sandboxed).decision;
+        prop_assert!(openness(after) <= openness(before));
+    }
+
+    #[test]
+    fn a_denied_call_stays_denied_whatever_else_is_allowed(
+        permissions in some_permissions(),
+        skill in some_rules(),
+        trusted: bool,
+        (tool, subject) in proptest::sample::select(CALLS),
+    ) {
+        let before = decision(&permissions, tool, subject);
+        let mut more = permissions.narrowed_by(&skill, trusted);
+        more.allow.extend(rules(&["*"]));
+        if before == Decision::Deny {
+            prop_assert_eq!(decision(&more, tool, subject), Decision::Deny);
+        }
+    }
+
+    #[test]
+    fn an_allow_rule_never_covers_a_command_with_another_behind_it(
+        command in "[a-z $`'\"\\\\(){}<>|&;\n#*?=\\[\\]~!-]{0,40}",
+        operator in proptest::sample::select(&[";", "&&", "||", "|", "&", "\n"][..]),
+    ) {
+        let permissions = with(Mode::Default, &["Bash(ls:*)"], &[], &[]);
+        let whole = format!("ls {operator} rm x {operator} {command}");
+        prop_assert_eq!(decision(&permissions, "bash", &whole), Decision::Ask);
+        // It neither hangs nor panics, whatever is asked.
+        decision(&permissions, "bash", &command);
+        decision(&with(Mode::Full, &[], &[], &["Bash(rm:*)"]), "bash", &command);
+    }
+}

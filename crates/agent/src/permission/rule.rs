@@ -1,0 +1,295 @@
+//! One rule, and whether a call fits it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use camino::Utf8Path;
+
+use super::paths::{self, PathPattern};
+use super::shell::{self, Commands};
+
+/// Longest rule.
+const RULE_BYTES_MAX: usize = 4_096;
+
+/// A rule: a tool, and what its calls are about.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// As it was written.
+    written: String,
+    /// The tool; `*` stands for any letters.
+    tool: String,
+    subject: Subject,
+}
+
+#[derive(Clone, Debug)]
+enum Subject {
+    /// Whatever it is about.
+    Any,
+    /// Exactly this, and never a pattern.
+    Exactly(String),
+    /// The words that a command begins with.
+    CommandPrefix(Vec<String>),
+    /// A command with `*` for any letters.
+    Command(String),
+    /// A path.
+    Path(PathPattern),
+    /// An address on this host.
+    Domain(String),
+    /// Any address.
+    Address,
+    /// Any search of the web.
+    WebSearch,
+    /// Text with `*` for any letters.
+    Text(String),
+}
+
+/// Why a text is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// It is empty, too long, or its brackets do not fit.
+    #[error("`{0}` is not a rule; write `Tool` or `Tool(pattern)`, such as `Bash(git status:*)`")]
+    Malformed(String),
+    /// The pattern of paths is wrong.
+    #[error("`{rule}` is not a rule: {why}")]
+    Path {
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Our name for a tool that other agents call otherwise; case does not matter.
+pub fn tool_name(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let ours = match lower.as_str() {
+        "multiedit" | "notebookedit" | "str_replace" | "replace" => "edit",
+        "ls" | "list_directory" => "list",
+        "webfetch" | "websearch" | "web_fetch" | "web_search" => "research",
+        "task" | "agent" => "delegate",
+        "todowrite" | "todo_write" => "todo",
+        "shell" | "run_shell_command" => "bash",
+        "read_file" => "read",
+        "write_file" => "write",
+        "gh" => "github",
+        _ => lower.as_str(),
+    };
+    ours.to_owned()
+}
+
+/// Tools whose calls are commands.
+const COMMAND_TOOLS: &[&str] = &["bash", "run_tests", "git", "github"];
+/// Tools that read files.
+const READING_TOOLS: &[&str] = &["read", "grep", "glob", "list", "search"];
+/// Tools that change files.
+const CHANGING_TOOLS: &[&str] = &["edit", "write"];
+
+/// A call as rules see it.
+pub(super) struct CallView<'a> {
+    tool: String,
+    subject: &'a str,
+    /// The commands in it, if it is a command.
+    commands: Option<Commands>,
+    /// The names of the path, if it is one: as given, and without links.
+    paths: Vec<String>,
+}
+
+impl<'a> CallView<'a> {
+    pub(super) fn new(tool: &str, subject: &'a str, dir: Option<&Utf8Path>) -> Self {
+        let tool = tool.to_ascii_lowercase();
+        let has = |list: &[&str]| list.contains(&tool.as_str());
+        let commands = has(COMMAND_TOOLS).then(|| shell::split(subject));
+        let paths = match has(READING_TOOLS) || has(CHANGING_TOOLS) {
+            true => paths::names(subject, dir),
+            false => Vec::new(),
+        };
+        CallView { commands, paths, subject, tool }
+    }
+}
+
+impl Rule {
+    /// The rule for exactly one call.
+    pub fn exactly(tool: &str, subject: &str) -> Rule {
+        Rule {
+            written: format!("{tool}({subject})"),
+            tool: tool_name(tool),
+            subject: Subject::Exactly(subject.to_owned()),
+        }
+    }
+
+    /// Whether a call fits for a rule that allows: all of it must.
+    pub(super) fn permits(&self, call: &CallView<'_>) -> bool {
+        if !self.names(call) {
+            return false;
+        }
+        let commands = |fits: &dyn Fn(&shell::Simple) -> bool| {
+            call.commands.as_ref().is_some_and(|commands| commands.all_plain(fits))
+        };
+        match &self.subject {
+            Subject::Any => true,
+            Subject::Exactly(text) => text == call.subject,
+            Subject::CommandPrefix(words) => commands(&|simple| simple.begins_with(words)),
+            Subject::Command(pattern) => {
+                call.subject == pattern || commands(&|simple| simple.is_like(pattern))
+            }
+            Subject::Path(pattern) => {
+                !call.paths.is_empty()
+                    && call.paths.iter().all(|path| pattern.matches_strictly(path))
+            }
+            other => fits_text(other, call),
+        }
+    }
+
+    /// Whether a call fits for a rule that denies or asks: any part of it is enough.
+    pub(super) fn forbids(&self, call: &CallView<'_>) -> bool {
+        if !self.names(call) {
+            return false;
+        }
+        let commands = |fits: &dyn Fn(&shell::Simple) -> bool| {
+            call.commands.as_ref().is_some_and(|commands| commands.any_hidden(fits))
+        };
+        match &self.subject {
+            Subject::Any => true,
+            Subject::Exactly(text) => text == call.subject,
+            Subject::CommandPrefix(words) => commands(&|simple| simple.begins_with(words)),
+            Subject::Command(pattern) => {
+                shell::is_like(call.subject, pattern) || commands(&|simple| simple.is_like(pattern))
+            }
+            Subject::Path(pattern) => call.paths.iter().any(|path| pattern.matches(path)),
+            other => fits_text(other, call),
+        }
+    }
+
+    /// The paths that the rule is about, if it is about reading some.
+    pub(super) fn read_paths(&self) -> Option<&PathPattern> {
+        match &self.subject {
+            Subject::Path(pattern) if READING_TOOLS.contains(&self.tool.as_str()) => Some(pattern),
+            _ => None,
+        }
+    }
+
+    /// Whether the rule is about the call's tool. A rule about commands or files is about them whichever tool is used:
+    /// who denies `Bash(git push:*)` or `Read(secrets/**)` means the `git` and `grep` tools as well.
+    fn names(&self, call: &CallView<'_>) -> bool {
+        let tool = call.tool.as_str();
+        if self.tool == tool || shell::is_like(tool, &self.tool) {
+            return true;
+        }
+        let kin = |list: &[&str]| list.contains(&tool);
+        match (self.tool.as_str(), &self.subject) {
+            ("bash", Subject::Any) => tool == "run_tests",
+            ("bash", _) => kin(COMMAND_TOOLS),
+            ("read", Subject::Path(_)) => kin(READING_TOOLS),
+            ("edit", Subject::Path(_)) => kin(CHANGING_TOOLS),
+            _ => false,
+        }
+    }
+}
+
+fn fits_text(subject: &Subject, call: &CallView<'_>) -> bool {
+    match subject {
+        Subject::Domain(domain) => host_of(call.subject).is_some_and(|host| on(&host, domain)),
+        Subject::Address => host_of(call.subject).is_some(),
+        Subject::WebSearch => call.subject.starts_with("search: "),
+        Subject::Text(pattern) => shell::is_like(call.subject, pattern),
+        _ => false,
+    }
+}
+
+fn host_of(address: &str) -> Option<String> {
+    let url = reqwest::Url::parse(address).ok()?;
+    url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())
+}
+
+fn on(host: &str, domain: &str) -> bool {
+    match domain.strip_prefix("*.") {
+        Some(parent) => host.strip_suffix(parent).is_some_and(|sub| sub.ends_with('.')),
+        None => host == domain,
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Rule, RuleError> {
+        let written = text.trim();
+        let malformed = || RuleError::Malformed(written.chars().take(200).collect());
+        let (name, pattern) = match written.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')').ok_or_else(malformed)?)),
+            None => (written, None),
+        };
+        let name = name.trim();
+        let plain = |c: char| c.is_alphanumeric() || "_-*.:/".contains(c);
+        if name.is_empty() || written.len() > RULE_BYTES_MAX || !name.chars().all(plain) {
+            return Err(malformed());
+        }
+        let tool = tool_name(name);
+        let pattern =
+            pattern.map(str::trim).filter(|pattern| !pattern.is_empty() && *pattern != "*");
+        let subject = match pattern {
+            None => any_of(&name.to_ascii_lowercase()),
+            Some(pattern) => subject_of(&tool, pattern)
+                .map_err(|why| RuleError::Path { rule: written.to_owned(), why })?,
+        };
+        Ok(Rule { written: written.to_owned(), tool, subject })
+    }
+}
+
+/// Two names of other agents are halves of one tool of ours.
+fn any_of(name: &str) -> Subject {
+    match name {
+        "webfetch" | "web_fetch" => Subject::Address,
+        "websearch" | "web_search" => Subject::WebSearch,
+        _ => Subject::Any,
+    }
+}
+
+fn subject_of(tool: &str, pattern: &str) -> Result<Subject, String> {
+    if COMMAND_TOOLS.contains(&tool) {
+        return Ok(command_of(tool, pattern));
+    }
+    if READING_TOOLS.contains(&tool) || CHANGING_TOOLS.contains(&tool) {
+        return PathPattern::new(pattern).map(Subject::Path);
+    }
+    Ok(match pattern.strip_prefix("domain:") {
+        Some(domain) => Subject::Domain(domain.trim().trim_end_matches('.').to_ascii_lowercase()),
+        None => Subject::Text(
+            pattern.strip_suffix(":*").map_or(pattern.to_owned(), |start| format!("{start}*")),
+        ),
+    })
+}
+
+/// `Git(push:*)` is `Bash(git push:*)`: the subjects of `git` and `github` are whole commands.
+fn command_of(tool: &str, pattern: &str) -> Subject {
+    let program = match tool {
+        "git" => "git ",
+        "github" => "gh ",
+        _ => "",
+    };
+    let pattern = match pattern.starts_with(program) {
+        true => pattern.to_owned(),
+        false => format!("{program}{pattern}"),
+    };
+    let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+    match prefix {
+        Some(prefix) if !prefix.contains('*') => {
+            Subject::CommandPrefix(prefix.split_whitespace().map(str::to_owned).collect())
+        }
+        Some(prefix) => Subject::Command(format!("{prefix} *")),
+        None => Subject::Command(pattern),
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl Eq for Rule {}

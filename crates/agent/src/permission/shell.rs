@@ -1,0 +1,378 @@
+//! Cuts a shell command into the commands that it runs. It is no shell: it understands plain commands, quotes,
+//! operators and substitutions, and says so where it does not understand. What is not understood is never allowed by a
+//! pattern; a rule that denies looks at all of its pieces.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Longest command that is looked at.
+const COMMAND_BYTES_MAX: usize = 64 * 1024;
+/// How deep substitutions may stand in each other.
+const DEPTH_MAX: usize = 8;
+
+/// The commands in a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Commands {
+    simple: Vec<Simple>,
+    /// Whether everything was understood.
+    understood: bool,
+}
+
+/// One command without operators.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Simple {
+    words: Vec<Word>,
+    /// Whether it writes to a file or reads from one.
+    redirected: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Word {
+    text: String,
+    /// Whether the shell puts something else in its place: a variable, a pattern, a home folder.
+    changes: bool,
+    quoted: bool,
+}
+
+impl Commands {
+    /// Whether there is a command, all are understood, and all fit.
+    pub(super) fn all_plain(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
+        self.understood
+            && !self.simple.is_empty()
+            && self.simple.iter().all(|simple| simple.is_plain() && fits(simple))
+    }
+
+    /// Whether any command fits, also one that another command starts: `sudo rm`, `sh -c 'rm'`.
+    pub(super) fn any_hidden(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
+        self.any_hidden_at(fits, 0)
+    }
+
+    fn any_hidden_at(&self, fits: &dyn Fn(&Simple) -> bool, depth: usize) -> bool {
+        self.simple.iter().any(|simple| {
+            simple.started().iter().any(fits)
+                || depth < DEPTH_MAX
+                    && simple.starts_others()
+                    && simple
+                        .words
+                        .iter()
+                        .filter(|word| word.text.contains(' '))
+                        .any(|word| split(&word.text).any_hidden_at(fits, depth + 1))
+        })
+    }
+}
+
+/// Programs and words that run what comes after them.
+const STARTERS: &[&str] = &[
+    "sudo", "doas", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time",
+    "timeout", "xargs", "setsid", "stdbuf", "sh", "bash", "zsh", "dash", "ash", "ksh", "fish",
+    "busybox", "find", "parallel", "watch", "strace", "unshare", "chroot", "su", "source", ".",
+    "trap", "if", "then", "else", "elif", "while", "until", "do", "for", "case", "select",
+    "function", "!", "{", "(", "coproc", "npx", "python", "python3", "perl", "ruby", "node",
+];
+/// Words that begin something other than a plain command.
+const KEYWORDS: &[&str] = &[
+    "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "for", "case", "esac",
+    "select", "function", "!", "{", "}", "[[", "coproc", "time", "in",
+];
+
+impl Simple {
+    /// Whether its words are the command: no assignment before it, no keyword, no file that it writes.
+    fn is_plain(&self) -> bool {
+        let Some(first) = self.words.first() else { return false };
+        !self.redirected
+            && !first.changes
+            && !(is_assignment(&first.text))
+            && (first.quoted || !KEYWORDS.contains(&first.text.as_str()))
+    }
+
+    /// Whether its first words are these.
+    pub(super) fn begins_with(&self, words: &[String]) -> bool {
+        !words.is_empty()
+            && self.words.len() >= words.len()
+            && words
+                .iter()
+                .zip(&self.words)
+                .all(|(wanted, word)| !word.changes && word.text == *wanted)
+    }
+
+    /// Whether it is like a pattern with `*`.
+    pub(super) fn is_like(&self, pattern: &str) -> bool {
+        let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
+        let text = words.join(" ");
+        let literal = !pattern.contains('*');
+        if literal && self.words.iter().any(|word| word.changes) {
+            return false;
+        }
+        is_like(&text, pattern)
+            || pattern.strip_suffix(" *").is_some_and(|start| is_like(&text, start))
+    }
+
+    /// The command itself without assignments, by the plain name of its program, and what it may start.
+    fn started(&self) -> Vec<Simple> {
+        let start = self.words.iter().take_while(|word| is_assignment(&word.text)).count();
+        let ends =
+            if self.starts_others() { self.words.len() } else { (start + 1).min(self.words.len()) };
+        let from = |at: usize| {
+            let mut words = self.words[at..].to_vec();
+            if let Some(first) = words.first_mut() {
+                let name = first.text.rsplit('/').next().unwrap_or("").to_owned();
+                *first = Word { text: name, ..Word::default() };
+            }
+            Simple { words, redirected: self.redirected }
+        };
+        (start..ends).map(from).chain([self.clone()]).collect()
+    }
+
+    fn starts_others(&self) -> bool {
+        let program = self.words.iter().find(|word| !is_assignment(&word.text));
+        program.is_some_and(|word| {
+            let name = word.text.rsplit('/').next().unwrap_or("");
+            word.changes || STARTERS.contains(&name)
+        })
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split('[').next().unwrap_or(name);
+    name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether a text is like a pattern in which `*` stands for any letters. Linear in the text for every star.
+pub(super) fn is_like(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or("");
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Cuts a command into its commands.
+pub(super) fn split(text: &str) -> Commands {
+    if text.len() > COMMAND_BYTES_MAX {
+        return Commands::default();
+    }
+    let mut reader = Reader { chars: text.chars().peekable(), out: Vec::new() };
+    match reader.list(0, None) {
+        Ok(()) => Commands { simple: reader.out, understood: true },
+        Err(Unclear) => Commands { simple: crude(text), understood: false },
+    }
+}
+
+/// All that might be a command in a text that was not understood.
+fn crude(text: &str) -> Vec<Simple> {
+    let pieces = text.split(|c: char| ";&|\n\r()`{}<>$\"'".contains(c));
+    let simple = |piece: &str| Simple {
+        words: piece
+            .split_whitespace()
+            .map(|word| Word { text: word.replace('\\', ""), ..Word::default() })
+            .collect(),
+        redirected: false,
+    };
+    let mut found: Vec<Simple> = pieces.map(simple).collect();
+    // Quotes within a word hide it from the cut above.
+    let bare: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
+    found.extend(bare.split(|c: char| ";&|\n\r()`{}<>$".contains(c)).map(simple));
+    found.retain(|simple| !simple.words.is_empty());
+    found
+}
+
+/// What this reader does not understand.
+struct Unclear;
+
+struct Reader<'a> {
+    chars: Peekable<Chars<'a>>,
+    out: Vec<Simple>,
+}
+
+impl Reader<'_> {
+    /// Reads commands until the end, or until `close`.
+    fn list(&mut self, depth: usize, close: Option<char>) -> Result<(), Unclear> {
+        if depth > DEPTH_MAX {
+            return Err(Unclear);
+        }
+        let mut simple = Simple::default();
+        loop {
+            match self.chars.peek().copied() {
+                None if close.is_none() => return self.end(simple),
+                None => return Err(Unclear),
+                Some(c) if Some(c) == close => {
+                    self.chars.next();
+                    return self.end(simple);
+                }
+                Some(' ' | '\t') => {
+                    self.chars.next();
+                }
+                Some(';' | '&' | '|' | '\n') => {
+                    self.operator()?;
+                    self.end(std::mem::take(&mut simple))?;
+                }
+                Some('<' | '>') => simple.redirected |= self.redirection(depth)?,
+                Some('(' | ')' | '#' | '\r' | '\0') => return Err(Unclear),
+                Some(_) => {
+                    let word = self.word(depth, close)?;
+                    let descriptor = !word.quoted && word.text.chars().all(|c| c.is_ascii_digit());
+                    let redirects = matches!(self.chars.peek(), Some('<' | '>'));
+                    if !(descriptor && redirects && !word.text.is_empty()) {
+                        simple.words.push(word);
+                    }
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, simple: Simple) -> Result<(), Unclear> {
+        if simple.words.is_empty() && simple.redirected {
+            return Err(Unclear);
+        }
+        if !simple.words.is_empty() {
+            self.out.push(simple);
+        }
+        Ok(())
+    }
+
+    fn operator(&mut self) -> Result<(), Unclear> {
+        let first = self.chars.next();
+        match (first, self.chars.peek()) {
+            (Some('&'), Some('>')) => return Err(Unclear),
+            (Some(a), Some(b)) if a == *b && a != '\n' => {
+                self.chars.next();
+            }
+            (Some('|'), Some('&')) => {
+                self.chars.next();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads `> file`, `2>&1` and the like; whether it touches a file other than `/dev/null`.
+    fn redirection(&mut self, depth: usize) -> Result<bool, Unclear> {
+        let first = self.chars.next();
+        let second = self.chars.peek().copied();
+        match (first, second) {
+            // Here-documents and process substitution.
+            (Some('<'), Some('<')) | (_, Some('(')) => return Err(Unclear),
+            (_, Some('>' | '|' | '&')) => {
+                self.chars.next();
+            }
+            _ => {}
+        }
+        while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+        let target = self.word(depth, None)?;
+        let descriptor = second == Some('&')
+            && (target.text == "-" || target.text.chars().all(|c| c.is_ascii_digit()));
+        let harmless = !target.changes
+            && !target.text.is_empty()
+            && (descriptor || target.text == "/dev/null");
+        Ok(!harmless)
+    }
+
+    fn word(&mut self, depth: usize, close: Option<char>) -> Result<Word, Unclear> {
+        let mut word = Word::default();
+        while let Some(c) = self.chars.peek().copied() {
+            if " \t\n;&|<>".contains(c) || Some(c) == close {
+                break;
+            }
+            self.chars.next();
+            match c {
+                '\'' => self.single_quoted(&mut word)?,
+                '"' => self.double_quoted(&mut word, depth)?,
+                '\\' => match self.chars.next() {
+                    None => return Err(Unclear),
+                    Some('\n') => {}
+                    Some(c) => {
+                        word.quoted = true;
+                        word.text.push(c);
+                    }
+                },
+                '$' => self.dollar(&mut word, depth)?,
+                '`' => self.backticks(&mut word, depth)?,
+                '(' | ')' | '\r' | '\0' => return Err(Unclear),
+                '*' | '?' | '[' | '{' | '~' => {
+                    word.changes = true;
+                    word.text.push(c);
+                }
+                c => word.text.push(c),
+            }
+        }
+        // A brace alone is a keyword, and one in a word makes several.
+        if word.text == "{" && !word.quoted {
+            return Err(Unclear);
+        }
+        Ok(word)
+    }
+
+    fn single_quoted(&mut self, word: &mut Word) -> Result<(), Unclear> {
+        word.quoted = true;
+        loop {
+            match self.chars.next() {
+                None => return Err(Unclear),
+                Some('\'') => return Ok(()),
+                Some(c) => word.text.push(c),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+        word.quoted = true;
+        loop {
+            match self.chars.next() {
+                None => return Err(Unclear),
+                Some('"') => return Ok(()),
+                Some('$') => self.dollar(word, depth)?,
+                Some('`') => self.backticks(word, depth)?,
+                Some('\\') => match self.chars.next() {
+                    None => return Err(Unclear),
+                    Some('\n') => {}
+                    Some(c @ ('"' | '\\' | '$' | '`')) => word.text.push(c),
+                    Some(c) => word.text.extend(['\\', c]),
+                },
+                Some(c) => word.text.push(c),
+            }
+        }
+    }
+
+    /// Reads what comes after `$`: a variable, or commands in brackets. Arithmetic and `${…}` can run commands in ways
+    /// that are not worth knowing.
+    fn dollar(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+        word.changes = true;
+        word.text.push('$');
+        match self.chars.peek().copied() {
+            Some('(') => {
+                self.chars.next();
+                if self.chars.peek() == Some(&'(') {
+                    return Err(Unclear);
+                }
+                self.list(depth + 1, Some(')'))
+            }
+            Some('{' | '[' | '\'' | '"') => Err(Unclear),
+            _ => Ok(()),
+        }
+    }
+
+    fn backticks(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+        word.changes = true;
+        let mut inner = String::new();
+        loop {
+            match self.chars.next() {
+                None | Some('\\') => return Err(Unclear),
+                Some('`') => break,
+                Some(c) => inner.push(c),
+            }
+        }
+        let mut reader = Reader { chars: inner.chars().peekable(), out: Vec::new() };
+        reader.list(depth + 1, None)?;
+        self.out.append(&mut reader.out);
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! How tools run programs: in the sandbox, with time limits, and with an answer that says how it ended.
+
+use std::time::Duration;
+
+use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped};
+use crate::spill;
+use crate::tool::{Call, Output};
+
+/// Longest command or argument.
+const COMMAND_BYTES_MAX: usize = 100_000;
+
+/// A program to run.
+pub(super) struct Command {
+    pub(super) program: String,
+    pub(super) args: Vec<String>,
+    /// Added to the workplace's environment.
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) timeout: Duration,
+    pub(super) network: bool,
+}
+
+impl Command {
+    /// A text for the shell.
+    pub(super) fn shell(text: &str, timeout: Duration, network: bool) -> Result<Self, Output> {
+        if text.trim().is_empty() {
+            return Err(Output::error("the command is empty"));
+        }
+        let args = ["--noprofile", "--norc", "-c", text].map(str::to_owned).to_vec();
+        check(&args)?;
+        Ok(Command { program: "bash".to_owned(), args, environment: Vec::new(), timeout, network })
+    }
+}
+
+/// Refuses arguments that no program can be given.
+pub(super) fn check(args: &[String]) -> Result<(), Output> {
+    if args.iter().any(|arg| arg.contains('\0')) {
+        return Err(Output::error("the command has a NUL byte, which no program can be given"));
+    }
+    match args.iter().map(String::len).sum::<usize>() {
+        0..=COMMAND_BYTES_MAX => Ok(()),
+        many => Err(Output::error(format!(
+            "the command has {many} bytes, more than {COMMAND_BYTES_MAX}; write it to a file first"
+        ))),
+    }
+}
+
+/// How long a call may take, from what it asks for.
+pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -> Duration {
+    let limits = &call.run.workplace.limits;
+    asked_ms
+        .map_or(usual, Duration::from_millis)
+        .clamp(Duration::from_millis(1), limits.timeout_max)
+}
+
+/// Runs a program; the error is an answer for the model.
+pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ended, Output> {
+    let workplace = &call.run.workplace;
+    let mut environment = workplace.environment.clone();
+    environment.retain(|(name, _)| !command.environment.iter().any(|(added, _)| added == name));
+    environment.extend(command.environment);
+    let spawn = Spawn {
+        program: command.program,
+        args: command.args,
+        dir: workplace.dir.clone(),
+        environment,
+        stdin: Stdin::Closed,
+        limits: ProcessLimits {
+            idle: None,
+            absolute: command.timeout,
+            grace: workplace.limits.grace,
+            kept_bytes_max: usize::try_from(workplace.limits.spill_bytes_max).unwrap_or(usize::MAX),
+        },
+    };
+    let spawn = confined(call, spawn, command.network);
+    let mut pass = |_: &[u8]| process::Flow::Continue;
+    let ended = process::run(&spawn, &call.run.cancel, &mut pass).await;
+    ended.map_err(|error| Output::error(error.to_string()))
+}
+
+fn confined(call: &Call<'_>, spawn: Spawn, network: bool) -> Spawn {
+    let _ = (call, network);
+    spawn
+}
+
+/// How it ended, in words; `None` if all went well.
+pub(super) fn failure(ended: &Ended, timeout: Duration) -> Option<String> {
+    let stopped = match ended.stopped {
+        Some(Stopped::Absolute | Stopped::Idle) => {
+            let seconds = timeout.as_secs_f64();
+            Some(format!(
+                "stopped after {seconds} s with all that it had started; ask for more time with `timeout_ms`"
+            ))
+        }
+        Some(Stopped::Cancelled) => Some("stopped, because the run was".to_owned()),
+        Some(Stopped::AfterResult) | None => None,
+    };
+    stopped.or_else(|| match (ended.code, ended.signal) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("exit code {code}")),
+        (None, Some(signal)) => Some(format!("ended by signal {signal}")),
+        (None, None) => Some("ended, and nobody knows how".to_owned()),
+    })
+}
+
+/// What a program wrote, with labels where there are two streams, and how it ended.
+pub(super) fn answer(call: &Call<'_>, ended: &Ended, timeout: Duration) -> Output {
+    let failure = failure(ended, timeout);
+    let mut pieces: Vec<&[u8]> = Vec::new();
+    let both = !ended.stdout.bytes.is_empty() && !ended.stderr.bytes.is_empty();
+    let lost = [lost("stdout", &ended.stdout), lost("stderr", &ended.stderr)];
+    for ((name, stream), lost) in
+        [("stdout", &ended.stdout), ("stderr", &ended.stderr)].iter().zip(&lost)
+    {
+        if stream.bytes.is_empty() {
+            continue;
+        }
+        if !pieces.is_empty() {
+            pieces.push(b"\n");
+        }
+        if both || *name == "stderr" {
+            pieces.push(if *name == "stdout" { b"stdout:\n" } else { b"stderr:\n" });
+        }
+        pieces.push(stream.bytes.trim_ascii_end());
+        pieces.push(lost.as_bytes());
+    }
+    let ending = match (&failure, pieces.is_empty()) {
+        (Some(failure), true) => format!("[{failure}; no output]"),
+        (Some(failure), false) => format!("\n[{failure}]"),
+        (None, true) => "[exit code 0; no output]".to_owned(),
+        (None, false) => String::new(),
+    };
+    pieces.push(ending.as_bytes());
+    let mut output = spill::bounded(&pieces, &call.run.workplace, call.id);
+    output.is_error = failure.is_some();
+    output
+}
+
+fn lost(name: &str, stream: &Captured) -> String {
+    match stream.total.saturating_sub(stream.bytes.len() as u64) {
+        0 => String::new(),
+        bytes => format!("\n[{bytes} more bytes of {name} were not kept]"),
+    }
+}

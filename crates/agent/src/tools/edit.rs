@@ -1,0 +1,222 @@
+//! `edit`: exact texts in a file for others; all edits of a call, or none.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use repertoire_text::fs::ReadError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::write::WRITE_BYTES_MAX;
+use super::{arguments, blocking, object, path_subject};
+use crate::beneath;
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+use crate::workplace::Workplace;
+
+mod near;
+
+/// Most edits in one call.
+const EDITS_MAX: usize = 100;
+/// Most lines of the difference that is answered.
+const DIFF_LINES_MAX: usize = 80;
+/// After this the difference may be longer than it could be.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Changes parts of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    #[serde(default)]
+    old: Option<String>,
+    #[serde(default)]
+    new: Option<String>,
+    #[serde(default)]
+    all: bool,
+    #[serde(default)]
+    edits: Vec<OneEdit>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneEdit {
+    old: String,
+    new: String,
+    #[serde(default)]
+    all: bool,
+}
+
+impl Tool for Edit {
+    fn name(&self) -> &str {
+        "edit"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        let old = "The exact text to replace, white space included, without line numbers. It must be in the file \
+                   exactly once, unless `all` is true: add lines around it until it is.";
+        ToolSpec {
+            name: "edit".to_owned(),
+            description: format!(
+                "Replace exact text in a file: give `old` and `new`, or several in `edits` (at most {EDITS_MAX}, applied \
+                 in order, all or none). Read the file first. Line endings are kept. Answers with the difference."
+            ),
+            parameters: object(
+                &["path"],
+                json!({
+                    "path": {"type": "string", "description": "The file, relative to the work folder."},
+                    "old": {"type": "string", "description": old},
+                    "new": {"type": "string", "description": "What to put in its place; empty to delete."},
+                    "all": {"type": "boolean", "description": "Replace every occurrence."},
+                    "edits": {
+                        "type": "array",
+                        "maxItems": EDITS_MAX,
+                        "description": "Several edits, instead of `old` and `new`.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "old": {"type": "string", "description": "The exact text to replace."},
+                                "new": {"type": "string", "description": "What to put in its place."},
+                                "all": {"type": "boolean", "description": "Replace every occurrence."},
+                            },
+                            "required": ["old", "new"],
+                            "additionalProperties": false,
+                        },
+                    },
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Write
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        path_subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let workplace = call.run.workplace.clone();
+            blocking(move || match edit(&workplace, wanted) {
+                Ok(said) => Output::ok(said),
+                Err(message) => Output::error(message),
+            })
+            .await
+        })
+    }
+}
+
+fn edit(workplace: &Workplace, wanted: Arguments) -> Result<String, String> {
+    let path = wanted.path.clone();
+    let edits = edits_of(wanted)?;
+    let target = beneath::writable(workplace, &path).map_err(|error| error.to_string())?;
+    let before = repertoire_text::fs::read_text(&target, WRITE_BYTES_MAX as u64).map_err(
+        |error| match error {
+            ReadError::NotFound => format!("there is no `{path}`; use `write` to make it"),
+            other => format!("`{path}` cannot be edited: {other}"),
+        },
+    )?;
+    let mut after = before.clone();
+    for (number, one) in (1..).zip(&edits) {
+        after = apply(&after, one).map_err(|message| match edits.len() {
+            1 => format!("`{path}` is unchanged: {message}"),
+            count => format!("`{path}` is unchanged: edit {number} of {count}: {message}"),
+        })?;
+    }
+    if after.len() > WRITE_BYTES_MAX {
+        return Err(format!("`{path}` is unchanged: it would have {} bytes", after.len()));
+    }
+    repertoire_text::fs::write_atomic(&target, after.as_bytes())
+        .map_err(|error| format!("`{path}` was not written: {error}"))?;
+    Ok(difference(&path, &before, &after))
+}
+
+fn edits_of(wanted: Arguments) -> Result<Vec<OneEdit>, String> {
+    let edits = match (wanted.old, wanted.new, wanted.edits) {
+        (Some(old), Some(new), edits) if edits.is_empty() => {
+            vec![OneEdit { old, new, all: wanted.all }]
+        }
+        (None, None, edits) if !edits.is_empty() => edits,
+        _ => return Err("give either `old` and `new`, or `edits`".to_owned()),
+    };
+    match edits.len() {
+        count if count > EDITS_MAX => {
+            Err(format!("{count} edits; at most {EDITS_MAX} in one call"))
+        }
+        _ => Ok(edits),
+    }
+}
+
+fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
+    if edit.old.is_empty() {
+        return Err("`old` is empty; use `write` to make a file".to_owned());
+    }
+    if edit.old == edit.new {
+        return Err("`old` and `new` are the same".to_owned());
+    }
+    let (old, new) = in_line_endings_of(text, &edit.old, &edit.new);
+    let places: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
+    match places.as_slice() {
+        [] => Err(near::explain(text, &edit.old)),
+        [_] => Ok(text.replacen(&old, &new, 1)),
+        _ if edit.all => {
+            let grown = new.len().saturating_sub(old.len()).saturating_mul(places.len());
+            if text.len() + grown > WRITE_BYTES_MAX {
+                return Err(format!("the file would have more than {WRITE_BYTES_MAX} bytes"));
+            }
+            Ok(text.replace(&old, &new))
+        }
+        many => {
+            let lines: Vec<String> =
+                many.iter().take(5).map(|at| line_of(text, *at).to_string()).collect();
+            let more = if many.len() > 5 { ", …" } else { "" };
+            Err(format!(
+                "`old` is there {} times (lines {}{more}); add lines around it, or set `all`",
+                many.len(),
+                lines.join(", "),
+            ))
+        }
+    }
+}
+
+/// Models write `\n`; where the file has `\r\n`, so must the edit.
+fn in_line_endings_of(text: &str, old: &str, new: &str) -> (String, String) {
+    let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let all_crlf = text.contains("\r\n") && lines.all(|line| line.ends_with("\r\n"));
+    let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    match all_crlf {
+        true => (crlf(old), crlf(new)),
+        false => (old.to_owned(), new.to_owned()),
+    }
+}
+
+/// The number of the line that a byte is on, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn difference(path: &str, before: &str, after: &str) -> String {
+    let diff = similar::TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
+    let unified = diff.unified_diff().context_radius(2).to_string();
+    let total = unified.lines().count();
+    let shown: Vec<&str> = unified.lines().take(DIFF_LINES_MAX).collect();
+    let rest = match total.saturating_sub(DIFF_LINES_MAX) {
+        0 => String::new(),
+        more => format!("\n[… {more} more lines]"),
+    };
+    crate::spill::clean(&format!("edited `{path}`\n{}{rest}", shown.join("\n")))
+}
+
+#[cfg(test)]
+#[path = "edit/edit_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! What to say when a text is not in a file: where something like it is, and what is different there.
+
+/// Lines of a file that are compared letter by letter, when no line is the same.
+const LINES_COMPARED_MAX: usize = 5_000;
+/// Longest line that is compared letter by letter.
+const LINE_BYTES_MAX: usize = 400;
+/// Comparisons of lines before giving up.
+const COMPARISONS_MAX: usize = 20_000_000;
+/// How alike two lines must be to be named together.
+const ALIKE_MIN: f32 = 0.6;
+/// Most lines that are quoted.
+const QUOTED_LINES_MAX: usize = 12;
+/// Most characters of a line that are quoted.
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// Why `old` is not in `text`, and where the nearest place is.
+pub(super) fn explain(text: &str, old: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let wanted: Vec<&str> = old.trim_matches('\n').lines().collect();
+    if let Some(at) = same_but_for_white_space(&lines, &wanted) {
+        let there = quoted(&lines[at..(at + wanted.len()).min(lines.len())]);
+        return format!(
+            "`old` is not there, but line {} on differs only in white space; the file has exactly:\n{there}",
+            at + 1
+        );
+    }
+    if let Some((at, offset)) = most_lines_alike(&lines, &wanted) {
+        let (number, there) = (at + offset + 1, lines.get(at + offset).copied().unwrap_or(""));
+        return format!(
+            "`old` is not there; the nearest place begins at line {}, and differs first at line {number}, where the \
+             file has `{}` and `old` has `{}`",
+            at + 1,
+            short(there),
+            short(wanted[offset])
+        );
+    }
+    match most_alike(&lines, &wanted) {
+        Some(at) => {
+            format!("`old` is not there; line {} is the most alike: `{}`", at + 1, short(lines[at]))
+        }
+        None => "`old` is not there, nor anything like it; read the file again".to_owned(),
+    }
+}
+
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+    let wanted: Vec<String> = wanted.iter().map(|line| squeezed(line)).collect();
+    if wanted.iter().all(String::is_empty) {
+        return None;
+    }
+    let lines: Vec<String> = lines.iter().map(|line| squeezed(line)).collect();
+    lines.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// Where most lines are the same, and the first line there that is not. Empty lines and brackets prove nothing.
+fn most_lines_alike(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
+    if wanted.len() < 2 || lines.len().saturating_mul(wanted.len()) > COMPARISONS_MAX {
+        return None;
+    }
+    let same =
+        |there: Option<&&str>, line: &str| there.is_some_and(|there| there.trim() == line.trim());
+    let telling = |line: &str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
+    let count = |at: usize| {
+        let pairs = wanted.iter().enumerate();
+        pairs.filter(|(i, line)| telling(line) && same(lines.get(at + i), line)).count()
+    };
+    let best = (0..lines.len()).map(|at| (count(at), std::cmp::Reverse(at))).max()?;
+    let (matches, std::cmp::Reverse(at)) = best;
+    let first_other = (0..wanted.len()).find(|i| !same(lines.get(at + i), wanted[*i]));
+    (matches > 0).then(|| (at, first_other.unwrap_or(0)))
+}
+
+fn most_alike(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+    let first = wanted.iter().map(|line| line.trim()).find(|line| !line.is_empty())?;
+    let comparable = |line: &str| !line.is_empty() && line.len() <= LINE_BYTES_MAX;
+    if !comparable(first) {
+        return None;
+    }
+    let mut best: Option<(f32, usize)> = None;
+    for (at, line) in lines.iter().enumerate().take(LINES_COMPARED_MAX) {
+        let line = line.trim();
+        if !comparable(line) || line.len().abs_diff(first.len()) > first.len() {
+            continue;
+        }
+        let ratio = match line.contains(first) || first.contains(line) && line.len() > 8 {
+            true => 0.99,
+            false => similar::TextDiff::from_chars(line, first).ratio(),
+        };
+        if ratio >= ALIKE_MIN && best.is_none_or(|(highest, _)| ratio > highest) {
+            best = Some((ratio, at));
+        }
+    }
+    best.map(|(_, at)| at)
+}
+
+fn quoted(lines: &[&str]) -> String {
+    let shown: Vec<String> = lines.iter().take(QUOTED_LINES_MAX).map(|line| short(line)).collect();
+    let more = if lines.len() > QUOTED_LINES_MAX { "\n…" } else { "" };
+    format!("{}{more}", shown.join("\n"))
+}
+
+fn short(line: &str) -> String {
+    let cut: String = line.chars().take(QUOTED_CHARS_MAX).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}

@@ -1,0 +1,354 @@
+//! `git`: the subcommands that work needs, without the options that would run something else or leave the folder.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::command::{self, Command};
+use super::{arguments, object};
+use crate::beneath::normalised;
+use crate::run::Run;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::workplace::Workplace;
+
+/// Most arguments.
+const ARGS_MAX: usize = 200;
+
+/// Runs git.
+#[derive(Clone, Copy, Debug)]
+pub struct Git;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    args: Vec<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+const READING: &[&str] = &[
+    "status",
+    "diff",
+    "log",
+    "show",
+    "blame",
+    "rev-parse",
+    "rev-list",
+    "ls-files",
+    "ls-tree",
+    "describe",
+    "merge-base",
+    "reflog",
+];
+const CHANGING: &[&str] = &[
+    "add",
+    "commit",
+    "switch",
+    "checkout",
+    "restore",
+    "stash",
+    "branch",
+    "tag",
+    "mv",
+    "rm",
+    "merge",
+    "rebase",
+    "cherry-pick",
+    "revert",
+    "reset",
+    "worktree",
+    "init",
+];
+const NETWORKING: &[&str] = &["push", "fetch", "pull", "clone", "remote", "ls-remote"];
+
+/// Options that run a program, write or read elsewhere, or take another repository; git understands their beginnings.
+const REFUSED: &[&str] = &[
+    "--upload-pack",
+    "--receive-pack",
+    "--exec",
+    "--exec-path",
+    "--ext-diff",
+    "--textconv",
+    "--output",
+    "--config",
+    "--config-env",
+    "--template",
+    "--separate-git-dir",
+    "--reference",
+    "--reference-if-able",
+    "--git-dir",
+    "--work-tree",
+    "--no-index",
+    "--open-files-in-pager",
+    "--recurse-submodules",
+    "--gpg-sign",
+    "--edit-description",
+    "--strategy",
+];
+
+/// Settings that keep a repository's own configuration from running programs.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.askPass=true",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "push.gpgSign=false",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+];
+
+impl Tool for Git {
+    fn name(&self) -> &str {
+        "git"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "git".to_owned(),
+            description: format!(
+                "Run git in the work folder. The first argument is the subcommand: {}, {}; over the network: {}. Hooks, \
+                 editors, pagers, signing and external helpers are off; options that run programs or leave the folder \
+                 are refused.",
+                READING.join(", "),
+                CHANGING.join(", "),
+                NETWORKING.join(", "),
+            ),
+            parameters: object(
+                &["args"],
+                json!({
+                    "args": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": ARGS_MAX,
+                        "items": {"type": "string"},
+                        "description": "The arguments, as in [\"log\", \"--oneline\", \"-5\"].",
+                    },
+                    "timeout_ms": {"type": "integer", "minimum": 1, "description": "Milliseconds it may take."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, arguments: &Value) -> Access {
+        access_of(&args_of(arguments))
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Exclusive
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        command_line("git", &args_of(arguments))
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let ran = async {
+                let wanted: Arguments = arguments(&call)?;
+                check(&call.run.workplace, &wanted.args).map_err(Output::error)?;
+                command::check(&wanted.args)?;
+                let usual = call.run.workplace.limits.timeout;
+                let timeout = command::timeout(&call, wanted.timeout_ms, usual);
+                let ended = command::run(&call, git(&wanted.args, timeout)).await?;
+                Ok(command::answer(&call, &ended, timeout))
+            };
+            ran.await.unwrap_or_else(|output: Output| output)
+        })
+    }
+}
+
+/// The arguments of a call as far as they are texts.
+pub(super) fn args_of(arguments: &Value) -> Vec<String> {
+    let args = arguments.get("args").and_then(Value::as_array);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    args.map(|args| args.iter().filter_map(text).collect()).unwrap_or_default()
+}
+
+/// A command as it would be typed.
+pub(super) fn command_line(program: &str, args: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,^".contains(c);
+    let quoted = |arg: &String| match !arg.is_empty() && arg.chars().all(plain) {
+        true => arg.clone(),
+        false => format!("'{}'", arg.replace('\'', r"'\''")),
+    };
+    std::iter::once(program.to_owned()).chain(args.iter().map(quoted)).collect::<Vec<_>>().join(" ")
+}
+
+fn git(args: &[String], timeout: Duration) -> Command {
+    let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
+    let access = access_of(args);
+    let mut environment: Vec<(String, String)> =
+        ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    if access == Access::Read {
+        // Looking must not write the index.
+        environment.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
+    }
+    let mut all: Vec<String> = settings.collect();
+    all.push("--no-pager".to_owned());
+    all.push(args[0].clone());
+    if matches!(args[0].as_str(), "diff" | "log" | "show") {
+        all.extend(["--no-ext-diff".to_owned(), "--no-textconv".to_owned()]);
+    }
+    all.extend(args[1..].iter().cloned());
+    Command {
+        program: "git".to_owned(),
+        args: all,
+        environment,
+        timeout,
+        network: access == Access::Network,
+    }
+}
+
+fn access_of(args: &[String]) -> Access {
+    let Some(subcommand) = args.first().map(String::as_str) else { return Access::Execute };
+    let rest: Vec<&str> = args[1..].iter().map(String::as_str).collect();
+    let only_lists = match subcommand {
+        "branch" => lists(&rest, &["--list", "-l"], BRANCH_LISTING),
+        "tag" => lists(&rest, &["--list", "-l"], TAG_LISTING),
+        "stash" => matches!(rest.first(), Some(&("list" | "show"))),
+        "worktree" => rest.first() == Some(&"list"),
+        "remote" => rest.is_empty() || rest == ["-v"],
+        "reflog" => rest.is_empty() || rest[0] == "show",
+        other => READING.contains(&other),
+    };
+    match subcommand {
+        _ if only_lists => Access::Read,
+        other if CHANGING.contains(&other) || READING.contains(&other) => Access::Write,
+        other if NETWORKING.contains(&other) => Access::Network,
+        // It will be refused; until then it counts as the worst.
+        _ => Access::Network,
+    }
+}
+
+const BRANCH_LISTING: &[&str] =
+    &["-a", "--all", "-r", "--remotes", "-v", "-vv", "--verbose", "--show-current", "--no-color"];
+const TAG_LISTING: &[&str] = &["-n", "--no-color"];
+
+/// Whether a subcommand that can do more only lists: nothing but listing options, and names only after `--list`.
+fn lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
+    let asked = args.iter().any(|arg| list.contains(arg));
+    args.iter().all(|arg| match arg.starts_with('-') {
+        true => list.contains(arg) || options.contains(arg) || arg.starts_with("--sort="),
+        false => asked,
+    })
+}
+
+fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+    let Some(subcommand) = args.first().map(String::as_str) else {
+        return Err("`args` is empty; begin with a subcommand, such as `status`".to_owned());
+    };
+    if args.len() > ARGS_MAX {
+        return Err(format!("{} arguments; at most {ARGS_MAX}", args.len()));
+    }
+    let known = || READING.iter().chain(CHANGING).chain(NETWORKING).copied();
+    if !known().any(|known| known == subcommand) {
+        let near = repertoire_skill::name::nearest(subcommand, known());
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let all: Vec<&str> = known().collect();
+        return Err(format!(
+            "`git {subcommand}` is not among what this tool runs{hint} It runs: {}",
+            all.join(", ")
+        ));
+    }
+    let short = refused_short(subcommand);
+    for arg in &args[1..] {
+        if arg == "--" {
+            break;
+        }
+        let name = arg.split('=').next().unwrap_or(arg);
+        let long = name.len() > 2 && name.starts_with("--");
+        let refused = long && REFUSED.iter().any(|refused| refused.starts_with(name))
+            || short.iter().any(|short| is_short(arg, *short));
+        if refused {
+            return Err(format!(
+                "the option `{arg}` is refused: it runs programs or leaves the folder"
+            ));
+        }
+    }
+    outside(workplace, &args[1..])
+}
+
+/// Letters that mean a refused option with this subcommand.
+fn refused_short(subcommand: &str) -> &'static [char] {
+    match subcommand {
+        "clone" => &['c', 'u', 'o'],
+        "rebase" => &['x', 's'],
+        "merge" | "cherry-pick" | "revert" | "pull" => &['s', 'S'],
+        "commit" => &['S'],
+        "tag" => &['s', 'u'],
+        _ => &[],
+    }
+}
+
+/// Whether an argument is a short option or a group of them that has this letter.
+fn is_short(arg: &str, letter: char) -> bool {
+    let Some(letters) = arg.strip_prefix('-') else { return false };
+    // A value may follow a letter, as in `-mtext`; what comes after the first that takes one does not count.
+    let group = letters
+        .chars()
+        .take_while(|c| c.is_ascii_alphabetic() && !"mFCnUGS".contains(*c) || *c == letter);
+    !letters.starts_with('-') && group.into_iter().any(|c| c == letter)
+}
+
+/// Options whose value is words, not a path.
+const WORDS: &[&str] = &[
+    "-m",
+    "--message",
+    "--author",
+    "--grep",
+    "-G",
+    "-S",
+    "--format",
+    "--date",
+    "--since",
+    "--until",
+];
+
+/// Refuses arguments that are paths outside of the work folder.
+pub(super) fn outside(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+    let real = workplace.dir.canonicalize_utf8().unwrap_or_else(|_| workplace.dir.clone());
+    let mut words_follow = false;
+    for arg in args {
+        let skip = std::mem::replace(&mut words_follow, WORDS.contains(&arg.as_str()));
+        let name = arg.split('=').next().unwrap_or("");
+        if skip || WORDS.contains(&name) && arg.starts_with('-') || arg.starts_with("-m") {
+            continue;
+        }
+        let value = match arg.split_once('=') {
+            Some((_, value)) if arg.starts_with('-') => value,
+            // A short option may have its value without a space.
+            _ if arg.starts_with('-') && !arg.starts_with("--") => arg.get(2..).unwrap_or(""),
+            _ => arg,
+        };
+        // Where a revision is named, a path may follow: `HEAD:path`; addresses have their own rules.
+        let plain = normalised(value);
+        let climbs = plain == ".." || plain.starts_with("../");
+        let elsewhere = value.starts_with('/')
+            && !camino::Utf8Path::new(&plain).starts_with(&workplace.dir)
+            && !camino::Utf8Path::new(&plain).starts_with(&real);
+        if climbs || elsewhere || value.starts_with('~') {
+            return Err(format!("`{arg}` leads out of the work folder {}", workplace.dir));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "git/git_tests.rs"]
+mod tests;

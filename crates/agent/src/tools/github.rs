@@ -1,0 +1,269 @@
+//! `github`: issues, pull requests and runs, with the `gh` program.
+
+use camino::Utf8Path;
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::command::{self, Command};
+use super::git::{args_of, command_line, outside};
+use super::{arguments, object};
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+use crate::workplace::Workplace;
+
+/// Most arguments.
+const ARGS_MAX: usize = 200;
+
+/// Runs `gh`.
+#[derive(Clone, Copy, Debug)]
+pub struct GitHub;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    args: Vec<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+/// What may be done, by the first argument and the second.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("issue", &["list", "view", "status", "create", "comment", "edit", "close", "reopen"]),
+    (
+        "pr",
+        &[
+            "list", "view", "status", "diff", "checks", "create", "comment", "edit", "review",
+            "ready", "close", "reopen", "merge",
+        ],
+    ),
+    ("repo", &["view", "list"]),
+    ("run", &["list", "view", "rerun", "cancel"]),
+    ("release", &["view", "list"]),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("GH_PAGER", "cat"),
+    ("GH_BROWSER", "true"),
+    ("GH_EDITOR", "true"),
+    ("NO_COLOR", "1"),
+];
+
+impl Tool for GitHub {
+    fn name(&self) -> &str {
+        "github"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "github".to_owned(),
+            description: "Use GitHub with the `gh` program: `issue`, `pr` and `run` (list, view, create, comment and \
+                          so on), `repo view`, `release view`, and `api` for GET requests. Give titles and bodies as \
+                          arguments; nothing can be asked and no browser opens."
+                .to_owned(),
+            parameters: object(
+                &["args"],
+                json!({
+                    "args": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": ARGS_MAX,
+                        "items": {"type": "string"},
+                        "description": "The arguments, as in [\"pr\", \"view\", \"12\", \"--comments\"].",
+                    },
+                    "timeout_ms": {"type": "integer", "minimum": 1, "description": "Milliseconds it may take."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Network
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        command_line("gh", &args_of(arguments))
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let ran = async {
+                let wanted: Arguments = arguments(&call)?;
+                let workplace = &call.run.workplace;
+                check(workplace, &wanted.args).map_err(Output::error)?;
+                command::check(&wanted.args)?;
+                if !is_on_path(workplace, "gh") {
+                    return Err(Output::error(
+                        "the program `gh` is not on PATH; it is GitHub's own command line (https://cli.github.com), and \
+                         the user has to install it and log in",
+                    ));
+                }
+                let timeout = command::timeout(&call, wanted.timeout_ms, workplace.limits.timeout);
+                let environment = ENVIRONMENT
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                let gh = Command {
+                    program: "gh".to_owned(),
+                    args: wanted.args,
+                    environment: environment.collect(),
+                    timeout,
+                    network: true,
+                };
+                let ended = command::run(&call, gh).await?;
+                Ok(command::answer(&call, &ended, timeout))
+            };
+            ran.await.unwrap_or_else(|output: Output| output)
+        })
+    }
+}
+
+/// Whether a program is where the programs of a workplace are looked for.
+fn is_on_path(workplace: &Workplace, program: &str) -> bool {
+    let path = workplace.environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or("/usr/local/bin:/usr/bin:/bin", |(_, value)| value.as_str());
+    path.split(':').any(|dir| Utf8Path::new(dir).join(program).is_file())
+}
+
+fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+    let what = || {
+        "this tool runs `issue`, `pr`, `run`, `repo view`, `release view` and `api` (GET)"
+            .to_owned()
+    };
+    let Some(first) = args.first() else { return Err(format!("`args` is empty; {}", what())) };
+    if args.len() > ARGS_MAX {
+        return Err(format!("{} arguments; at most {ARGS_MAX}", args.len()));
+    }
+    if first == "api" {
+        check_api(&args[1..])?;
+    } else {
+        let second = args.get(1).map_or("", String::as_str);
+        let allowed = ALLOWED.iter().find(|(name, _)| name == first);
+        match allowed {
+            None => return Err(format!("`gh {first}` is not allowed; {}", what())),
+            Some((_, seconds)) if !seconds.contains(&second) => {
+                let all = seconds.join(", ");
+                return Err(format!(
+                    "`gh {first} {second}` is not allowed; after `{first}`: {all}"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let refused = |arg: &&String| {
+        matches!(arg.as_str(), "--web" | "-w" | "--editor" | "-e" | "--hostname")
+            || arg.starts_with("--hostname=")
+    };
+    if let Some(arg) = args.iter().find(refused) {
+        return Err(format!(
+            "the option `{arg}` is refused: it opens a program or talks to another server"
+        ));
+    }
+    match first.as_str() {
+        // What looks like a path is one of the server.
+        "api" => Ok(()),
+        _ => outside(workplace, &args[1..]),
+    }
+}
+
+/// Only requests that change nothing: `gh` turns one with fields into a POST.
+fn check_api(args: &[String]) -> Result<(), String> {
+    let mut args = args.iter().map(String::as_str).peekable();
+    while let Some(arg) = args.next() {
+        let method = match arg {
+            "-X" | "--method" => Some(args.next().unwrap_or("")),
+            _ => arg.strip_prefix("--method=").or_else(|| arg.strip_prefix("-X")),
+        };
+        let method = method.map(|method| method.trim_start_matches('='));
+        if method.is_some_and(|method| !method.eq_ignore_ascii_case("GET")) {
+            return Err("`gh api` is allowed for GET only".to_owned());
+        }
+        let fields = ["-f", "-F", "--field", "--raw-field", "--input", "-H", "--header"];
+        let is_field = |field: &&str| {
+            arg == *field
+                || arg.starts_with(&format!("{field}="))
+                || field.len() == 2 && arg.starts_with(*field)
+        };
+        if fields.iter().any(|field| is_field(field)) {
+            return Err(format!("`{arg}` is refused with `gh api`: put parameters into the path"));
+        }
+        if arg == "graphql" || arg.contains("://") {
+            return Err(format!(
+                "`gh api {arg}` is not allowed; give a path such as `repos/OWNER/NAME`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::{Bench, call};
+
+    fn args(text: &str) -> Value {
+        json!({"args": text.split(' ').collect::<Vec<_>>()})
+    }
+
+    #[tokio::test]
+    async fn what_changes_more_than_it_should_is_refused() {
+        let bench = Bench::new();
+        for refused in [
+            "",
+            "auth token",
+            "extension install x",
+            "repo delete x",
+            "pr",
+            "pr checkout 1",
+            "pr view --web",
+            "issue create --body-file /etc/passwd",
+            "issue create -F/etc/passwd",
+            "api -X POST repos/a/b",
+            "api -XDELETE repos/a/b",
+            "api --method=PATCH repos/a/b",
+            "api repos/a/b -f x=y",
+            "api repos/a/b -Fx=@/etc/passwd",
+            "api repos/a/b --input x",
+            "api graphql",
+            "api https://example.com/",
+            "api --hostname example.com repos/a/b",
+        ] {
+            bench.fails(&GitHub, args(refused)).await;
+        }
+        assert!(check(&bench.workplace(), &args_of(&args("api -X GET repos/a/b"))).is_ok());
+        assert!(check(&bench.workplace(), &args_of(&args("pr view 12 --comments"))).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_told() {
+        let bench = Bench::new();
+        let mut run = bench.run();
+        run.workplace.environment = vec![("PATH".to_owned(), bench.dir().to_string())];
+        let output = call(&GitHub, &run, args("pr list")).await;
+        assert!(output.is_error && output.text.contains("`gh` is not on PATH"), "{}", output.text);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_program_gets_the_arguments_and_cannot_ask() {
+        use std::os::unix::fs::PermissionsExt;
+        let bench = Bench::new();
+        let program = bench.outside().join("bin/gh");
+        let script = b"#!/bin/sh\nprintf '%s|' \"$@\"; echo \"$GH_PROMPT_DISABLED\"\n";
+        repertoire_text::fs::write_atomic(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut run = bench.run();
+        let path = format!("{}:/usr/bin:/bin", bench.outside().join("bin"));
+        run.workplace.environment = vec![("PATH".to_owned(), path)];
+        let output = call(&GitHub, &run, json!({"args": ["issue", "view", "a b; c"]})).await;
+        assert_eq!(output.text, "issue|view|a b; c|1");
+    }
+
+    #[test]
+    fn it_is_always_the_network() {
+        assert_eq!(GitHub.access(&args("pr view 1")), Access::Network);
+        assert_eq!(GitHub.subject(&args("pr view 1")), "gh pr view 1");
+    }
+}

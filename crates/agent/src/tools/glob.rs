@@ -1,0 +1,174 @@
+//! `glob`: files by their names.
+
+use futures_util::future::BoxFuture;
+use globset::GlobBuilder;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::walk::{self, Ground, Kind, Next, Show};
+use super::{arguments, blocking, object, path_subject};
+use crate::beneath;
+use crate::run::Run;
+use crate::spill;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+
+/// Most files that are shown.
+const SHOWN_MAX: usize = 1_000;
+/// Longest pattern.
+const PATTERN_BYTES_MAX: usize = 1_024;
+
+/// Finds files by their names.
+#[derive(Clone, Copy, Debug)]
+pub struct Glob;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    ignored: bool,
+}
+
+impl Tool for Glob {
+    fn name(&self) -> &str {
+        "glob"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "glob".to_owned(),
+            description: format!(
+                "Find files by name: `**/*.rs`, `src/**/test_*.py`, `*.{{yml,yaml}}`. `*` stays within a folder, `**` \
+                 does not; a pattern without `/` is looked for in all folders. What git ignores is left out unless \
+                 `ignored` is true. At most {SHOWN_MAX} files, sorted by path."
+            ),
+            parameters: object(
+                &["pattern"],
+                json!({
+                    "pattern": {"type": "string", "maxLength": PATTERN_BYTES_MAX, "description": "The pattern."},
+                    "path": {"type": "string", "description": "The folder to look in; the work folder if absent."},
+                    "ignored": {"type": "boolean", "description": "Find what git ignores as well."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Read
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Safe
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        path_subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
+            blocking(move || match glob(&ground, &wanted) {
+                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
+                Err(message) => Output::error(message),
+            })
+            .await
+        })
+    }
+}
+
+/// A pattern over paths; one without a slash is for names in all folders.
+pub(super) fn matcher(pattern: &str) -> Result<globset::GlobMatcher, String> {
+    if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX {
+        return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
+    }
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    let whole = match pattern.contains('/') {
+        true => pattern.to_owned(),
+        false => format!("**/{pattern}"),
+    };
+    let glob = GlobBuilder::new(&whole).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("the pattern `{pattern}` is wrong: {}", error.kind()))
+}
+
+fn glob(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
+    let matcher = matcher(&wanted.pattern)?;
+    let path = wanted.path.as_deref().unwrap_or(".");
+    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let show = if wanted.ignored { Show::Everything } else { Show::Usual };
+    let (mut lines, mut total) = (Vec::new(), 0_usize);
+    let walked = walk::walk(ground, &start, (show, None), |met| {
+        if matches!(met.kind, Kind::File | Kind::Link) && matcher.is_match(&met.relative) {
+            total += 1;
+            if lines.len() < SHOWN_MAX {
+                lines.push(beneath::shown(&ground.workplace, &met.path));
+            }
+        }
+        Next::Continue
+    });
+    if total == 0 {
+        let pattern = &wanted.pattern;
+        return Ok(format!("no file matches `{pattern}` in `{path}`{}", walk::remarks(walked)));
+    }
+    let mut text = lines.join("\n");
+    if total > lines.len() {
+        text.push_str(&format!("\n[{} of {total} files; use a narrower pattern]", lines.len()));
+    }
+    Ok(text + &walk::remarks(walked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[tokio::test]
+    async fn names_are_found_sorted() {
+        let bench = Bench::new();
+        for path in ["src/b.rs", "src/a.rs", "src/deep/c.rs", "d.py", "build/e.rs"] {
+            bench.file(path, "");
+        }
+        bench.file(".gitignore", "build\n");
+        let find = async |pattern: &str| bench.ok(&Glob, json!({"pattern": pattern})).await;
+        assert_eq!(find("*.rs").await, "src/a.rs\nsrc/b.rs\nsrc/deep/c.rs");
+        assert_eq!(find("src/*.rs").await, "src/a.rs\nsrc/b.rs");
+        assert_eq!(find("**/*.{py,toml}").await, "d.py");
+        assert_eq!(find("*.zig").await, "no file matches `*.zig` in `.`");
+        let within = json!({"pattern": "*.rs", "path": "src/deep"});
+        assert_eq!(bench.ok(&Glob, within).await, "src/deep/c.rs");
+    }
+
+    #[tokio::test]
+    async fn wrong_patterns_and_places_are_told() {
+        let bench = Bench::new();
+        for arguments in [
+            json!({"pattern": "[a"}),
+            json!({"pattern": ""}),
+            json!({"pattern": "x".repeat(2000)}),
+            json!({"pattern": "*", "path": ".."}),
+        ] {
+            bench.fails(&Glob, arguments).await;
+        }
+        let said = bench.ok(&Glob, json!({"pattern": "../*"})).await;
+        assert!(said.starts_with("no file matches"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn what_rules_hide_is_not_found() {
+        let bench = Bench::new();
+        bench.file("open.txt", "");
+        bench.file("private/closed.txt", "");
+        let mut run = bench.run();
+        run.state.hidden = crate::permission::PathRules::new(&["Read(private/**)"]).unwrap();
+        let output = crate::tools::testing::call(&Glob, &run, json!({"pattern": "*.txt"})).await;
+        assert!(output.text.starts_with("open.txt\n[1 entries"), "{}", output.text);
+    }
+}

@@ -1,0 +1,288 @@
+//! `grep`: lines by a pattern that takes linear time.
+
+use futures_util::future::BoxFuture;
+use regex::{Regex, RegexBuilder};
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::walk::{self, Ground, Next, Show};
+use super::{arguments, blocking, glob, object, path_subject};
+use crate::beneath;
+use crate::run::Run;
+use crate::spill;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+
+/// Longest pattern.
+const PATTERN_BYTES_MAX: usize = 1_024;
+/// Largest compiled pattern.
+const COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// Most matching lines of one file.
+const PER_FILE_MAX: usize = 10;
+/// Most matching lines in all.
+const TOTAL_MAX: usize = 100;
+/// Most lines around a match.
+const CONTEXT_MAX: usize = 10;
+/// Most characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 300;
+/// Largest file that is searched.
+const FILE_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// Finds lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Grep;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    glob: Option<String>,
+    #[serde(default)]
+    context: usize,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default)]
+    literal: bool,
+}
+
+impl Tool for Grep {
+    fn name(&self) -> &str {
+        "grep"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "grep".to_owned(),
+            description: format!(
+                "Find lines in files with a regular expression (Rust syntax: no look-around, no back-references). At \
+                 most {PER_FILE_MAX} lines a file and {TOTAL_MAX} in all. Binary files, files over 10 MB, files with \
+                 keys and what git ignores are left out."
+            ),
+            parameters: object(
+                &["pattern"],
+                json!({
+                    "pattern": {"type": "string", "maxLength": PATTERN_BYTES_MAX, "description": "The regular expression."},
+                    "path": {"type": "string", "description": "The file or folder to search; the work folder if absent."},
+                    "glob": {"type": "string", "description": "Only files whose path matches, such as `*.rs`."},
+                    "context": {"type": "integer", "minimum": 0, "maximum": CONTEXT_MAX, "description": "Lines to show before and after each match; 0 if absent."},
+                    "ignore_case": {"type": "boolean", "description": "Whether upper and lower case are the same."},
+                    "literal": {"type": "boolean", "description": "Take the pattern as plain text."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Read
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Safe
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        path_subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
+            blocking(move || match grep(&ground, &wanted) {
+                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
+                Err(message) => Output::error(message),
+            })
+            .await
+        })
+    }
+}
+
+fn regex_of(wanted: &Arguments) -> Result<Regex, String> {
+    if wanted.pattern.is_empty() || wanted.pattern.len() > PATTERN_BYTES_MAX {
+        return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
+    }
+    let pattern = match wanted.literal {
+        true => regex::escape(&wanted.pattern),
+        false => wanted.pattern.clone(),
+    };
+    let regex = RegexBuilder::new(&pattern)
+        .case_insensitive(wanted.ignore_case)
+        .size_limit(COMPILED_BYTES_MAX)
+        .dfa_size_limit(COMPILED_BYTES_MAX * 4)
+        .build();
+    regex.map_err(|error| {
+        format!("the pattern cannot be used: {error}\nset `literal` to search for plain text")
+    })
+}
+
+#[derive(Default)]
+struct Found {
+    text: String,
+    lines: usize,
+    left_out: usize,
+}
+
+fn grep(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
+    let regex = regex_of(wanted)?;
+    let only = wanted.glob.as_deref().map(glob::matcher).transpose()?;
+    let path = wanted.path.as_deref().unwrap_or(".");
+    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let context = wanted.context.min(CONTEXT_MAX);
+    let mut found = Found::default();
+    let walked = walk::walk(ground, &start, (Show::Usual, None), |met| {
+        let shown = beneath::shown(&ground.workplace, &met.path);
+        if only.as_ref().is_some_and(|only| !only.is_match(&met.relative) && !only.is_match(&shown))
+        {
+            return Next::Continue;
+        }
+        if let Some(text) = walk::text_of(met, &start, FILE_BYTES_MAX) {
+            in_file(&shown, &text, (&regex, context), &mut found);
+        }
+        if found.lines >= TOTAL_MAX { Next::Stop } else { Next::Continue }
+    });
+    if found.lines == 0 {
+        let pattern = &wanted.pattern;
+        return Ok(format!("nothing matches `{pattern}` in `{path}`{}", walk::remarks(walked)));
+    }
+    let mut text = found.text;
+    if found.lines >= TOTAL_MAX {
+        text.push_str(&format!(
+            "[the first {TOTAL_MAX} lines; there may be more: narrow the search]\n"
+        ));
+    }
+    if found.left_out > 0 {
+        text.push_str(&format!("[{} more lines match in these files]\n", found.left_out));
+    }
+    Ok(text.trim_end().to_owned() + &walk::remarks(walked))
+}
+
+fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mut Found) {
+    let lines: Vec<&str> = text.lines().collect();
+    let matching = |line: &&str| regex.is_match(line);
+    let all: Vec<usize> =
+        lines.iter().enumerate().filter(|(_, line)| matching(line)).map(|(at, _)| at).collect();
+    if all.is_empty() {
+        return;
+    }
+    let room = PER_FILE_MAX.min(TOTAL_MAX - found.lines);
+    let shown = &all[..all.len().min(room)];
+    found.lines += shown.len();
+    found.left_out += all.len() - shown.len();
+    let mut next = 0;
+    for at in shown {
+        let first = at.saturating_sub(context).max(next);
+        if context > 0 && next > 0 && first > next {
+            found.text.push_str("--\n");
+        }
+        let last = (at + context).min(lines.len() - 1);
+        for (number, line) in lines.iter().enumerate().take(last + 1).skip(first) {
+            let mark = if all.binary_search(&number).is_ok() { ':' } else { '-' };
+            found.text.push_str(&format!("{path}{mark}{}{mark}{}\n", number + 1, short(line)));
+        }
+        next = next.max(last + 1);
+    }
+    if context > 0 {
+        found.text.push_str("--\n");
+    }
+}
+
+/// A line as far as it is shown.
+pub(super) fn short(line: &str) -> String {
+    let cut: String = line.chars().take(LINE_CHARS_MAX).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[tokio::test]
+    async fn lines_are_found_with_their_places() {
+        let bench = Bench::new();
+        bench.file("b.rs", "fn one() {}\nfn two() {}\n");
+        bench.file("a.py", "def one(): pass\n");
+        let text = bench.ok(&Grep, json!({"pattern": r"\bone\b"})).await;
+        assert_eq!(text, "a.py:1:def one(): pass\nb.rs:1:fn one() {}");
+        let text =
+            bench.ok(&Grep, json!({"pattern": "ONE", "ignore_case": true, "glob": "*.rs"})).await;
+        assert_eq!(text, "b.rs:1:fn one() {}");
+        let text =
+            bench.ok(&Grep, json!({"pattern": "one()", "literal": true, "path": "b.rs"})).await;
+        assert_eq!(text, "b.rs:1:fn one() {}");
+        let text = bench.ok(&Grep, json!({"pattern": "three"})).await;
+        assert_eq!(text, "nothing matches `three` in `.`");
+    }
+
+    #[tokio::test]
+    async fn context_is_shown_once_where_it_overlaps() {
+        let bench = Bench::new();
+        bench.file("a", "1\nx\n3\nx\n5\n6\n7\n8\nx\n");
+        let text = bench.ok(&Grep, json!({"pattern": "x", "context": 1})).await;
+        insta::assert_snapshot!(text, @r"
+        a-1-1
+        a:2:x
+        a-3-3
+        a:4:x
+        a-5-5
+        --
+        a-8-8
+        a:9:x
+        --
+        ");
+    }
+
+    #[tokio::test]
+    async fn there_are_bounds_and_they_are_told() {
+        let bench = Bench::new();
+        for number in 0..20 {
+            bench.file(&format!("{number:02}"), "match\n".repeat(15));
+        }
+        let text = bench.ok(&Grep, json!({"pattern": "match"})).await;
+        assert_eq!(text.lines().filter(|line| line.ends_with(":match")).count(), 100);
+        assert!(text.contains("[the first 100 lines"), "{text}");
+        assert!(text.contains("[50 more lines match in these files]"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn binaries_secrets_and_ignored_files_are_passed_over() {
+        let bench = Bench::new();
+        bench.file("binary", b"needle\0");
+        bench.file(".env", "needle");
+        bench.file("out/x", "needle");
+        bench.file(".gitignore", "out\n");
+        bench.file("wrong", b"needle \xff\n");
+        let text = bench.ok(&Grep, json!({"pattern": "needle"})).await;
+        assert_eq!(text, "wrong:1:needle \u{fffd}");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn links_are_not_followed_and_pipes_do_not_hang() {
+        let bench = Bench::new();
+        repertoire_text::fs::write_atomic(&bench.outside().join("x"), b"needle").unwrap();
+        std::os::unix::fs::symlink(bench.outside().join("x"), bench.dir().join("link")).unwrap();
+        std::os::unix::fs::symlink("..", bench.dir().join("up")).unwrap();
+        let pipe = bench.dir().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, pipe.as_std_path(), rustix::fs::Mode::RWXU).unwrap();
+        let text = bench.ok(&Grep, json!({"pattern": "needle"})).await;
+        assert_eq!(text, "nothing matches `needle` in `.`");
+    }
+
+    #[tokio::test]
+    async fn patterns_that_explode_are_refused_or_quick() {
+        let bench = Bench::new();
+        bench.file("a", "a".repeat(100_000));
+        bench.ok(&Grep, json!({"pattern": "(a+)+$x"})).await;
+        for pattern in ["(", "", "((a{500}){500}){500}", r"(?=x)"] {
+            bench.fails(&Grep, json!({"pattern": pattern})).await;
+        }
+        bench.fails(&Grep, json!({"pattern": "x".repeat(2_000)})).await;
+    }
+}

@@ -1,0 +1,221 @@
+//! `plan`: the plan of a run: steps, each with a check that says when it is done.
+
+use std::fmt::Write as _;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{arguments, object, text_argument};
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+
+/// Most steps.
+const STEPS_MAX: usize = 50;
+/// Longest title, step or check.
+const TEXT_CHARS_MAX: usize = 500;
+
+/// Keeps the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanTool;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What it is for.
+    pub title: String,
+    /// What is to be done, in order.
+    pub steps: Vec<PlanStep>,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub step: String,
+    /// How to see that it is done.
+    pub check: String,
+    /// Whether it is.
+    #[serde(default)]
+    pub done: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    steps: Option<Vec<PlanStep>>,
+    #[serde(default)]
+    done: Vec<usize>,
+}
+
+impl Tool for PlanTool {
+    fn name(&self) -> &str {
+        "plan"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "plan".to_owned(),
+            description: format!(
+                "Keep the plan of this run: `title` and `steps` (at most {STEPS_MAX}, each with a check that shows that it \
+                 is done) make a new plan; `done` marks steps by number; nothing at all shows it. Answers with the plan \
+                 as a check list."
+            ),
+            parameters: object(
+                &[],
+                json!({
+                    "title": {"type": "string", "description": "What the plan is for."},
+                    "steps": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": STEPS_MAX,
+                        "description": "The steps of a new plan, in order.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "step": {"type": "string", "description": "What is to be done."},
+                                "check": {"type": "string", "description": "What shows that it is done: a command that passes, a file that exists."},
+                                "done": {"type": "boolean", "description": "Whether it is done."},
+                            },
+                            "required": ["step", "check"],
+                            "additionalProperties": false,
+                        },
+                    },
+                    "done": {
+                        "type": "array",
+                        "items": {"type": "integer", "minimum": 1},
+                        "description": "Numbers of steps, from 1, whose checks have passed.",
+                    },
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::None
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        text_argument(arguments, "title").chars().take(TEXT_CHARS_MAX).collect()
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let changed = arguments(&call)
+                .and_then(|wanted| changed(call.run.state.plan(), wanted).map_err(Output::error));
+            match changed {
+                Ok(plan) => {
+                    let said = plan.to_markdown();
+                    call.run.state.set_plan(Some(plan));
+                    Output::ok(said)
+                }
+                Err(output) => output,
+            }
+        })
+    }
+}
+
+impl Plan {
+    /// The plan as a check list.
+    pub fn to_markdown(&self) -> String {
+        let mut out = format!("# {}\n\n", self.title);
+        for (number, step) in (1..).zip(&self.steps) {
+            let mark = if step.done { 'x' } else { ' ' };
+            let _ = writeln!(out, "{number}. [{mark}] {} (check: {})", step.step, step.check);
+        }
+        let done = self.steps.iter().filter(|step| step.done).count();
+        let _ = write!(out, "\n`[ ]` open, `[x]` done: {done} of {}", self.steps.len());
+        out
+    }
+}
+
+fn changed(before: Option<Plan>, wanted: Arguments) -> Result<Plan, String> {
+    let mut plan = match (wanted.title, wanted.steps, before) {
+        (Some(title), Some(steps), _) => Plan { title: one_line(&title)?, steps: tidy(steps)? },
+        (None, None, Some(before)) => before,
+        (None, None, None) => {
+            return Err("there is no plan yet; give `title` and `steps`".to_owned());
+        }
+        _ => return Err("a new plan needs both `title` and `steps`".to_owned()),
+    };
+    for number in wanted.done {
+        let count = plan.steps.len();
+        let step = number.checked_sub(1).and_then(|at| plan.steps.get_mut(at));
+        step.ok_or_else(|| format!("there is no step {number}; the plan has {count}"))?.done = true;
+    }
+    Ok(plan)
+}
+
+fn tidy(steps: Vec<PlanStep>) -> Result<Vec<PlanStep>, String> {
+    if steps.is_empty() || steps.len() > STEPS_MAX {
+        return Err(format!("a plan has 1 to {STEPS_MAX} steps, not {}", steps.len()));
+    }
+    let tidy = |step: PlanStep| {
+        Ok(PlanStep { step: one_line(&step.step)?, check: one_line(&step.check)?, done: step.done })
+    };
+    steps.into_iter().map(tidy).collect()
+}
+
+fn one_line(text: &str) -> Result<String, String> {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.chars().count() {
+        1..=TEXT_CHARS_MAX => Ok(line),
+        _ => Err(format!("a title, step or check must have 1 to {TEXT_CHARS_MAX} characters")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::{Bench, call};
+
+    #[tokio::test]
+    async fn a_plan_is_kept_and_its_steps_are_marked() {
+        let bench = Bench::new();
+        let run = bench.run();
+        let none = call(&PlanTool, &run, json!({})).await;
+        assert!(none.is_error && none.text.contains("no plan yet"));
+        let steps = json!([
+            {"step": "Write the parser", "check": "cargo test\nparser"},
+            {"step": "Document it", "check": "docs/parser.md exists"},
+        ]);
+        call(&PlanTool, &run, json!({"title": "Parser", "steps": steps})).await;
+        let output = call(&PlanTool, &run, json!({"done": [1]})).await;
+        insta::assert_snapshot!(output.text, @r"
+        # Parser
+
+        1. [x] Write the parser (check: cargo test parser)
+        2. [ ] Document it (check: docs/parser.md exists)
+
+        `[ ]` open, `[x]` done: 1 of 2
+        ");
+        let shown = call(&PlanTool, &run, json!({})).await;
+        assert_eq!(shown, output);
+    }
+
+    #[tokio::test]
+    async fn what_makes_no_sense_leaves_the_plan_as_it_was() {
+        let bench = Bench::new();
+        let run = bench.run();
+        let plan = json!({"title": "T", "steps": [{"step": "a", "check": "b"}]});
+        call(&PlanTool, &run, plan).await;
+        for wrong in [
+            json!({"done": [0]}),
+            json!({"done": [2]}),
+            json!({"title": "only"}),
+            json!({"title": "T", "steps": []}),
+            json!({"title": "", "steps": [{"step": "a", "check": "b"}]}),
+            json!({"title": "T", "steps": [{"step": "a"}]}),
+        ] {
+            assert!(call(&PlanTool, &run, wrong).await.is_error);
+        }
+        assert_eq!(run.state.plan().unwrap().title, "T");
+        assert!(!run.state.plan().unwrap().steps[0].done);
+    }
+}

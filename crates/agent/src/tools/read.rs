@@ -1,0 +1,252 @@
+//! `read`: a file, with line numbers, as much as fits.
+
+use std::fmt::Write as _;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use repertoire_text::fs::ReadError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{arguments, blocking, object, path_subject};
+use crate::beneath;
+use crate::run::Run;
+use crate::spill;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::workplace::Workplace;
+
+/// Lines that are shown unless a call says otherwise.
+const LINES: usize = 2_000;
+/// Most characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 2_000;
+/// How much of a file is looked at for a NUL byte, which says that it is no text.
+const SNIFF_BYTES: usize = 8_192;
+
+/// Reads a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Read;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    #[serde(default)]
+    offset: Option<usize>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+impl Tool for Read {
+    fn name(&self) -> &str {
+        "read"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "read".to_owned(),
+            description: format!(
+                "Read a text file. Lines come with their numbers, which are not part of the file. At most {LINES} lines \
+                 of {LINE_CHARS_MAX} characters unless `limit` says otherwise; use `offset` to go on. Folders: use \
+                 `list`. Files with keys or passwords are refused."
+            ),
+            parameters: object(
+                &["path"],
+                json!({
+                    "path": {"type": "string", "description": "The file, relative to the work folder."},
+                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1."},
+                    "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Read
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Safe
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        path_subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let (workplace, id) = (call.run.workplace.clone(), call.id.to_owned());
+            blocking(move || match text_of(&workplace, &wanted.path) {
+                Ok(text) => numbered(&text, &wanted, &workplace, &id),
+                Err(message) => Output::error(message),
+            })
+            .await
+        })
+    }
+}
+
+/// The text of a file that tools may read.
+pub(super) fn text_of(workplace: &Workplace, path: &str) -> Result<String, String> {
+    let place = beneath::readable(workplace, path).map_err(|error| error.to_string())?;
+    if place.path().is_dir() {
+        return Err(format!("`{path}` is a folder; use `list` to see what is in it"));
+    }
+    let bytes = place.read(workplace.limits.file_bytes_max).map_err(|error| match error {
+        ReadError::TooLarge { bytes, limit } => format!(
+            "`{path}` has {bytes} bytes, more than the {limit} that are read; look for a part of it with `grep`, or \
+             with `head`, `tail` or `sed -n` in `bash`"
+        ),
+        other => format!("`{path}`: {other}"),
+    })?;
+    if is_binary(&bytes) {
+        let size = bytes.len();
+        return Err(format!(
+            "`{path}` is a binary file of {size} bytes, which cannot be shown as text"
+        ));
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+/// Whether bytes are no text.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    bytes[..bytes.len().min(SNIFF_BYTES)].contains(&0)
+}
+
+fn numbered(text: &str, wanted: &Arguments, workplace: &Workplace, id: &str) -> Output {
+    let total = text.lines().count();
+    if total == 0 {
+        return Output::ok(format!("`{}` is empty", wanted.path));
+    }
+    let first = wanted.offset.unwrap_or(1).max(1);
+    if first > total {
+        return Output::error(format!(
+            "`{}` has {total} lines; there is no line {first}",
+            wanted.path
+        ));
+    }
+    let count = wanted.limit.unwrap_or(LINES).min(total - first + 1);
+    let (mut out, mut cut, mut shown) = (String::new(), 0_usize, 0_usize);
+    // The numbers would be lost in the middle of a cut; so the answer ends at a whole line instead.
+    let room = workplace.limits.output_chars_max.saturating_sub(200);
+    for (number, line) in (first..).zip(text.lines().skip(first - 1).take(count)) {
+        let length = line.chars().count();
+        let line: String = line.chars().take(LINE_CHARS_MAX).collect();
+        if shown > 0 && out.len() + line.len() > room {
+            break;
+        }
+        let _ = write!(out, "{number:>6}\t{line}");
+        if length > LINE_CHARS_MAX {
+            cut += 1;
+            let _ = write!(out, " [… {} characters more]", length - LINE_CHARS_MAX);
+        }
+        out.push('\n');
+        shown += 1;
+    }
+    if shown < total {
+        let last = first + shown - 1;
+        let _ = writeln!(out, "[lines {first} to {last} of {total}]");
+    }
+    if cut > 0 {
+        let _ = writeln!(out, "[{cut} lines were cut at {LINE_CHARS_MAX} characters]");
+    }
+    spill::bounded_text(&out, workplace, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[tokio::test]
+    async fn lines_come_with_numbers() {
+        let bench = Bench::new();
+        bench.file("a.txt", "one\ntwo\n");
+        assert_eq!(bench.ok(&Read, json!({"path": "a.txt"})).await, "     1\tone\n     2\ttwo\n");
+    }
+
+    #[tokio::test]
+    async fn a_part_says_what_was_left_out() {
+        let bench = Bench::new();
+        bench.file("a.txt", "1\n2\n3\n4\n5\n");
+        let text = bench.ok(&Read, json!({"path": "a.txt", "offset": 2, "limit": 2})).await;
+        assert_eq!(text, "     2\t2\n     3\t3\n[lines 2 to 3 of 5]\n");
+        let text = bench.fails(&Read, json!({"path": "a.txt", "offset": 9})).await;
+        assert_eq!(text, "`a.txt` has 5 lines; there is no line 9");
+    }
+
+    #[tokio::test]
+    async fn many_and_long_lines_are_bounded() {
+        let bench = Bench::new();
+        bench.file("many", "x\n".repeat(5000));
+        let text = bench.ok(&Read, json!({"path": "many"})).await;
+        assert!(text.ends_with("[lines 1 to 2000 of 5000]\n"), "{text}");
+        bench.file("long", "y".repeat(10_000));
+        let text = bench.ok(&Read, json!({"path": "long"})).await;
+        assert!(text.contains("[… 8000 characters more]"), "{text}");
+        bench.file("both", format!("{}\n", "z".repeat(1_900)).repeat(100));
+        let text = bench.ok(&Read, json!({"path": "both"})).await;
+        assert!(text.len() < 31_000 && text.contains(" of 100]"), "{}", text.len());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_text_gets_a_clear_message() {
+        let bench = Bench::new();
+        bench.file("image", b"\x89PNG\0\0\0");
+        bench.file("latin", b"caf\xe9\n");
+        bench.file("empty", "");
+        bench.file("dir/x", "");
+        let text = bench.fails(&Read, json!({"path": "image"})).await;
+        assert!(text.contains("is a binary file of 7 bytes"), "{text}");
+        assert_eq!(bench.ok(&Read, json!({"path": "latin"})).await, "     1\tcaf\u{fffd}\n");
+        assert_eq!(bench.ok(&Read, json!({"path": "empty"})).await, "`empty` is empty");
+        let text = bench.fails(&Read, json!({"path": "dir"})).await;
+        assert_eq!(text, "`dir` is a folder; use `list` to see what is in it");
+        let text = bench.fails(&Read, json!({"path": "nothing"})).await;
+        assert!(text.starts_with("there is no `nothing`"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_pipe_does_not_hang_and_a_huge_file_is_not_read() {
+        let bench = Bench::new();
+        let pipe = bench.dir().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, pipe.as_std_path(), rustix::fs::Mode::RWXU).unwrap();
+        assert!(bench.fails(&Read, json!({"path": "pipe"})).await.contains("pipe"));
+        let huge = std::fs::File::create(bench.dir().join("huge")).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        let text = bench.fails(&Read, json!({"path": "huge"})).await;
+        assert!(text.contains("more than the 52428800 that are read"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_elsewhere() {
+        let bench = Bench::new();
+        std::fs::File::create(bench.outside().join("secret")).unwrap();
+        for path in ["../secret", "/etc/passwd", "a/../../secret", "x\0y"] {
+            let text = bench.fails(&Read, json!({"path": path})).await;
+            assert!(text.contains("outside of the work folder") || text.contains("NUL"), "{text}");
+        }
+        bench.file(".env", "TOKEN=1");
+        let text = bench.fails(&Read, json!({"path": ".env"})).await;
+        assert!(text.contains("holds keys or passwords") && !text.contains("TOKEN"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn folders_of_skills_and_spilled_output_may_be_read() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        let skill = bench.outside().join("skill");
+        repertoire_text::fs::write_atomic(&skill.join("guide.md"), b"guide").unwrap();
+        workplace.readable.push(skill.clone());
+        let run = bench.run_in(workplace);
+        let path = skill.join("guide.md").to_string();
+        let output = crate::tools::testing::call(&Read, &run, json!({"path": path})).await;
+        assert_eq!(output.text, "     1\tguide\n");
+    }
+}

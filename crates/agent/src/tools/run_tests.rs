@@ -1,0 +1,241 @@
+//! `run_tests`: the project's tests, with the command that the project uses.
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::command::{self, Command};
+use super::git::command_line;
+use super::{arguments, object, text_argument};
+use crate::beneath::Place;
+use crate::process::Ended;
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+use crate::workplace::Workplace;
+
+/// Most lines of the output that are answered: the end, where runners sum up.
+const LINES_MAX: usize = 150;
+/// Largest project file that is looked at.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Longest filter.
+const FILTER_BYTES_MAX: usize = 500;
+
+/// Runs the project's tests.
+#[derive(Clone, Copy, Debug)]
+pub struct RunTests;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    filter: Option<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+impl Tool for RunTests {
+    fn name(&self) -> &str {
+        "run_tests"
+    }
+
+    fn spec(&self, run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "run_tests".to_owned(),
+            description: format!(
+                "Run the project's tests: cargo, npm, pnpm, yarn, pytest, go or make, whichever the work folder is made \
+                 for, or `command`. Answers whether they passed, with the last {LINES_MAX} lines of output. It may take \
+                 {} ms.",
+                run.workplace.limits.timeout_max.as_millis()
+            ),
+            parameters: object(
+                &[],
+                json!({
+                    "command": {"type": "string", "description": "Another command that runs tests, for bash."},
+                    "filter": {"type": "string", "description": "Run only tests whose names have this. Not with `command`."},
+                    "timeout_ms": {"type": "integer", "minimum": 1, "description": "Milliseconds it may take."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Execute
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        match (text_argument(arguments, "command"), text_argument(arguments, "filter")) {
+            ("", "") => "run_tests".to_owned(),
+            ("", filter) => command_line("run_tests", &[filter.to_owned()]),
+            (command, _) => command.to_owned(),
+        }
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let ran = async {
+                let wanted: Arguments = arguments(&call)?;
+                let workplace = &call.run.workplace;
+                let timeout =
+                    command::timeout(&call, wanted.timeout_ms, workplace.limits.timeout_max);
+                let (shown, mut command) = match &wanted.command {
+                    Some(_) if wanted.filter.is_some() => {
+                        return Err(Output::error("give either `command` or `filter`"));
+                    }
+                    Some(text) => (text.clone(), Command::shell(text, timeout, false)?),
+                    None => detected(workplace, wanted.filter.as_deref()).map_err(Output::error)?,
+                };
+                command.timeout = timeout;
+                let ended = command::run(&call, command).await?;
+                Ok(answer(&call, &shown, &ended, timeout))
+            };
+            ran.await.unwrap_or_else(|output: Output| output)
+        })
+    }
+}
+
+fn answer(call: &Call<'_>, shown: &str, ended: &Ended, timeout: std::time::Duration) -> Output {
+    let seconds = ended.duration.as_secs_f64();
+    let (verdict, failed) = match command::failure(ended, timeout) {
+        None => ("passed".to_owned(), false),
+        Some(failure) => (format!("failed ({failure})"), true),
+    };
+    let head = format!("tests {verdict} in {seconds:.1} s: `{shown}`\n");
+    let (stdout, stderr) = (end_of(&ended.stdout.bytes), end_of(&ended.stderr.bytes));
+    let mut pieces = vec![head.as_bytes(), stdout];
+    if !stderr.is_empty() {
+        pieces.extend([b"\nstderr:\n".as_slice(), stderr]);
+    }
+    let mut output = crate::spill::bounded(&pieces, &call.run.workplace, call.id);
+    output.is_error = failed;
+    output
+}
+
+/// The last lines.
+fn end_of(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.trim_ascii_end();
+    let breaks = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    match breaks.map(|(at, _)| at).nth(LINES_MAX - 1) {
+        Some(at) => &bytes[at + 1..],
+        None => bytes,
+    }
+}
+
+fn detected(workplace: &Workplace, filter: Option<&str>) -> Result<(String, Command), String> {
+    if filter.is_some_and(|filter| {
+        filter.is_empty()
+            || filter.starts_with('-')
+            || filter.len() > FILTER_BYTES_MAX
+            || filter.contains('\0')
+    }) {
+        return Err("the filter must be a plain name, not an option".to_owned());
+    }
+    let words = words_of(workplace, filter)?;
+    let (program, args) = words.split_first().ok_or("there is no command")?;
+    let command = Command {
+        program: program.clone(),
+        args: args.to_vec(),
+        environment: Vec::new(),
+        timeout: workplace.limits.timeout_max,
+        network: false,
+    };
+    Ok((command_line(program, args), command))
+}
+
+fn words_of(workplace: &Workplace, filter: Option<&str>) -> Result<Vec<String>, String> {
+    let has = |name: &str| workplace.dir.join(name).is_file();
+    let with = |base: &[&str], before: &[&str]| {
+        let filter = filter.map(|filter| [before, &[filter]].concat()).unwrap_or_default();
+        Ok(base.iter().chain(&filter).map(|word| (*word).to_owned()).collect())
+    };
+    if has("Cargo.toml") {
+        return with(&["cargo", "test"], &[]);
+    }
+    if has_test_script(workplace) {
+        return match () {
+            () if has("pnpm-lock.yaml") => with(&["pnpm", "test"], &["--"]),
+            () if has("yarn.lock") => with(&["yarn", "test"], &[]),
+            () => with(&["npm", "test"], &["--"]),
+        };
+    }
+    if has("pytest.ini") || has("pyproject.toml") || has("tox.ini") {
+        return with(&["pytest"], &["-k"]);
+    }
+    if has("go.mod") {
+        return with(&["go", "test", "./..."], &["-run"]);
+    }
+    let makefile = text(workplace, "Makefile");
+    if makefile.is_some_and(|text| text.lines().any(|line| line.starts_with("test:"))) {
+        return match filter {
+            None => with(&["make", "test"], &[]),
+            Some(_) => Err("`make test` takes no filter; give a `command`".to_owned()),
+        };
+    }
+    Err("the work folder has no Cargo.toml, package.json with a test script, pytest.ini, pyproject.toml, go.mod or \
+         Makefile with `test:`; give a `command`"
+        .to_owned())
+}
+
+fn has_test_script(workplace: &Workplace) -> bool {
+    let package = text(workplace, "package.json");
+    let package = package.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    package.is_some_and(|package| package["scripts"]["test"].is_string())
+}
+
+fn text(workplace: &Workplace, name: &str) -> Option<String> {
+    let place = Place { root: workplace.dir.clone(), relative: name.into() };
+    String::from_utf8(place.read(FILE_BYTES_MAX).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[track_caller]
+    fn check(files: &[(&str, &str)], filter: Option<&str>, expected: &str) {
+        let bench = Bench::new();
+        for (path, text) in files {
+            bench.file(path, text);
+        }
+        let found = detected(&bench.workplace(), filter);
+        assert_eq!(found.map_or_else(|error| error, |(shown, _)| shown), expected);
+    }
+
+    #[test]
+    fn the_command_follows_the_project() {
+        let npm = ("package.json", r#"{"scripts": {"test": "vitest"}}"#);
+        check(&[("Cargo.toml", "")], None, "cargo test");
+        check(&[("Cargo.toml", "")], Some("a b"), "cargo test 'a b'");
+        check(&[npm], Some("x"), "npm test -- x");
+        check(&[npm, ("pnpm-lock.yaml", "")], None, "pnpm test");
+        check(&[npm, ("yarn.lock", "")], Some("x"), "yarn test x");
+        check(&[("package.json", "{}"), ("go.mod", "")], Some("X"), "go test ./... -run X");
+        check(&[("pyproject.toml", "")], Some("x"), "pytest -k x");
+        check(&[("Makefile", "all:\ntest: all\n")], None, "make test");
+        let lacks = "`make test` takes no filter; give a `command`";
+        check(&[("Makefile", "test:\n")], Some("x"), lacks);
+        let wrong = "the filter must be a plain name, not an option";
+        check(&[("Cargo.toml", "")], Some("--config=x"), wrong);
+    }
+
+    #[tokio::test]
+    async fn a_project_without_tests_is_told() {
+        let bench = Bench::new();
+        let said = bench.fails(&RunTests, json!({})).await;
+        assert!(said.contains("give a `command`"), "{said}");
+        bench.fails(&RunTests, json!({"command": "true", "filter": "x"})).await;
+    }
+
+    #[tokio::test]
+    async fn passing_and_failing_are_told_with_the_end_of_the_output() {
+        let bench = Bench::new();
+        let said = bench.ok(&RunTests, json!({"command": "seq 1 1000"})).await;
+        assert!(said.starts_with("tests passed in ") && said.ends_with("\n1000"), "{said}");
+        assert!(said.contains("\n851\n") && !said.contains("\n850\n"), "{said}");
+        let said = bench.fails(&RunTests, json!({"command": "echo no >&2; exit 1"})).await;
+        assert!(said.starts_with("tests failed (exit code 1)") && said.ends_with("no"), "{said}");
+    }
+}

@@ -1,0 +1,277 @@
+//! `search`: files by words, the best first, for when the pattern is not known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::walk::{self, Ground, Kind, Next, Show};
+use super::{arguments, blocking, grep, object, path_subject};
+use crate::beneath::{self, Place};
+use crate::run::Run;
+use crate::spill;
+use crate::tool::{Access, Call, Concurrency, Output, Tool};
+
+/// Most files that are shown.
+const SHOWN_MAX: usize = 20;
+/// Longest query.
+const QUERY_BYTES_MAX: usize = 1_024;
+/// Most words of a query.
+const WORDS_MAX: usize = 16;
+/// Largest file whose content is looked at.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most bytes that are read in one search.
+const TOTAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// How much more a word in a path says than one in a line.
+const PATH_WEIGHT: f64 = 4.0;
+
+/// Finds files by words.
+#[derive(Clone, Copy, Debug)]
+pub struct Search;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    query: String,
+    #[serde(default)]
+    path: Option<String>,
+}
+
+impl Tool for Search {
+    fn name(&self) -> &str {
+        "search"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "search".to_owned(),
+            description: format!(
+                "Find files by words when you do not know the exact text: words are looked for in paths and contents, \
+                 rare words count more. Answers with the best {SHOWN_MAX} files and the best line of each. With a \
+                 known pattern, use `grep` or `glob`."
+            ),
+            parameters: object(
+                &["query"],
+                json!({
+                    "query": {"type": "string", "maxLength": QUERY_BYTES_MAX, "description": "Words, in any order."},
+                    "path": {"type": "string", "description": "The folder to search; the work folder if absent."},
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::Read
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        Concurrency::Safe
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        path_subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
+            blocking(move || match search(&ground, &wanted) {
+                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
+                Err(message) => Output::error(message),
+            })
+            .await
+        })
+    }
+}
+
+/// What was seen of the words in a file.
+struct Seen {
+    path: String,
+    /// Occurrences by word, those in the path included.
+    counts: Vec<f64>,
+    /// Lines with words, for the best one: its number, its words, its text.
+    lines: BTreeMap<BTreeSet<usize>, (usize, String)>,
+}
+
+fn search(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
+    let words = words_of(&wanted.query)?;
+    let path = wanted.path.as_deref().unwrap_or(".");
+    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let (mut seen, mut files, mut bytes) = (Vec::new(), 0_usize, 0_u64);
+    let walked = walk::walk(ground, &start, (Show::Usual, None), |met| {
+        if met.kind == Kind::File {
+            files += 1;
+            let shown = beneath::shown(&ground.workplace, &met.path);
+            seen.extend(look(met, &start, shown, &words));
+            bytes += met.bytes.min(FILE_BYTES_MAX);
+        }
+        if bytes > TOTAL_BYTES_MAX { Next::Stop } else { Next::Continue }
+    });
+    if seen.is_empty() {
+        let query = &wanted.query;
+        return Ok(format!(
+            "no file in `{path}` has any word of `{query}`{}",
+            walk::remarks(walked)
+        ));
+    }
+    let found = seen.len();
+    let lines: Vec<String> = ranked(seen, files, words.len()).into_iter().take(SHOWN_MAX).collect();
+    let mut text = lines.join("\n");
+    if found > SHOWN_MAX {
+        text.push_str(&format!("\n[the best {SHOWN_MAX} of {found} files]"));
+    }
+    if bytes > TOTAL_BYTES_MAX {
+        text.push_str("\n[not everything was searched: there is too much; name a folder]");
+    }
+    Ok(text + &walk::remarks(walked))
+}
+
+fn words_of(query: &str) -> Result<Vec<String>, String> {
+    if query.len() > QUERY_BYTES_MAX {
+        return Err(format!("the query has more than {QUERY_BYTES_MAX} bytes"));
+    }
+    let mut words: Vec<String> = Vec::new();
+    for word in split(query) {
+        if !words.contains(&word) && words.len() < WORDS_MAX {
+            words.push(word);
+        }
+    }
+    if words.is_empty() { Err("the query has no words".to_owned()) } else { Ok(words) }
+}
+
+/// Words in lower case; `readConfig` and `read_config` are two each.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut lower_before = false;
+    for c in text.chars() {
+        let starts = c.is_uppercase() && lower_before;
+        if (!c.is_alphanumeric() || starts) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        lower_before = c.is_lowercase() || c.is_numeric();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// Whether a word of a text is one of the query, or an ending apart from it: `parse` and `parser`, `parses`.
+fn is_word(word: &str, wanted: &str) -> bool {
+    word == wanted
+        || wanted.len() >= 4 && word.starts_with(wanted) && word.len() <= wanted.len() + 3
+}
+
+fn look(met: &walk::Met, start: &Place, path: String, words: &[String]) -> Option<Seen> {
+    let mut seen = Seen { counts: vec![0.0; words.len()], lines: BTreeMap::new(), path };
+    for (at, wanted) in words.iter().enumerate() {
+        if split(&seen.path).iter().any(|word| is_word(word, wanted)) {
+            seen.counts[at] += PATH_WEIGHT;
+        }
+    }
+    if let Some(text) = walk::text_of(met, start, FILE_BYTES_MAX) {
+        for (number, line) in text.lines().enumerate() {
+            look_at_line(number + 1, line, words, &mut seen);
+        }
+    }
+    seen.counts.iter().any(|count| *count > 0.0).then_some(seen)
+}
+
+fn look_at_line(number: usize, line: &str, words: &[String], seen: &mut Seen) {
+    let mut here = BTreeSet::new();
+    for word in split(line) {
+        for (at, wanted) in words.iter().enumerate() {
+            if is_word(&word, wanted) {
+                seen.counts[at] += 1.0;
+                here.insert(at);
+            }
+        }
+    }
+    if !here.is_empty() {
+        seen.lines.entry(here).or_insert_with(|| (number, grep::short(line.trim())));
+    }
+}
+
+fn ranked(seen: Vec<Seen>, files: usize, words: usize) -> Vec<String> {
+    let count = |at: usize| seen.iter().filter(|seen| seen.counts[at] > 0.0).count();
+    let rarity: Vec<f64> =
+        (0..words).map(|at| (1.0 + (files as f64 + 1.0) / (count(at) as f64 + 1.0)).ln()).collect();
+    // More occurrences add less and less, so that one long file does not win by its length.
+    let score = |seen: &Seen| -> f64 {
+        seen.counts.iter().zip(&rarity).map(|(count, rarity)| count / (count + 2.0) * rarity).sum()
+    };
+    let mut scored: Vec<(f64, Seen)> = seen.into_iter().map(|seen| (score(&seen), seen)).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path)));
+    scored.into_iter().map(|(_, seen)| line_of(&seen, &rarity)).collect()
+}
+
+fn line_of(seen: &Seen, rarity: &[f64]) -> String {
+    let worth = |words: &BTreeSet<usize>| -> f64 { words.iter().map(|at| rarity[*at]).sum() };
+    let best = seen
+        .lines
+        .iter()
+        .max_by(|a, b| worth(a.0).total_cmp(&worth(b.0)).then_with(|| b.1.0.cmp(&a.1.0)));
+    match best {
+        Some((_, (number, line))) => format!("{}:{number}: {line}", seen.path),
+        None => seen.path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[test]
+    fn words_are_cut_where_a_reader_would() {
+        assert_eq!(
+            split("readConfig_file-2 HTTPServer"),
+            ["read", "config", "file", "2", "httpserver"]
+        );
+        assert!(
+            is_word("parser", "parse")
+                && !is_word("parsimonious", "pars")
+                && !is_word("card", "car")
+        );
+    }
+
+    #[tokio::test]
+    async fn rare_words_and_names_win() {
+        let bench = Bench::new();
+        for number in 0..10 {
+            bench.file(&format!("noise{number}.txt"), "the file is read and the file is closed\n");
+        }
+        bench.file("src/retry.rs", "// waits longer\nfn backoff() { file }\n");
+        bench.file("src/other.rs", "fn x() {}\n// backoff of a file\n");
+        let text = bench.ok(&Search, json!({"query": "retry backoff file"})).await;
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "src/retry.rs:2: fn backoff() { file }");
+        assert_eq!(lines[1], "src/other.rs:2: // backoff of a file");
+        assert_eq!(lines.len(), 12);
+    }
+
+    #[tokio::test]
+    async fn there_are_bounds_and_clear_words() {
+        let bench = Bench::new();
+        for number in 0..30 {
+            bench.file(&format!("{number:02}"), "needle\n");
+        }
+        bench.file(".env", "needle");
+        let text = bench.ok(&Search, json!({"query": "needle"})).await;
+        assert!(text.ends_with("[the best 20 of 30 files]"), "{text}");
+        bench.fails(&Search, json!({"query": " -- "})).await;
+        bench.fails(&Search, json!({"query": "x", "path": "../"})).await;
+        let text = bench.ok(&Search, json!({"query": "haystack"})).await;
+        assert_eq!(text, "no file in `.` has any word of `haystack`");
+    }
+}

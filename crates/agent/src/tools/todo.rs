@@ -1,0 +1,162 @@
+//! `todo`: the list of things to do, replaced as a whole.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{arguments, object};
+use crate::event::{EventKind, TodoItem, TodoStatus};
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+
+/// Most things to do.
+const ITEMS_MAX: usize = 50;
+/// Longest description of one.
+const CONTENT_CHARS_MAX: usize = 500;
+
+/// Keeps the list of things to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Todo;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    items: Vec<TodoItem>,
+}
+
+impl Tool for Todo {
+    fn name(&self) -> &str {
+        "todo"
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        ToolSpec {
+            name: "todo".to_owned(),
+            description: format!(
+                "Keep a list of what is to be done, for work of three steps or more. Every call replaces the whole list. \
+                 At most {ITEMS_MAX} items, at most one of them `in_progress`; mark each `completed` as soon as it is."
+            ),
+            parameters: object(
+                &["items"],
+                json!({
+                    "items": {
+                        "type": "array",
+                        "maxItems": ITEMS_MAX,
+                        "description": "The whole list.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "content": {"type": "string", "description": "What is to be done."},
+                                "status": {
+                                    "type": "string",
+                                    "enum": ["pending", "in_progress", "completed"],
+                                    "description": "How far it is.",
+                                },
+                            },
+                            "required": ["content", "status"],
+                            "additionalProperties": false,
+                        },
+                    },
+                }),
+            ),
+        }
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        Access::None
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        let count = arguments.get("items").and_then(Value::as_array).map_or(0, Vec::len);
+        format!("{count} items")
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let wanted: Arguments = match arguments(&call) {
+                Ok(wanted) => wanted,
+                Err(output) => return output,
+            };
+            if let Err(message) = check(&wanted.items) {
+                return Output::error(format!("the list is as it was: {message}"));
+            }
+            let said = summary(&wanted.items);
+            call.run.state.set_todos(wanted.items.clone());
+            call.run.events.emit(EventKind::Todos { items: wanted.items });
+            Output::ok(said)
+        })
+    }
+}
+
+fn check(items: &[TodoItem]) -> Result<(), String> {
+    if items.len() > ITEMS_MAX {
+        return Err(format!("{} items; at most {ITEMS_MAX}", items.len()));
+    }
+    let current = items.iter().filter(|item| item.status == TodoStatus::InProgress).count();
+    if current > 1 {
+        return Err(format!("{current} items are in progress; do one at a time"));
+    }
+    let mut seen = BTreeSet::new();
+    for item in items {
+        let content = item.content.trim();
+        if content.is_empty() || content.chars().count() > CONTENT_CHARS_MAX {
+            return Err(format!("an item must have 1 to {CONTENT_CHARS_MAX} characters"));
+        }
+        if !seen.insert(content.to_lowercase()) {
+            return Err(format!("`{content}` is there twice"));
+        }
+    }
+    Ok(())
+}
+
+fn summary(items: &[TodoItem]) -> String {
+    let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+    let current = items.iter().find(|item| item.status == TodoStatus::InProgress);
+    let now = current.map_or(String::new(), |item| format!("; now: {}", item.content));
+    format!("{done} of {} done{now}", items.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::{Bench, call};
+
+    fn item(content: &str, status: &str) -> Value {
+        json!({"content": content, "status": status})
+    }
+
+    #[tokio::test]
+    async fn the_list_is_replaced_and_told() {
+        let bench = Bench::new();
+        let run = bench.run();
+        let items = json!({"items": [item("a", "completed"), item("b", "in_progress")]});
+        let output = call(&Todo, &run, items).await;
+        assert_eq!(output, Output::ok("1 of 2 done; now: b"));
+        call(&Todo, &run, json!({"items": [item("c", "pending")]})).await;
+        assert_eq!(run.state.todos().len(), 1);
+        let told = bench.events();
+        assert!(
+            matches!(&told[..], [EventKind::Todos { .. }, EventKind::Todos { items }] if items.len() == 1)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_list_that_makes_no_sense_changes_nothing() {
+        let bench = Bench::new();
+        let many: Vec<Value> = (0..51).map(|number| item(&number.to_string(), "pending")).collect();
+        for (items, expected) in [
+            (json!([item("a", "in_progress"), item("b", "in_progress")]), "one at a time"),
+            (json!([item("a", "pending"), item(" A ", "pending")]), "is there twice"),
+            (json!([item(" ", "pending")]), "1 to 500 characters"),
+            (json!([item("a", "someday")]), "unknown variant"),
+            (json!(many), "at most 50"),
+        ] {
+            let said = bench.fails(&Todo, json!({"items": items})).await;
+            assert!(said.contains(expected), "{said}");
+        }
+        assert_eq!(bench.events(), []);
+    }
+}
