@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use repertoire_agent::backend::{Backend, Freedom};
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
-use repertoire_agent::permission::Permissions;
+use repertoire_agent::permission::{Mode, Permissions, Rule};
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
@@ -110,20 +110,18 @@ impl Ctx<'_> {
     }
 
     fn builder(&self, flags: &RunFlags) -> Result<Builder, Failure> {
-        let here = &self.env.here;
-        let work_dir = flags.cd.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir));
         Ok(System::builder()
             .discover(self.config.request()?)
-            .config(self.agent_config()?)
+            .config(self.agent_config(flags)?)
             .endpoints(self.env.endpoints())
             .prices(self.prices()?)
             .environment(self.env.tool_environment(flags.backend.is_some()))
             .sandbox(self.sandbox()?)
-            .work_dir(work_dir)
+            .work_dir(self.work_dir(flags))
             .spill_dir(self.env.cache_dir().join("output")))
     }
 
-    fn agent_config(&self) -> Result<repertoire_agent::Config, Failure> {
+    fn agent_config(&self, flags: &RunFlags) -> Result<repertoire_agent::Config, Failure> {
         let config = &self.config;
         let mut out = repertoire_agent::Config::default();
         if let Some(model) = config.text("model").and_then(|text| text.parse().ok()) {
@@ -134,7 +132,7 @@ impl Ctx<'_> {
         if config.load_references() {
             out.references = References::Appended;
         }
-        out.permissions = self.permissions()?;
+        out.permissions = self.permissions(flags)?;
         out.limits = self.limits();
         out.usage = SkillUse::read(&self.usage_path()).skills;
         Ok(out)
@@ -154,8 +152,30 @@ impl Ctx<'_> {
         }
     }
 
-    fn permissions(&self) -> Result<Permissions, Failure> {
-        Ok(Permissions::default())
+    /// Who may do what: the configuration, and what the command line says on top of it.
+    fn permissions(&self, flags: &RunFlags) -> Result<Permissions, Failure> {
+        let mode = match self.config.text("permissions.mode") {
+            _ if flags.read_only => Mode::ReadOnly,
+            _ if flags.full_access => Mode::Full,
+            _ if flags.accept_edits => Mode::AcceptEdits,
+            Some("read-only") => Mode::ReadOnly,
+            Some("accept-edits") => Mode::AcceptEdits,
+            Some("full") => Mode::Full,
+            _ => Mode::Default,
+        };
+        let configured = |name: &str| rules(&self.config.texts(name), &self.config.origin(name));
+        let mut out = Permissions::new(mode).in_dir(self.work_dir(flags));
+        out.allow = configured("permissions.allow")?;
+        out.ask = configured("permissions.ask")?;
+        out.deny = configured("permissions.deny")?;
+        out.allow.extend(rules(&flags.allow, "--allow")?);
+        out.deny.extend(rules(&flags.deny, "--deny")?);
+        Ok(out)
+    }
+
+    fn work_dir(&self, flags: &RunFlags) -> Utf8PathBuf {
+        let here = &self.env.here;
+        flags.cd.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir))
     }
 
     fn limits(&self) -> RunLimits {
@@ -200,7 +220,7 @@ impl Ctx<'_> {
             selection: Some(selection),
             paths: flags.paths.clone(),
             limits: Some(limits),
-            permissions: Some(self.permissions()?),
+            permissions: Some(self.permissions(flags)?),
             backend: self.backend(flags)?,
             freedom: freedom(flags),
             ..RunOptions::default()
@@ -288,6 +308,15 @@ pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Fai
         None => failure,
     };
     Err(failure.hint("`rep agents` lists them."))
+}
+
+fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
+    let rule = |text: &String| {
+        text.parse::<Rule>().map_err(|error| {
+            Failure::usage(format!("{place}: {error}")).hint("`docs/running.md` explains rules.")
+        })
+    };
+    texts.iter().map(rule).collect()
 }
 
 fn freedom(flags: &RunFlags) -> Freedom {

@@ -405,8 +405,28 @@ pub struct DoctorJson {
     pub hidden: Vec<String>,
     /// How the list of skills fits the budgets of common clients.
     pub budgets: Vec<BudgetJson>,
+    /// What `rep run` would work with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningJson>,
     /// Findings of all kinds.
     pub diagnostics: Vec<DiagnosticJson>,
+}
+
+/// What `rep run` would work with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunningJson {
+    /// What keeps programs of agents in their place.
+    pub sandbox: String,
+    /// Whether anything does.
+    pub sandbox_is_enforced: bool,
+    /// What it does not do, and what would help.
+    pub sandbox_lacks: Vec<String>,
+    /// The model of agents that ask for none.
+    pub model: String,
+    /// Services that are set up.
+    pub services: Vec<String>,
+    /// Agents of others on the path.
+    pub agent_clis: Vec<String>,
 }
 
 /// A client's room for the list of skills.

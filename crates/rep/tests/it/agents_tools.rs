@@ -25,8 +25,12 @@ fn agency() -> Workspace {
 fn agents_are_listed_with_what_sets_them_apart() {
     assert_snapshot!(agency().rep("agents"), @"");
     let list = agency().json("--json agents", "agents.json");
-    let names: Vec<&str> =
-        list["agents"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = list["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["analyst", "default", "wild"]);
 }
 
@@ -34,7 +38,10 @@ fn agents_are_listed_with_what_sets_them_apart() {
 fn one_agent_is_shown_with_its_problems() {
     assert_snapshot!(agency().rep("agents analyst"), @"");
     let ran = agency().rep("agents wild");
-    assert!(ran.code == 1 && ran.stdout.contains("cannot run: `temperature` must be from 0 to 2"), "{ran}");
+    assert!(
+        ran.code == 1 && ran.stdout.contains("cannot run: `temperature` must be from 0 to 2"),
+        "{ran}"
+    );
     let ran = agency().rep("agents analist");
     assert!(ran.code == 1 && ran.stderr.contains("Did you mean `analyst`?"), "{ran}");
 }
@@ -94,7 +101,10 @@ fn a_chat_goes_on_line_by_line() {
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].last_user_text(), "hi \nthere");
     let second = requests[1].body.to_string();
-    assert!(second.contains("Hello.") && second.contains("my finger") && second.contains("AUTO-LOADED"), "{second}");
+    assert!(
+        second.contains("Hello.") && second.contains("my finger") && second.contains("AUTO-LOADED"),
+        "{second}"
+    );
 }
 
 #[test]
@@ -104,7 +114,10 @@ fn a_chat_can_be_taken_up_and_survives_a_failure() {
     let script = Script::new().turn(Turn::fail(fault)).turn(Turn::text("Now.")).repeat_last();
     let model = Model::start(&mut ws, script);
     let ran = with_input(&ws, &["chat", "--no-auto"], "one\ntwo\n");
-    assert!(ran.code == 0 && ran.stderr.contains("not today") && ran.stdout.contains("Now."), "{ran}");
+    assert!(
+        ran.code == 0 && ran.stderr.contains("not today") && ran.stdout.contains("Now."),
+        "{ran}"
+    );
     let ran = with_input(&ws, &["chat", "--no-auto", "--resume"], "three");
     assert_eq!(ran.code, 0, "{ran}");
     let last = model.requests().last().unwrap().body.to_string();

@@ -51,7 +51,11 @@ fn tools_are_one_line_each() {
 fn events_are_lines_of_json_that_fit_the_published_schema() {
     let mut ws = office();
     let script = Script::new()
-        .turn(Turn::thinking("hm").and_text("Let me see.").and_tool("read", json!({"path": "notes.txt"})))
+        .turn(
+            Turn::thinking("hm")
+                .and_text("Let me see.")
+                .and_tool("read", json!({"path": "notes.txt"})),
+        )
         .turn(Turn::text("Two lines."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --json look at this danish tender");
@@ -68,8 +72,19 @@ fn events_are_lines_of_json_that_fit_the_published_schema() {
         kinds.push(event["type"].as_str().unwrap().to_owned());
     }
     kinds.dedup();
-    assert_eq!((kinds.first().unwrap().as_str(), kinds.last().unwrap().as_str()), ("run_started", "run_finished"));
-    for kind in ["skills_selected", "skill_loaded", "model_call", "text", "answer", "tool_call", "tool_result"] {
+    assert_eq!(
+        (kinds.first().unwrap().as_str(), kinds.last().unwrap().as_str()),
+        ("run_started", "run_finished")
+    );
+    for kind in [
+        "skills_selected",
+        "skill_loaded",
+        "model_call",
+        "text",
+        "answer",
+        "tool_call",
+        "tool_result",
+    ] {
         assert!(kinds.iter().any(|one| one == kind), "{kind}: {kinds:?}");
     }
     assert!(!ran.stdout.contains("sk-test-secret"));
@@ -107,7 +122,8 @@ fn a_dry_run_is_what_is_sent() {
     let mut ws = office();
     let model = Model::start(&mut ws, says("Yes."));
     let dry: Value =
-        serde_json::from_str(&ws.rep("run --dry-run --json -a analyst this Danish tender").stdout).unwrap();
+        serde_json::from_str(&ws.rep("run --dry-run --json -a analyst this Danish tender").stdout)
+            .unwrap();
     ws.rep("run -a analyst this Danish tender");
     let sent = &model.requests()[0].body;
     for part in ["model", "system", "messages", "tools", "max_tokens"] {
@@ -118,8 +134,10 @@ fn a_dry_run_is_what_is_sent() {
 #[test]
 fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
     let mut ws = office();
-    let script =
-        Script::new().turn(Turn::text("First.")).turn(Turn::text("Second.")).turn(Turn::text("Third."));
+    let script = Script::new()
+        .turn(Turn::text("First."))
+        .turn(Turn::text("Second."))
+        .turn(Turn::text("Third."));
     let model = Model::start(&mut ws, script);
     ws.rep("run -a analyst Analyze this Danish tender");
     let ran = ws.rep("run --resume last and the deadline of this Danish tender?");
@@ -137,7 +155,10 @@ fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
     let list = ws.json("--json conversations", "conversations.json");
     let rows = list["conversations"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
-    assert_eq!((rows[1]["turns"].as_u64(), rows[1]["first"].as_str()), (Some(2), Some("Analyze this Danish tender")));
+    assert_eq!(
+        (rows[1]["turns"].as_u64(), rows[1]["first"].as_str()),
+        (Some(2), Some("Analyze this Danish tender"))
+    );
     let uses: Value = serde_json::from_str(&ws.text("data/usage.json")).unwrap();
     assert_eq!(uses["skills"]["tenders"], 2);
 }
@@ -180,7 +201,11 @@ fn without_a_key_it_says_what_would_help() {
     ws.set("PATH", &bin);
     assert_snapshot!(ws.rep("run hello"), @"");
     ws.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
-    assert!(ws.rep("run hello").stderr.contains("For the server at http://127.0.0.1:9/v1: `-m compat/NAME`."));
+    assert!(
+        ws.rep("run hello")
+            .stderr
+            .contains("For the server at http://127.0.0.1:9/v1: `-m compat/NAME`.")
+    );
     assert_eq!(ws.rep("run -m openai/gpt-5 hello").code, 3);
 }
 
@@ -209,8 +234,18 @@ fn wrong_use_is_told_apart_from_what_cannot_run() {
 #[test]
 fn a_run_that_fails_says_why_and_exits_with_no() {
     for (turn, flags, code, message) in [
-        (Turn::fail(Fault::status(400, "{\"error\":{\"message\":\"bad tools\"}}")), "", 1, "bad tools"),
-        (Turn::fail(Fault::status(401, "{\"error\":{\"message\":\"no such key\"}}")), "", 3, "no such key"),
+        (
+            Turn::fail(Fault::status(400, "{\"error\":{\"message\":\"bad tools\"}}")),
+            "",
+            1,
+            "bad tools",
+        ),
+        (
+            Turn::fail(Fault::status(401, "{\"error\":{\"message\":\"no such key\"}}")),
+            "",
+            3,
+            "no such key",
+        ),
         (Turn::tool("read", json!({"path": "notes.txt"})), "--max-turns 1", 1, "limits.iterations"),
     ] {
         let mut ws = office();
@@ -294,7 +329,8 @@ fn a_conversation_in_use_is_refused() {
 #[test]
 fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
     let mut ws = office();
-    let script = Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
+    let script =
+        Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
     let model = Model::start(&mut ws, script);
     let mut child = begin(&ws, &["run", "--no-auto", "a long story"]);
     drop(child.stdin.take());
