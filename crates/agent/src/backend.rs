@@ -8,7 +8,7 @@ use repertoire_model::Usage;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Events, Status};
+use crate::event::{Denial, Events, Status};
 
 /// Something that executes a whole task by itself.
 pub trait Backend: Send + Sync {
@@ -83,7 +83,7 @@ pub struct Finished {
     /// Turns.
     pub iterations: u32,
     /// Calls that were not allowed.
-    pub denials: u32,
+    pub denials: Vec<Denial>,
     /// The session, for going on with it.
     pub session: Option<String>,
     /// When an allowance is filled again, if that is why it ended.

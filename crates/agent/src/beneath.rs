@@ -89,13 +89,14 @@ impl Place {
 /// When it is nowhere there, or its name says that it is secret.
 pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     let lexical = lexical(workplace, path)?;
+    let readable = workplace.readable.list();
     let roots = std::iter::once(&workplace.dir)
-        .chain(&workplace.readable)
+        .chain(&readable)
         .chain(std::iter::once(&workplace.spill_dir));
     let roots: Vec<Utf8PathBuf> = roots.filter_map(|root| root.canonicalize_utf8().ok()).collect();
     // Before the disk is asked, so that nobody learns what exists elsewhere.
     let named_within = roots.iter().chain([&workplace.dir]).any(|root| lexical.starts_with(root))
-        || workplace.readable.iter().any(|root| lexical.starts_with(root))
+        || readable.iter().any(|root| lexical.starts_with(root))
         || lexical.starts_with(&workplace.spill_dir);
     if !named_within {
         return Err(outside(workplace, path));

@@ -261,7 +261,7 @@ pub enum EventKind {
         /// How long it took.
         duration_ms: u64,
         /// Calls that were not allowed.
-        denials: u32,
+        denials: Vec<Denial>,
         /// The session at the backend, for resuming there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
@@ -278,6 +278,17 @@ pub struct SkillPick {
     /// What chose it.
     pub strategy: String,
     /// Why, in a few words.
+    pub reason: String,
+}
+
+/// A call that was not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Denial {
+    /// The tool.
+    pub tool: String,
+    /// What it was about.
+    pub subject: String,
+    /// Why.
     pub reason: String,
 }
 

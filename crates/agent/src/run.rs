@@ -7,7 +7,7 @@ use repertoire_skill::catalog::Entry;
 use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{EventKind, Events, LoadedBy};
+use crate::event::{Denial, EventKind, Events, LoadedBy};
 use crate::permission::{Asker, Permissions};
 use crate::spending::Spending;
 use crate::system::System;
@@ -38,7 +38,7 @@ pub struct Run {
     pub(crate) permissions: Mutex<Permissions>,
     /// Skills that fit the task, the best first: they are described in full.
     pub(crate) winners: Mutex<Vec<String>>,
-    pub(crate) denials: Mutex<u32>,
+    pub(crate) denials: Mutex<Vec<Denial>>,
 }
 
 impl std::fmt::Debug for Run {
@@ -83,6 +83,10 @@ impl Run {
         let now_ms = self.system.clock().now_ms();
         let (activation, recorded) = lock(&self.ledger).activate(entry, request, now_ms);
         let already = recorded.outcome == Recorded::AlreadyActive;
+        // A flat file has no folder of its own, and what lies beside it is not its.
+        if activation.origin.is_folder() {
+            self.workplace.readable.add(activation.origin.dir());
+        }
         self.events.emit(EventKind::SkillLoaded {
             skill: activation.id.clone(),
             digest: activation.digest.to_string(),
@@ -115,8 +119,8 @@ impl Run {
     }
 
     /// Calls that were not allowed so far.
-    pub fn denials(&self) -> u32 {
-        *lock(&self.denials)
+    pub fn denials(&self) -> Vec<Denial> {
+        lock(&self.denials).clone()
     }
 }
 

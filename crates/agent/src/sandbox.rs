@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::policy::{Policy, Walls, confined_environment, private_dir};
+use self::policy::{Policy, Stage, Walls, confined_environment, private_dir};
 use crate::process::Spawn;
 use crate::workplace::Workplace;
 
@@ -52,7 +52,7 @@ pub struct Landlock {
     degradations: Vec<String>,
 }
 
-/// The program `bwrap`, with our helper inside it for system calls.
+/// The program `bwrap`, with our helper before it for folders and open files, and inside it for system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bubblewrap {
     program: String,
@@ -98,10 +98,11 @@ impl Sandbox {
             Sandbox::Bubblewrap(bubblewrap) => {
                 let helper = &bubblewrap.helper;
                 let policy = Policy::new(Walls::FilterOnly, helper, &spawn, workplace, network);
-                let mut words = vec![bubblewrap.program.clone()];
+                let mut words = helper.clone();
+                words.extend([policy.to_json(), "--".to_owned(), bubblewrap.program.clone()]);
                 words.extend(bubblewrap::args(&policy, &spawn));
                 words.extend(helper.iter().cloned());
-                rewritten(spawn, workplace, words, &policy)
+                rewritten(spawn, workplace, words, &Policy { stage: Stage::Inner, ..policy })
             }
         }
     }

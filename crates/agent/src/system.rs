@@ -246,7 +246,7 @@ impl System {
             cost_usd: None,
             iterations: 0,
             duration: Default::default(),
-            denials: 0,
+            denials: Vec::new(),
             session: None,
             skills: Vec::new(),
         };
@@ -264,7 +264,7 @@ impl System {
             }
             Some(backend) => self.hand_over(&mut turn, &*backend, &mut report).await,
         }
-        report.denials += turn.run.denials();
+        report.denials.extend(turn.run.denials());
         report.duration = begun.elapsed();
         let ledger = std::mem::take(&mut *lock(&turn.run.ledger));
         report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
@@ -346,6 +346,11 @@ impl System {
             ..Run::new(self.clone(), self.workplace(), start.events.clone())
         };
         run.state.set_todos(conversation.todos.clone());
+        for held in conversation.ledger.held() {
+            if held.activation.origin.is_folder() {
+                run.workplace.readable.add(held.activation.origin.dir());
+            }
+        }
         Turn {
             run: Arc::new(run),
             agent_name: start.agent.to_owned(),
@@ -371,12 +376,6 @@ impl System {
         let mut place = Workplace::new(&inner.work_dir, &inner.spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
-        place.readable = self
-            .catalog()
-            .entries()
-            .iter()
-            .map(|entry| entry.skill.origin.dir().to_owned())
-            .collect();
         place
     }
 
@@ -577,7 +576,7 @@ fn finished(report: &Report) -> EventKind {
         cost_usd: report.cost_usd,
         iterations: report.iterations,
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-        denials: report.denials,
+        denials: report.denials.clone(),
         session: report.session.clone(),
     }
 }

@@ -149,6 +149,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The arguments of a call in the tool's own type.
 fn arguments<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Output> {
+    if !call.arguments.is_object() {
+        return Err(Output::error("the arguments are wrong: they must be an object"));
+    }
     T::deserialize(call.arguments)
         .map_err(|error| Output::error(format!("the arguments are wrong: {error}")))
 }
@@ -194,7 +197,7 @@ mod tests {
         let lost = find(&tools, "raed").err().unwrap();
         assert_eq!(lost.to_string(), "there is no tool `raed`; did you mean `read`?");
         let lost = find(&tools, "teleport").err().unwrap();
-        assert!(lost.to_string().contains("there are: read, write"), "{lost}");
+        assert!(lost.to_string().contains("there are: skill, skill_search"), "{lost}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Where a run works: its folder, what it may not touch there, the environment of its programs, and the sandbox.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::limits::ToolLimits;
@@ -13,7 +15,7 @@ pub struct Workplace {
     /// Where output goes that is too large for a conversation.
     pub spill_dir: Utf8PathBuf,
     /// Folders outside that may be read: those of skills that are loaded.
-    pub readable: Vec<Utf8PathBuf>,
+    pub readable: Readable,
     /// Folders outside that programs may write to as well: the repository of a worktree, for instance.
     pub writable: Vec<Utf8PathBuf>,
     /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills.
@@ -38,12 +40,32 @@ impl Workplace {
             protected: protected_in(&dir),
             dir,
             spill_dir: spill_dir.into(),
-            readable: Vec::new(),
+            readable: Readable::default(),
             writable: Vec::new(),
             environment: Vec::new(),
             sandbox,
             limits: ToolLimits::default(),
         }
+    }
+}
+
+/// Folders that may be read. It grows while a run goes on, and everybody who has a clone sees that.
+#[derive(Clone, Debug, Default)]
+pub struct Readable(Arc<RwLock<Vec<Utf8PathBuf>>>);
+
+impl Readable {
+    /// Adds a folder.
+    pub fn add(&self, dir: impl Into<Utf8PathBuf>) {
+        let dir = dir.into();
+        let mut dirs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !dirs.contains(&dir) {
+            dirs.push(dir);
+        }
+    }
+
+    /// The folders.
+    pub fn list(&self) -> Vec<Utf8PathBuf> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -16,6 +16,7 @@ pub const CLAUDE: &[&str] = &[
     "disable-model-invocation",
     "user-invocable",
     "disallowed-tools",
+    "disallowedTools",
     "model",
     "effort",
     "context",
@@ -48,9 +49,34 @@ pub const FLAT: &[&str] = &[
     "max_concurrent",
 ];
 
+/// Fields of agents: how they run. In a skill they would do nothing, and so are not known there.
+pub const AGENT: &[&str] = &[
+    "behavior",
+    "behaviour",
+    "temperature",
+    "top_p",
+    "top-p",
+    "thinking",
+    "max_iterations",
+    "max-iterations",
+    "maxTurns",
+    "max_turns",
+    "response_format",
+    "response-format",
+    "json_schema",
+    "response_schema",
+    "response-schema",
+];
+
 /// Every field that some dialect knows.
 pub fn known_fields() -> impl Iterator<Item = &'static str> {
-    [AGENT_SKILLS, CLAUDE, FLAT].into_iter().flatten().copied()
+    [AGENT_SKILLS, CLAUDE, FLAT, AGENT].into_iter().flatten().copied()
+}
+
+/// Every field that does something in a file of this dialect.
+pub fn fields_of(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    let of_agents = if dialect == Dialect::SubAgent { AGENT } else { &[] };
+    [AGENT_SKILLS, CLAUDE, FLAT, of_agents].into_iter().flatten().copied()
 }
 
 /// Whether some dialect knows a field.
@@ -80,4 +106,29 @@ pub fn detect<'a>(
         return Dialect::SubAgent;
     }
     Dialect::Flat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_agents_are_known_in_agents_and_nowhere_else() {
+        for field in AGENT {
+            assert!(is_known_field(field), "{field}");
+            assert!(fields_of(Dialect::SubAgent).any(|known| known == *field), "{field}");
+            for other in [Dialect::AgentSkills, Dialect::Claude, Dialect::Flat] {
+                assert!(!fields_of(other).any(|known| known == *field), "{field} in {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_field_is_listed_twice() {
+        let mut fields: Vec<&str> = known_fields().collect();
+        let count = fields.len();
+        fields.sort_unstable();
+        fields.dedup();
+        assert_eq!(fields.len(), count);
+    }
 }

@@ -321,7 +321,10 @@ fn read_execution(fields: &mut Fields<'_>) -> Execution {
     let defaults = Execution::default();
     Execution {
         required_tools: read_tools(fields, &["required_tools"]),
-        disallowed_tools: read_tools(fields, &["disallowed_tools", "disallowed-tools"]),
+        disallowed_tools: read_tools(
+            fields,
+            &["disallowed_tools", "disallowed-tools", "disallowedTools"],
+        ),
         dependencies: fields.dependencies("dependencies"),
         cacheable: fields.flag("cacheable").unwrap_or(defaults.cacheable),
         max_retries: fields.number("max_retries").unwrap_or(defaults.max_retries),

@@ -411,9 +411,10 @@ impl Skill {
         self.frontmatter.get("hooks").filter(|node| !node.is_null())
     }
 
-    /// Fields that no dialect knows, in the order of the file.
+    /// Fields that do nothing in a file of this dialect, in the order of the file.
     pub fn unknown_fields(&self) -> impl Iterator<Item = &Entry> {
-        self.frontmatter.entries.iter().filter(|entry| !dialect::is_known_field(&entry.key))
+        let is_known = |key: &str| dialect::fields_of(self.dialect).any(|known| known == key);
+        self.frontmatter.entries.iter().filter(move |entry| !is_known(&entry.key))
     }
 
     /// Whether this is an agent rather than instructions for one. Agents have names of their own.

@@ -71,7 +71,7 @@ fn system_prompt(turn: &Turn) -> String {
     let place = &turn.run.workplace;
     let mut about = format!("Working folder: {}", place.dir);
     if turn.tools.iter().any(|tool| tool.name() == "bash") {
-        about.push_str(&format!("\nCommands run {}", place.sandbox.describe()));
+        about.push_str(&format!("\nCommands of `bash`: {}", place.sandbox.describe()));
     }
     push(&mut out, &about);
     out

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::model_call::is_empty;
 use super::{Middleware, Next, Outcome, Turn, TurnError};
-use crate::event::EventKind;
+use crate::event::{Denial, EventKind};
 use crate::limits::{RESHAPE_MAX, SUMMARY_CHARS_MAX, TOOL_CALLS_MAX, TOOLS_AT_ONCE_MAX};
 use crate::permission::{Answer, Asker, Decision, Nobody, Question, Verdict};
 use crate::run::{Run, lock};
@@ -178,12 +178,11 @@ async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str)
         return Output::error(format!("The arguments do not fit: {error}."));
     }
     if let Err(reason) = permitted(&turn.run, &**tool, arguments, subject).await {
-        *lock(&turn.run.denials) += 1;
-        turn.run.events.emit(EventKind::Denied {
-            tool: call.name.clone(),
-            subject: subject.to_owned(),
-            reason: reason.clone(),
-        });
+        let (tool, subject) = (call.name.clone(), subject.to_owned());
+        let denial =
+            Denial { tool: tool.clone(), subject: subject.clone(), reason: reason.clone() };
+        lock(&turn.run.denials).push(denial);
+        turn.run.events.emit(EventKind::Denied { tool, subject, reason: reason.clone() });
         return Output::error(format!("Not allowed: {reason}"));
     }
     let doing = tool.call(Call { id: &call.id, arguments, run: &turn.run });

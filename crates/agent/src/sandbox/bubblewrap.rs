@@ -6,6 +6,9 @@ use super::Network;
 use super::policy::{Policy, RESOLVER, SYSTEM};
 use crate::process::Spawn;
 
+/// Switches of the kernel that root could turn, even as root of a namespace.
+const KERNEL: &[&str] = &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+
 /// Everything up to the program. What is not there is skipped by `bwrap` itself.
 pub(super) fn args(policy: &Policy, spawn: &Spawn) -> Vec<String> {
     let mut args = Args(Vec::new());
@@ -18,6 +21,7 @@ pub(super) fn args(policy: &Policy, spawn: &Spawn) -> Vec<String> {
         RESOLVER.iter().for_each(|path| args.mount("--ro-bind-try", path));
     }
     args.words(&["--proc", "/proc", "--dev", "/dev"]);
+    KERNEL.iter().for_each(|path| args.mount("--ro-bind-try", path));
     let temporary = policy.temporary();
     for place in ["/tmp", "/var/tmp"] {
         args.words(&["--bind", temporary.as_str(), place]);

@@ -176,7 +176,11 @@ impl Guard {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
+    /// It is mounted read-only: that it is there is all there is to know.
     Surface,
+    /// It leads to a protected path: a folder, or a file that says where one is, as in a worktree.
+    Way,
+    /// All that is in it.
     Contents,
 }
 
@@ -194,7 +198,7 @@ impl Look {
         let last = relative.components().count();
         for (index, part) in relative.components().enumerate() {
             at.push(part);
-            let depth = if index + 1 == last { self.depth } else { Depth::Surface };
+            let depth = if index + 1 == last { self.depth } else { Depth::Way };
             if !self.note(&at, depth) {
                 return;
             }
@@ -234,24 +238,24 @@ impl Look {
             (FileType::Directory, Depth::Contents) if room => State::Known,
             (FileType::Directory, _) => State::Folder,
             (FileType::Symlink, _) => link(parent, name).map_or(unkept(&stat), State::Link),
-            (FileType::RegularFile, Depth::Contents) if room => match contents(parent, name) {
-                Ok(bytes) => {
-                    self.bytes += bytes.len() as u64;
-                    State::File { bytes, mode: stat.st_mode & 0o7777 }
+            (FileType::RegularFile, Depth::Contents | Depth::Way) if room => {
+                match contents(parent, name) {
+                    Ok(bytes) => {
+                        self.bytes += bytes.len() as u64;
+                        State::File { bytes, mode: stat.st_mode & 0o7777 }
+                    }
+                    Err(_) => unkept(&stat),
                 }
-                Err(_) => unkept(&stat),
-            },
+            }
             _ => unkept(&stat),
         }
     }
 }
 
 fn unkept(stat: &Stat) -> State {
-    #[allow(clippy::useless_conversion, reason = "the types of the fields differ between machines")]
-    State::Unkept {
-        inode: stat.st_ino.into(),
-        changed: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-    }
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
+    let (inode, changed) = (stat.st_ino as u64, (stat.st_mtime as i64, stat.st_mtime_nsec as i64));
+    State::Unkept { inode, changed }
 }
 
 fn is_same(parent: &OwnedFd, name: &str, before: &State) -> bool {

@@ -54,7 +54,8 @@ pub(super) fn main(args: &[String]) -> ExitCode {
         (Walls::All, Stage::Outer) => outer(policy, program),
         (Walls::All, Stage::Inner) => inner(&policy, program),
         (Walls::Unprivileged, _) => alone(&policy, program),
-        (Walls::FilterOnly, _) => filtered(&policy, program),
+        (Walls::FilterOnly, Stage::Outer) => prepared(&policy, program),
+        (Walls::FilterOnly, Stage::Inner) => filtered(&policy, program),
     };
     done.unwrap_or_else(|refused| told(&refused, REFUSED))
 }
@@ -114,11 +115,15 @@ fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     Ok(not_started(program, &command(program).exec()))
 }
 
+/// Before another sandbox.
+fn prepared(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(policy)?;
+    Ok(not_started(program, &command(program).exec()))
+}
+
 /// Inside another sandbox.
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    std::fs::create_dir_all(policy.home()).during("private folder")?;
     close_inherited()?;
-    limit(Resource::Core, 0)?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
     filter::apply(policy.network, filter::UnixSockets::Allowed)?;
     Ok(not_started(program, &command(program).exec()))
@@ -200,6 +205,7 @@ fn drop_capabilities() -> Result<(), Refused> {
         // Without the right to drop them there are none to gain either: no-new-privileges sees to that.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
+    rustix::thread::clear_ambient_capability_set().during("capabilities")?;
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, sets).during("capabilities")?;

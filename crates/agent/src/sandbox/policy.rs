@@ -11,6 +11,19 @@ use crate::workplace::Workplace;
 pub(super) const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
+/// Secrets of the system that only root may read, and so would a program that runs as root.
+pub(super) const SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/krb5.keytab",
+];
+
 /// Files that say where a name server is; a link in `/etc` leads to one of them.
 pub(super) const RESOLVER: &[&str] = &[
     "/run/systemd/resolve/stub-resolv.conf",
@@ -69,7 +82,7 @@ pub(super) enum Walls {
     FilterOnly,
 }
 
-/// The two lives of a helper that uses namespaces: a PID namespace holds only the children of who made it.
+/// The two lives of a helper that uses namespaces: outside of them and inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
     Outer,
@@ -104,7 +117,7 @@ impl Policy {
         network: Network,
     ) -> Self {
         let mut read = tool_chains(&spawn.environment);
-        read.extend(workplace.readable.iter().cloned());
+        read.extend(workplace.readable.list());
         read.push(workplace.spill_dir.clone());
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());

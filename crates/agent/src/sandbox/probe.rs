@@ -37,6 +37,13 @@ enum Wanted {
     Every,
 }
 
+/// From the strongest to the weakest that does without Landlock.
+enum Kind {
+    Namespaces,
+    Unprivileged,
+    Bubblewrap,
+}
+
 fn unavailable(reasons: &[String]) -> Sandbox {
     Sandbox::Unavailable { reason: reasons.join("; ").into() }
 }
@@ -49,13 +56,13 @@ fn attempts(helper: &[String], wanted: Wanted) -> (Vec<Sandbox>, Vec<String>) {
     if !helper.first().is_some_and(|program| Utf8Path::new(program).is_absolute()) {
         return (found, vec!["the helper's path is not absolute".to_owned()]);
     }
-    let attempts: [&dyn Fn(&[String]) -> Result<Sandbox, String>; 3] = [
-        &|reasons| landlock(helper, Walls::All, reasons),
-        &|reasons| landlock(helper, Walls::Unprivileged, reasons),
-        &|_| bubblewrap(helper),
-    ];
-    for attempt in attempts {
-        match attempt(&reasons) {
+    for kind in [Kind::Namespaces, Kind::Unprivileged, Kind::Bubblewrap] {
+        let attempt = match kind {
+            Kind::Namespaces => landlock(helper, Walls::All, &reasons),
+            Kind::Unprivileged => landlock(helper, Walls::Unprivileged, &reasons),
+            Kind::Bubblewrap => bubblewrap(helper),
+        };
+        match attempt {
             Ok(sandbox) => found.push(sandbox),
             Err(reason) => reasons.push(reason),
         }
@@ -97,7 +104,8 @@ fn without_namespaces(abi: u32, reason: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "Namespaces are not allowed here ({reason}). Protected files are compared and put back after each \
-             command, and processes that leave their group may outlive it. Allow user namespaces (sysctl \
+             command, processes that leave their group may outlive it, and the mode and times of files that may \
+             only be read can be changed. Allow user namespaces (sysctl \
              `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns`), or start the container \
              without its seccomp profile."
         ),
@@ -141,9 +149,7 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
     let dir = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
         .map_err(|path| format!("`{}` is not UTF-8", path.display()))?;
     let dir = dir.canonicalize_utf8().map_err(|error| error.to_string())?;
-    for folder in ["work", "spill/private/tmp"] {
-        std::fs::create_dir_all(dir.join(folder)).map_err(|error| error.to_string())?;
-    }
+    std::fs::create_dir(dir.join("work")).map_err(|error| error.to_string())?;
     let workplace = Workplace::new(dir.join("work"), dir.join("spill"), sandbox.clone());
     let limits = ProcessLimits {
         idle: None,

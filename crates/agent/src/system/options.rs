@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, Freedom};
 use crate::definition::Definition;
-use crate::event::{Sink, Status};
+use crate::event::{Denial, Sink, Status};
 use crate::middleware::TurnError;
 use crate::permission::{Asker, Permissions};
 use crate::spending::RunLimits;
@@ -103,7 +103,7 @@ pub struct Report {
     /// How long it took.
     pub duration: Duration,
     /// Calls that were not allowed.
-    pub denials: u32,
+    pub denials: Vec<Denial>,
     /// The session at another backend.
     pub session: Option<String>,
     /// Skills that are in the conversation.

@@ -74,8 +74,8 @@ impl Tool for Bash {
                 let usual = call.run.workplace.limits.timeout;
                 let timeout = command::timeout(&call, wanted.timeout_ms, usual);
                 let shell = Command::shell(&wanted.command, timeout, wanted.network)?;
-                let ended = command::run(&call, shell).await?;
-                Ok(command::answer(&call, &ended, timeout))
+                let ran = command::run(&call, shell).await?;
+                Ok(command::answer(&call, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: Output| output)
         })

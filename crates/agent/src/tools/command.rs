@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use crate::event::EventKind;
 use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped};
+use crate::sandbox::{Change, Guard, Network, Outcome};
 use crate::spill;
 use crate::tool::{Call, Output};
+use crate::workplace::Workplace;
 
 /// Longest command or argument.
 const COMMAND_BYTES_MAX: usize = 100_000;
@@ -17,6 +20,8 @@ pub(super) struct Command {
     pub(super) environment: Vec<(String, String)>,
     pub(super) timeout: Duration,
     pub(super) network: bool,
+    /// Ends of protected paths that this program may change.
+    pub(super) may_change: &'static [&'static str],
 }
 
 impl Command {
@@ -27,7 +32,14 @@ impl Command {
         }
         let args = ["--noprofile", "--norc", "-c", text].map(str::to_owned).to_vec();
         check(&args)?;
-        Ok(Command { program: "bash".to_owned(), args, environment: Vec::new(), timeout, network })
+        Ok(Command {
+            program: "bash".to_owned(),
+            args,
+            environment: Vec::new(),
+            timeout,
+            network,
+            may_change: &[],
+        })
     }
 }
 
@@ -52,13 +64,51 @@ pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -
         .clamp(Duration::from_millis(1), limits.timeout_max)
 }
 
-/// Runs a program; the error is an answer for the model.
-pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ended, Output> {
-    let workplace = &call.run.workplace;
+/// Runs a program; the error is an answer for the model. Protected paths are put right afterwards, and what was done to
+/// them is told.
+pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output> {
+    let mut workplace = call.run.workplace.clone();
+    workplace.protected.retain(|path| !command.may_change.iter().any(|may| path.ends_with(may)));
+    let network = if command.network { Network::On } else { Network::Off };
+    let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
+    let guard = blocking(move || Guard::before(&workplace)).await?;
+    let mut pass = |_: &[u8]| process::Flow::Continue;
+    let ended = process::run(&spawn, &call.run.cancel, &mut pass).await;
+    let changes = blocking(move || guard.after()).await?;
+    let told: Vec<String> = changes.iter().map(told).collect();
+    for message in &told {
+        call.run.events.emit(EventKind::Warning { message: message.clone() });
+    }
+    let ended = ended.map_err(|error| Output::error(error.to_string()))?;
+    Ok(Ran { ended, changes: told })
+}
+
+/// What a program did.
+pub(super) struct Ran {
+    pub(super) ended: Ended,
+    /// What it did to protected paths, in words.
+    pub(super) changes: Vec<String>,
+}
+
+impl Ran {
+    /// What was done to protected paths, a line each, with a line break before them.
+    pub(super) fn changes(&self) -> String {
+        self.changes.iter().map(|change| format!("\n[{change}]")).collect()
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Output> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Output::error(format!("protected paths could not be looked at: {error}")))
+}
+
+fn spawn_of(workplace: &Workplace, command: Command) -> Spawn {
     let mut environment = workplace.environment.clone();
     environment.retain(|(name, _)| !command.environment.iter().any(|(added, _)| added == name));
     environment.extend(command.environment);
-    let spawn = Spawn {
+    Spawn {
         program: command.program,
         args: command.args,
         dir: workplace.dir.clone(),
@@ -70,16 +120,22 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ended, Outp
             grace: workplace.limits.grace,
             kept_bytes_max: usize::try_from(workplace.limits.spill_bytes_max).unwrap_or(usize::MAX),
         },
-    };
-    let spawn = confined(call, spawn, command.network);
-    let mut pass = |_: &[u8]| process::Flow::Continue;
-    let ended = process::run(&spawn, &call.run.cancel, &mut pass).await;
-    ended.map_err(|error| Output::error(error.to_string()))
+    }
 }
 
-fn confined(call: &Call<'_>, spawn: Spawn, network: bool) -> Spawn {
-    let _ = (call, network);
-    spawn
+fn told(change: &Change) -> String {
+    let path = &change.path;
+    match &change.outcome {
+        Outcome::Restored => {
+            format!("the protected path `{path}` was changed, and is as it was before")
+        }
+        Outcome::MovedTo(aside) => {
+            format!("the protected path `{path}` was made, and is now in {aside}")
+        }
+        Outcome::Failed(why) => {
+            format!("the protected path `{path}` was changed and not put back: {why}")
+        }
+    }
 }
 
 /// How it ended, in words; `None` if all went well.
@@ -103,7 +159,8 @@ pub(super) fn failure(ended: &Ended, timeout: Duration) -> Option<String> {
 }
 
 /// What a program wrote, with labels where there are two streams, and how it ended.
-pub(super) fn answer(call: &Call<'_>, ended: &Ended, timeout: Duration) -> Output {
+pub(super) fn answer(call: &Call<'_>, ran: &Ran, timeout: Duration) -> Output {
+    let ended = &ran.ended;
     let failure = failure(ended, timeout);
     let mut pieces: Vec<&[u8]> = Vec::new();
     let both = !ended.stdout.bytes.is_empty() && !ended.stderr.bytes.is_empty();
@@ -130,8 +187,10 @@ pub(super) fn answer(call: &Call<'_>, ended: &Ended, timeout: Duration) -> Outpu
         (None, false) => String::new(),
     };
     pieces.push(ending.as_bytes());
+    let changes = ran.changes();
+    pieces.push(changes.as_bytes());
     let mut output = spill::bounded(&pieces, &call.run.workplace, call.id);
-    output.is_error = failure.is_some();
+    output.is_error = failure.is_some() || !ran.changes.is_empty();
     output
 }
 

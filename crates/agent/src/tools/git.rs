@@ -165,8 +165,8 @@ impl Tool for Git {
                 command::check(&wanted.args)?;
                 let usual = call.run.workplace.limits.timeout;
                 let timeout = command::timeout(&call, wanted.timeout_ms, usual);
-                let ended = command::run(&call, git(&wanted.args, timeout)).await?;
-                Ok(command::answer(&call, &ended, timeout))
+                let ran = command::run(&call, git(&wanted.args, timeout)).await?;
+                Ok(command::answer(&call, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: Output| output)
         })
@@ -205,6 +205,10 @@ fn git(args: &[String], timeout: Duration) -> Command {
     if matches!(args[0].as_str(), "diff" | "log" | "show") {
         all.extend(["--no-ext-diff".to_owned(), "--no-textconv".to_owned()]);
     }
+    if matches!(args[0].as_str(), "init" | "clone") {
+        // A template could bring hooks.
+        all.push("--template=".to_owned());
+    }
     all.extend(args[1..].iter().cloned());
     Command {
         program: "git".to_owned(),
@@ -212,6 +216,15 @@ fn git(args: &[String], timeout: Duration) -> Command {
         environment,
         timeout,
         network: access == Access::Network,
+        may_change: may_change(&args[0]),
+    }
+}
+
+/// Git keeps branches and remotes in its configuration, and what it writes there comes from arguments that were checked.
+fn may_change(subcommand: &str) -> &'static [&'static str] {
+    match subcommand {
+        "init" => &[".git/config", ".git/hooks", ".git/info", ".git/modules"],
+        _ => &[".git/config"],
     }
 }
 

@@ -111,9 +111,10 @@ impl Tool for GitHub {
                     environment: environment.collect(),
                     timeout,
                     network: true,
+                    may_change: &[],
                 };
-                let ended = command::run(&call, gh).await?;
-                Ok(command::answer(&call, &ended, timeout))
+                let ran = command::run(&call, gh).await?;
+                Ok(command::answer(&call, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: Output| output)
         })
@@ -186,7 +187,7 @@ fn check_api(args: &[String]) -> Result<(), String> {
                 || arg.starts_with(&format!("{field}="))
                 || field.len() == 2 && arg.starts_with(*field)
         };
-        if fields.iter().any(|field| is_field(field)) {
+        if fields.iter().any(is_field) {
             return Err(format!("`{arg}` is refused with `gh api`: put parameters into the path"));
         }
         if arg == "graphql" || arg.contains("://") {

@@ -169,6 +169,6 @@ mod tests {
         let mut run = bench.run();
         run.state.hidden = crate::permission::PathRules::new(&["Read(private/**)"]).unwrap();
         let output = crate::tools::testing::call(&Glob, &run, json!({"pattern": "*.txt"})).await;
-        assert!(output.text.starts_with("open.txt\n[1 entries"), "{}", output.text);
+        assert!(output.text.starts_with("open.txt\n[2 entries"), "{}", output.text);
     }
 }

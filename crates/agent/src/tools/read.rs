@@ -243,7 +243,7 @@ mod tests {
         let mut workplace = bench.workplace();
         let skill = bench.outside().join("skill");
         repertoire_text::fs::write_atomic(&skill.join("guide.md"), b"guide").unwrap();
-        workplace.readable.push(skill.clone());
+        workplace.readable.add(skill.clone());
         let run = bench.run_in(workplace);
         let path = skill.join("guide.md").to_string();
         let output = crate::tools::testing::call(&Read, &run, json!({"path": path})).await;

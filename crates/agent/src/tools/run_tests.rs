@@ -9,7 +9,6 @@ use super::command::{self, Command};
 use super::git::command_line;
 use super::{arguments, object, text_argument};
 use crate::beneath::Place;
-use crate::process::Ended;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 use crate::workplace::Workplace;
@@ -88,15 +87,21 @@ impl Tool for RunTests {
                     None => detected(workplace, wanted.filter.as_deref()).map_err(Output::error)?,
                 };
                 command.timeout = timeout;
-                let ended = command::run(&call, command).await?;
-                Ok(answer(&call, &shown, &ended, timeout))
+                let ran = command::run(&call, command).await?;
+                Ok(answer(&call, &shown, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: Output| output)
         })
     }
 }
 
-fn answer(call: &Call<'_>, shown: &str, ended: &Ended, timeout: std::time::Duration) -> Output {
+fn answer(
+    call: &Call<'_>,
+    shown: &str,
+    ran: &command::Ran,
+    timeout: std::time::Duration,
+) -> Output {
+    let ended = &ran.ended;
     let seconds = ended.duration.as_secs_f64();
     let (verdict, failed) = match command::failure(ended, timeout) {
         None => ("passed".to_owned(), false),
@@ -108,8 +113,10 @@ fn answer(call: &Call<'_>, shown: &str, ended: &Ended, timeout: std::time::Durat
     if !stderr.is_empty() {
         pieces.extend([b"\nstderr:\n".as_slice(), stderr]);
     }
+    let changes = ran.changes();
+    pieces.push(changes.as_bytes());
     let mut output = crate::spill::bounded(&pieces, &call.run.workplace, call.id);
-    output.is_error = failed;
+    output.is_error = failed || !changes.is_empty();
     output
 }
 
@@ -140,6 +147,7 @@ fn detected(workplace: &Workplace, filter: Option<&str>) -> Result<(String, Comm
         environment: Vec::new(),
         timeout: workplace.limits.timeout_max,
         network: false,
+        may_change: &[],
     };
     Ok((command_line(program, args), command))
 }

@@ -34,6 +34,8 @@ pub const KNOWN_TOOLS: &[&str] = &[
     "list",
     "shell",
     "skill",
+    "skill_search",
+    "todo",
     "todowrite",
     "web_fetch",
     "web_search",

@@ -21,14 +21,14 @@ fn shown(path: &str, text: &str) -> String {
 fn every_field_of_claude_code_is_understood() {
     let skill = skill_at(
         "deploy/SKILL.md",
-        "---\nname: deploy\ndescription: Deploys. Use when releasing.\nwhen_to_use: after merge\narguments: [env, tag]\nargument-hint: [env] (tag)\ndisable-model-invocation: yes\nuser-invocable: off\nallowed-tools: Bash(git log:*), Read\ndisallowed-tools: Write\nmodel: opus\neffort: high\ncontext: fork\nagent: Explore\nhooks:\n  PreToolUse: x\npaths: 'src/**, *.md'\nshell: bash\n---\nGo.\n",
+        "---\nname: deploy\ndescription: Deploys. Use when releasing.\nwhen_to_use: after merge\narguments: [env, tag]\nargument-hint: [env] (tag)\ndisable-model-invocation: yes\nuser-invocable: off\nallowed-tools: Bash(git log:*), Read\ndisallowed-tools: Write\ndisallowedTools: [Write, Edit]\nmodel: opus\neffort: high\ncontext: fork\nagent: Explore\nhooks:\n  PreToolUse: x\npaths: 'src/**, *.md'\nshell: bash\n---\nGo.\n",
     );
     assert_eq!(skill.dialect, Dialect::Claude);
     assert_eq!(skill.claude.arguments, ["env", "tag"]);
     assert_eq!(skill.claude.argument_hint.as_deref(), Some("[env] (tag)"));
     assert!(skill.claude.disable_model_invocation && skill.claude.hidden_from_user);
     assert_eq!(skill.spec.allowed_tools, ["Bash(git log:*)", "Read"]);
-    assert_eq!(skill.execution.disallowed_tools, ["Write"]);
+    assert_eq!(skill.execution.disallowed_tools, ["Write", "Edit"]);
     assert_eq!(skill.claude.context, Context::Fork);
     assert_eq!(skill.claude.agent.as_deref(), Some("Explore"));
     assert_eq!(skill.triggers.paths, ["src/**", "*.md"]);

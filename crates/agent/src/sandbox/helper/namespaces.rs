@@ -4,6 +4,9 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use nix::sched::{CloneFlags, unshare};
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
 
 use super::{During, Refused};
 use crate::sandbox::Network;
@@ -21,7 +24,21 @@ pub(super) fn enter(network: Network) -> Result<(), Refused> {
     unshare(flags).during("namespaces")?;
     map("setgroups", "deny")?;
     map("uid_map", &format!("{user} {user} 1"))?;
-    map("gid_map", &format!("{group} {group} 1"))
+    map("gid_map", &format!("{group} {group} 1"))?;
+    keep_capabilities()
+}
+
+/// A user other than root loses the capabilities in a namespace by starting a program, and the helper's second life is
+/// one. It needs two of them, and drops all before the program starts.
+fn keep_capabilities() -> Result<(), Refused> {
+    let needed = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
+    let mut sets = capabilities(None).during("capabilities")?;
+    sets.inheritable = needed.into_iter().collect();
+    set_capabilities(None, sets).during("capabilities")?;
+    for capability in needed {
+        configure_capability_in_ambient_set(capability, true).during("capabilities")?;
+    }
+    Ok(())
 }
 
 fn map(name: &str, line: &str) -> Result<(), Refused> {

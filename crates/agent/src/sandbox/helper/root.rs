@@ -8,7 +8,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::{During, Refused};
 use crate::sandbox::Network;
-use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM};
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM};
 
 /// Room for shared memory; nothing else is written to the new root itself.
 const SIZE: &str = "size=256m,mode=755";
@@ -39,6 +39,9 @@ pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
     }
     devices(&root)?;
     process_files(&root)?;
+    if rustix::process::geteuid().is_root() {
+        cover_secrets(&root)?;
+    }
     Protection::new(policy, &root).apply()?;
     move_to(&root)?;
     std::env::set_current_dir(cwd).during("current folder")
@@ -144,6 +147,21 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
     std::fs::create_dir_all(root.join("dev/shm")).during("devices")
 }
 
+/// Lays nothing over what only root may read.
+fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
+    let empty = root.join("dev/empty");
+    std::fs::create_dir_all(&empty).during("secrets")?;
+    for secret in SECRETS {
+        let target = within(root, Utf8Path::new(secret));
+        match std::fs::metadata(&target) {
+            Ok(metadata) if metadata.is_dir() => bind_to(&empty, &target, Access::Read)?,
+            Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, Access::Write)?,
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Shows the processes of the namespace and no others.
 fn process_files(root: &Utf8Path) -> Result<(), Refused> {
     let target = root.join("proc");
@@ -178,12 +196,19 @@ impl<'a> Protection<'a> {
     }
 
     fn apply(&mut self) -> Result<(), Refused> {
-        self.policy.protected.iter().try_for_each(|path| self.protect(path))
+        let policy = self.policy;
+        // A work folder that is reached through a link is mounted under both of its names.
+        let mut names = vec![policy.dir.clone(), policy.dir.canonicalize_utf8().during("folders")?];
+        names.dedup();
+        for dir in &names {
+            policy.protected.iter().try_for_each(|path| self.protect(path, dir))?;
+        }
+        Ok(())
     }
 
-    fn protect(&mut self, path: &Utf8Path) -> Result<(), Refused> {
+    fn protect(&mut self, path: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
         let Ok(relative) = path.strip_prefix(&self.policy.dir) else { return Ok(()) };
-        let mut at = self.policy.dir.clone();
+        let mut at = dir.to_owned();
         let mut parts = relative.components().peekable();
         while let Some(part) = parts.next() {
             at.push(part);
@@ -191,7 +216,7 @@ impl<'a> Protection<'a> {
                 return Ok(());
             };
             if metadata.is_symlink() {
-                return self.protect_behind(&at);
+                return self.protect_behind(&at, dir);
             }
             let access = match parts.peek() {
                 Some(_) if metadata.is_dir() => Access::Write,
@@ -203,9 +228,11 @@ impl<'a> Protection<'a> {
     }
 
     /// The target of a link is as worthy of protection as the link.
-    fn protect_behind(&mut self, link: &Utf8Path) -> Result<(), Refused> {
-        match link.canonicalize_utf8() {
-            Ok(target) if target.starts_with(&self.policy.dir) => self.protect(&target),
+    fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+        let real = dir.canonicalize_utf8().during("folders")?;
+        let target = link.canonicalize_utf8();
+        match target.as_ref().map(|target| target.strip_prefix(&real)) {
+            Ok(Ok(relative)) => self.protect(&self.policy.dir.join(relative), dir),
             _ => Ok(()),
         }
     }

@@ -8,14 +8,10 @@ use landlock::{
 
 use super::{During, Refused};
 use crate::sandbox::Network;
-use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls};
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM, Walls};
 
 /// The newest version that we know; an older kernel enforces its part of it.
 const NEWEST: ABI = ABI::V9;
-
-/// Secrets in `/etc` that only root may read, and so would a program that runs as root.
-const ETC_SECRETS: &[&str] =
-    &["shadow", "shadow-", "gshadow", "gshadow-", "ssh", "sudoers", "sudoers.d", "krb5.keytab"];
 
 /// What a program reads about the machine when it cannot have all of `/proc`.
 const PROCESS_FILES: &[&str] = &[
@@ -57,9 +53,10 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
     let rules = add(rules, system, read)?;
-    let rules = match rustix::process::geteuid().is_root() {
-        true => add(rules, etc_without_secrets(), read)?,
-        false => add(rules, etc, read)?,
+    // With namespaces the secrets are covered.
+    let rules = match policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
+        true => add(rules, etc, read)?,
+        false => add(rules, etc_without_secrets(), read)?,
     };
     let rules = match policy.network {
         Network::Off => rules,
@@ -92,15 +89,20 @@ fn add<P: AsRef<std::path::Path>>(
     rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
 }
 
+/// Every entry by itself: Landlock knows no exceptions.
 fn etc_without_secrets() -> Vec<Utf8PathBuf> {
-    let Ok(entries) = Utf8Path::new("/etc").read_dir_utf8() else { return Vec::new() };
-    entries
-        .flatten()
-        .filter(|entry| !ETC_SECRETS.contains(&entry.file_name()))
-        .filter(|entry| !entry.path().is_symlink() && entry.file_name() != "ssl")
-        .map(camino::Utf8DirEntry::into_path)
-        .chain(
-            ["/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem"].map(Utf8PathBuf::from),
-        )
-        .collect()
+    let mut paths = Vec::new();
+    let mut folders = vec![Utf8PathBuf::from("/etc")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        let entries = entries.flatten().map(camino::Utf8DirEntry::into_path);
+        for path in entries.filter(|path| !path.is_symlink()) {
+            match SECRETS.iter().find(|secret| Utf8Path::new(secret).starts_with(&path)) {
+                None => paths.push(path),
+                Some(secret) if *secret == path => {}
+                Some(_) => folders.push(path),
+            }
+        }
+    }
+    paths
 }

@@ -3,7 +3,7 @@
 use repertoire_text::{Code, Diagnostic, Severity};
 
 use crate::codes;
-use crate::dialect::known_fields;
+use crate::dialect::fields_of;
 use crate::lint::{Rule, Subject};
 use crate::name::nearest;
 use crate::skill::Kind;
@@ -40,7 +40,7 @@ fn compatibility(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
 
 fn unknown(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     for entry in subject.skill.unknown_fields() {
-        let near = nearest(&entry.key, known_fields());
+        let near = nearest(&entry.key, fields_of(subject.skill.dialect));
         let message = format!("the field `{}` is not known", entry.key);
         let found = Diagnostic::new(&codes::FIELD_UNKNOWN, message)
             .at(&subject.skill.source, entry.key_span);
@@ -93,7 +93,9 @@ fn events(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::lint::rules::testing::{findings, skill};
+    use crate::dialect::AGENT;
+    use crate::lint::RuleSet;
+    use crate::lint::rules::testing::{findings, findings_at, skill};
 
     #[track_caller]
     fn check(code: &str, fields: &str, expect: &[&str]) {
@@ -123,6 +125,23 @@ mod tests {
     #[test]
     fn a_misspelt_field_is_named() {
         check("RS107", "user-invokable: false\n", &["4:1 the field `user-invokable` is not known"]);
+    }
+
+    #[test]
+    fn fields_of_agents_are_known_in_agents_only() {
+        for field in AGENT {
+            let text = skill(&format!("{field}: 1\n"), "");
+            let at = |path| findings_at("RS107", path, &text, &[], RuleSet::Repertoire);
+            assert_eq!(at("agents/a.md"), [""; 0], "{field}");
+            assert_eq!(at("a/SKILL.md"), [format!("4:1 the field `{field}` is not known")]);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_of_an_agent_is_named() {
+        let text = skill("temperatur: 0.2\n", "");
+        let found = findings_at("RS107", "agents/a.md", &text, &[], RuleSet::Repertoire);
+        assert_eq!(found, ["4:1 the field `temperatur` is not known"]);
     }
 
     #[test]
