@@ -34,6 +34,15 @@ fn shape(key: &Key) -> String {
         Shape::Share => "number from 0 to 1".to_owned(),
         Shape::Path => "path".to_owned(),
         Shape::Paths => "list of paths".to_owned(),
+        Shape::Text => "text".to_owned(),
+        Shape::Amount => "number from 0".to_owned(),
+        Shape::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
+        Shape::Model => "`service/model`".to_owned(),
+        Shape::Rules => "list of rules".to_owned(),
+        Shape::Table => "table".to_owned(),
+        Shape::Word(words) => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
         Shape::Profile => {
             let words: Vec<String> =
                 ProfileId::ALL.iter().map(|id| format!("`{}`", id.as_str())).collect();

@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and which command it calls.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,6 +22,7 @@ Examples:
   rep match \"fill in a form\"   which skills a task needs, and why
   rep lint --fix .claude       check skills and mend what is certain
   rep read pdf-processing      hand a skill to an agent
+  rep run \"fix the test\"       let an agent do it, with the skills it needs
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.";
 
@@ -118,6 +119,18 @@ enum Command {
     Docs(commands::docs::Args),
     /// Trust a skill of a project or plugin, as it is now
     Trust(commands::trust::Args),
+    /// Let an agent do a task, with the skills that it needs
+    Run(Box<commands::run::Args>),
+    /// Talk with an agent
+    Chat(Box<commands::chat::Args>),
+    /// Execute one skill or sub-agent
+    Exec(Box<commands::exec::Args>),
+    /// List agents, or show one
+    Agents(commands::agents::Args),
+    /// List the tools that agents have
+    Tools(commands::tools::Args),
+    /// List conversations that can be resumed, or remove one
+    Conversations(commands::conversations::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),
     /// Print the configuration and where each value came from
@@ -136,6 +149,7 @@ impl Command {
             Command::Docs(_) => Some("docs"),
             Command::Completions(_) => Some("completions"),
             Command::Man(_) => Some("man"),
+            Command::Chat(_) => Some("chat"),
             Command::List(_)
             | Command::Show(_)
             | Command::Match(_)
@@ -149,6 +163,11 @@ impl Command {
             | Command::New(_)
             | Command::Trust(_)
             | Command::Doctor(_)
+            | Command::Run(_)
+            | Command::Exec(_)
+            | Command::Agents(_)
+            | Command::Tools(_)
+            | Command::Conversations(_)
             | Command::Config(_) => None,
         }
     }
@@ -181,9 +200,14 @@ pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let colour = match cli.color {
         ColorArg::Always => true,
         ColorArg::Never => false,
-        ColorArg::Auto => wants_colour(env),
+        ColorArg::Auto => wants_colour(env, env.is_terminal),
     };
-    let mut ui = Ui { out: &mut out, err: &mut err, colour, columns: env.columns, json: cli.json };
+    let err_colour = match cli.color {
+        ColorArg::Auto => wants_colour(env, env.stderr_is_terminal),
+        ColorArg::Always | ColorArg::Never => colour,
+    };
+    let (columns, json) = (env.columns, cli.json);
+    let mut ui = Ui { out: &mut out, err: &mut err, colour, err_colour, columns, json };
     let outcome = run(env, cli, &mut ui);
     let outcome = match out.flush() {
         Err(error) if outcome.is_ok() => Err(error.into()),
@@ -193,7 +217,7 @@ pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(exit) => code(exit),
         Err(failure) if failure.exit == Exit::Done => ExitCode::SUCCESS,
         Err(failure) => {
-            let colour = colour && std::io::stderr().is_terminal();
+            let colour = err_colour && env.stderr_is_terminal;
             print_failure(&mut err, &failure, colour);
             code(failure.exit)
         }
@@ -256,6 +280,12 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::New(args) => commands::new::run(&ctx, &args, ui),
         Command::Docs(args) => commands::docs::run(&ctx, &args, ui),
         Command::Trust(args) => commands::trust::run(&ctx, &args, ui),
+        Command::Run(args) => commands::run::run(&ctx, &args, ui),
+        Command::Chat(args) => commands::chat::run(&ctx, &args, ui),
+        Command::Exec(args) => commands::exec::run(&ctx, &args, ui),
+        Command::Agents(args) => commands::agents::run(&ctx, &args, ui),
+        Command::Tools(args) => commands::tools::run(&ctx, &args, ui),
+        Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
@@ -277,12 +307,12 @@ fn folder(env: &Env, dir: &Utf8Path, flag: &str) -> Result<Utf8PathBuf, Failure>
     }
 }
 
-fn wants_colour(env: &Env) -> bool {
+fn wants_colour(env: &Env, is_terminal: bool) -> bool {
     if env.var("NO_COLOR").is_some() {
         return false;
     }
     env.var("CLICOLOR_FORCE").is_some_and(|value| value != "0")
-        || (env.is_terminal && env.var("TERM") != Some("dumb"))
+        || (is_terminal && env.var("TERM") != Some("dumb"))
 }
 
 fn print_failure(err: &mut dyn Write, failure: &Failure, colour: bool) {

@@ -1,12 +1,16 @@
 //! The commands, one a file: its arguments, its call into the crates, its output.
 
+pub(crate) mod agents;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod conversations;
 pub(crate) mod demo;
 pub(crate) mod deps;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod exec;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;
@@ -14,9 +18,11 @@ pub(crate) mod matching;
 pub(crate) mod new;
 pub(crate) mod props;
 pub(crate) mod read;
+pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod sync;
 pub(crate) mod to_prompt;
+pub(crate) mod tools;
 pub(crate) mod trust;
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -4,7 +4,10 @@
 //!
 //! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_model::ModelName;
 use repertoire_select::Settings;
 use repertoire_select::settings::StepKind;
 use repertoire_skill::discover::Request;
@@ -39,6 +42,20 @@ pub enum Shape {
     Paths,
     /// One of the profiles.
     Profile,
+    /// A text.
+    Text,
+    /// A number from 0, with a fraction.
+    Amount,
+    /// A time such as `10m`.
+    Duration,
+    /// The name of a model, `service/model`.
+    Model,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Permission rules such as `bash(git status:*)`. What a project asks for is added to what you ask for.
+    Rules,
+    /// A table with keys of its own.
+    Table,
 }
 
 /// One key.
@@ -159,6 +176,55 @@ pub static KEYS: &[Key] = &[
         Shape::Number,
         "65536",
         "Largest frontmatter that is parsed.",
+    ),
+    user_key("limits.depth", Shape::Number, "5", "How deep agents may delegate work."),
+    user_key("limits.iterations", Shape::Number, "50", "Most turns of one agent."),
+    user_key("limits.tokens", Shape::Number, "", "Most tokens of a run, sub-agents included."),
+    user_key("limits.cost", Shape::Amount, "", "Most US dollars of a run, sub-agents included."),
+    user_key("limits.duration", Shape::Duration, "\"1h\"", "Longest time of a run."),
+    key(
+        "model",
+        Shape::Model,
+        "\"anthropic/claude-haiku-4-5\"",
+        "The model of agents that ask for none: `anthropic/…`, `openai/…`, or `compat/…` for any OpenAI-compatible server.",
+    ),
+    user_key(
+        "models",
+        Shape::Table,
+        "",
+        "Prices and sizes of models that are not known, or others than those that are: a table for each model.",
+    ),
+    user_key(
+        "permissions.mode",
+        Shape::Word(&["default", "read-only", "accept-edits", "full"]),
+        "\"default\"",
+        "What agents may do where no rule says otherwise.",
+    ),
+    user_key(
+        "permissions.allow",
+        Shape::Rules,
+        "[]",
+        "What agents may do without asking, such as `bash(git status:*)`.",
+    ),
+    key("permissions.ask", Shape::Rules, "[]", "What agents have to ask for."),
+    key("permissions.deny", Shape::Rules, "[]", "What agents may not do."),
+    user_key(
+        "sandbox",
+        Shape::Word(&["auto", "off", "require"]),
+        "\"auto\"",
+        "Whether commands of agents run in a sandbox: where there is one, never, or not without.",
+    ),
+    user_key(
+        "mcp_servers",
+        Shape::Table,
+        "",
+        "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
+    ),
+    user_key(
+        "research.search_url",
+        Shape::Text,
+        "",
+        "Where the `search` tool sends its queries; `{query}` stands for the words.",
     ),
 ];
 
@@ -340,6 +406,37 @@ impl Config {
         Root { scope, ..Root::extra(dir) }
     }
 
+    /// A text, if it is set.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.value(name)?.as_str()
+    }
+
+    /// A number, if it is set.
+    pub(crate) fn amount(&self, name: &str) -> Option<f64> {
+        self.value(name).and_then(share_of)
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        let list = self.value(name).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// A table, if it is set.
+    pub(crate) fn table(&self, name: &str) -> Option<&toml::Table> {
+        self.value(name)?.as_table()
+    }
+
+    /// Where a value came from, for messages.
+    pub(crate) fn origin(&self, name: &str) -> String {
+        match self.setting(name).map(|setting| &setting.origin) {
+            Some(Origin::File(place)) => place.clone(),
+            Some(Origin::Environment(variable)) => format!("${variable}"),
+            Some(Origin::Flag(flag)) => flag.clone(),
+            Some(Origin::Default) | None => "the default".to_owned(),
+        }
+    }
+
     fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.name == name)
     }
@@ -399,7 +496,11 @@ fn defaults(here: &Utf8Path) -> Vec<Setting> {
 }
 
 fn default_of(key: &Key) -> Option<Value> {
-    let text = format!("value = {}", key.default);
+    toml_value(key.default)
+}
+
+fn toml_value(text: &str) -> Option<Value> {
+    let text = format!("value = {text}");
     text.parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"))
 }
 
@@ -438,6 +539,10 @@ fn apply_file(
         let line = line_of(&text, &name);
         let place = format!("{path}:{line}");
         let key = known_key(&name, &place)?;
+        let value = match key.shape {
+            Shape::Rules if from_project => added(settings, key.name, value),
+            _ => value,
+        };
         if key.user_only && from_project {
             return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
                 .hint(
@@ -450,12 +555,31 @@ fn apply_file(
     Ok(())
 }
 
-/// `[walk] depth_max` becomes `walk.depth_max`.
+/// What a project forbids comes on top of what the user forbids: it must not take that away.
+fn added(settings: &[Setting], name: &str, value: Value) -> Value {
+    let before = settings.iter().find(|setting| setting.name == name);
+    let before = before.and_then(|setting| setting.value.as_ref()).and_then(Value::as_array);
+    match value {
+        Value::Array(own) => {
+            Value::Array(before.into_iter().flatten().cloned().chain(own).collect())
+        }
+        other => other,
+    }
+}
+
+/// `[walk] depth_max` becomes `walk.depth_max`; `[skills.auto_trigger]` is another way to write `[auto_trigger]`.
 fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (name, value) in table {
+        let is_whole = KEYS.iter().any(|key| key.name == name && key.shape == Shape::Table);
         match value {
-            Value::Table(inner) => {
+            Value::Table(inner) if name == "skills" => {
+                let (same, other): (toml::Table, toml::Table) =
+                    inner.into_iter().partition(|(key, _)| key == "auto_trigger");
+                out.extend(flatten(same));
+                out.extend(other.into_iter().map(|(key, value)| (format!("skills.{key}"), value)));
+            }
+            Value::Table(inner) if !is_whole => {
                 out.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
             }
             value => out.push((name, value)),
@@ -471,6 +595,9 @@ fn line_of(text: &str, name: &str) -> usize {
         rest.strip_prefix(last)
             .or_else(|| rest.strip_prefix(name))
             .is_some_and(|rest| rest.trim_start().starts_with('='))
+            || rest.strip_prefix('[').is_some_and(|rest| {
+                rest.strip_prefix(name).is_some_and(|rest| rest.starts_with([']', '.']))
+            })
     };
     text.lines().position(starts).map_or(1, |at| at + 1)
 }
@@ -483,7 +610,18 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
             Shape::Bool => text.parse().map(Value::Boolean).ok(),
             Shape::Number => text.parse().map(Value::Integer).ok(),
             Shape::Share => text.parse().map(Value::Float).ok(),
-            Shape::Path | Shape::Profile => Some(Value::from(text)),
+            Shape::Amount => text.parse().map(Value::Float).ok(),
+            Shape::Rules => {
+                let items = text.split(';').map(str::trim).filter(|item| !item.is_empty());
+                Some(Value::Array(items.map(Value::from).collect()))
+            }
+            Shape::Table => toml_value(text),
+            Shape::Path
+            | Shape::Profile
+            | Shape::Text
+            | Shape::Duration
+            | Shape::Model
+            | Shape::Word(_) => Some(Value::from(text)),
             Shape::Paths => {
                 // An empty item would be the working folder, which nobody means.
                 let items = text.split(':').filter(|item| !item.is_empty());
@@ -528,6 +666,22 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             let number = share_of(value);
             (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".to_owned())
         }
+        Shape::Text => (value.is_str(), "a text".to_owned()),
+        Shape::Amount => (share_of(value).is_some_and(|n| n >= 0.0), "a number from 0".to_owned()),
+        Shape::Duration => (
+            value.as_str().is_some_and(|text| duration(text).is_ok()),
+            "a time, as `90s`, `10m` or `1h`".to_owned(),
+        ),
+        Shape::Model => (
+            value.as_str().is_some_and(|text| text.parse::<ModelName>().is_ok()),
+            "the name of a model: anthropic/NAME, openai/NAME or compat/NAME".to_owned(),
+        ),
+        Shape::Word(words) => (
+            value.as_str().is_some_and(|word| words.contains(&word)),
+            format!("one of {}", words.join(", ")),
+        ),
+        Shape::Rules => (strings(value), "a list of rules, as `bash(git status:*)`".to_owned()),
+        Shape::Table => (value.is_table(), "a table".to_owned()),
         Shape::Path => (value.is_str(), "a path".to_owned()),
         Shape::Paths => (strings(value), "a list of paths".to_owned()),
         Shape::Profile => {
@@ -549,6 +703,25 @@ fn share_of(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
+/// A time such as `90s`, `10m`, `1h`, `500ms`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("write a time as 90s, 10m or 1h".to_owned()),
+    };
+    let number: u64 =
+        digits.trim().parse().map_err(|_| "write a time as 90s, 10m or 1h".to_owned())?;
+    match number.checked_mul(factor) {
+        Some(ms) if ms > 0 => Ok(Duration::from_millis(ms)),
+        _ => Err("a time must be more than nothing, and less than ages".to_owned()),
+    }
+}
+
 fn profile_of(word: &str) -> Option<ProfileId> {
     ProfileId::ALL.iter().copied().find(|id| id.as_str() == word)
 }
@@ -566,8 +739,15 @@ mod tests {
         let mut all: std::collections::BTreeMap<String, String> =
             vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.insert("HOME".into(), here.join("home").into());
-        let env =
-            Env { here: here.clone(), moved: true, vars: all, is_terminal: false, columns: 80 };
+        let env = Env {
+            here: here.clone(),
+            moved: true,
+            vars: all,
+            is_terminal: false,
+            stdin_is_terminal: false,
+            stderr_is_terminal: false,
+            columns: 80,
+        };
         Config::load(&env, &here, &Flags::default())
     }
 
@@ -619,6 +799,44 @@ mod tests {
             "skills_sync_dir = \"/x\"\n",
             ":1: `skills_sync_dir` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
         );
+    }
+
+    #[test]
+    fn a_project_may_forbid_more_and_allow_nothing() {
+        let user = (
+            "home/.config/repertoire/repertoire.toml",
+            "[permissions]\ndeny = ['bash(rm:*)']\nallow = ['bash(git status:*)']\n",
+        );
+        let project = ("repertoire.toml", "[permissions]\ndeny = ['write']\n");
+        let config = load(&[user, project], &[]).unwrap();
+        assert_eq!(config.texts("permissions.deny"), ["bash(rm:*)", "write"]);
+        for widening in [
+            "[permissions]\nallow = ['bash']\n",
+            "[permissions]\nmode = 'full'\n",
+            "sandbox = 'off'\n",
+            "[mcp_servers.x]\ncommand = 'x'\n",
+            "[models.'openai/x']\ninput_usd = 0\n",
+            "[limits]\ncost = 100.0\n",
+        ] {
+            let message = load(&[("repertoire.toml", widening)], &[]).unwrap_err().message;
+            assert!(message.contains("may not be set by a project"), "{widening}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_longer_way_to_write_auto_trigger_is_understood() {
+        let text = "[skills.auto_trigger]\nmax_skills = 7\n";
+        assert_eq!(load(&[("repertoire.toml", text)], &[]).unwrap().selection().max_skills, 7);
+    }
+
+    #[test]
+    fn times_are_written_with_their_unit() {
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "0s", "soon", "10d", "99999999999999999h", "-1s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -111,6 +111,10 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
         ]
         .into(),
+        // The demo's commands write to memory, and ask nobody.
+        is_terminal: false,
+        stderr_is_terminal: false,
+        stdin_is_terminal: true,
         ..env.clone()
     };
     introduce(ui)?;
@@ -176,6 +180,7 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
         out: &mut out,
         err: &mut err,
         colour: ui.colour,
+        err_colour: ui.colour,
         columns: ui.columns.min(100).saturating_sub(2),
         json: false,
     };

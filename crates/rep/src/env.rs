@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::sandbox::scrubbed;
+use repertoire_model::{Endpoint, Endpoints, Secret};
 
 use crate::failure::Failure;
 
@@ -18,9 +20,38 @@ pub struct Env {
     pub vars: BTreeMap<String, String>,
     /// Whether standard output is a terminal.
     pub is_terminal: bool,
+    /// Whether standard input is a terminal: a person who can be asked.
+    pub stdin_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    pub stderr_is_terminal: bool,
     /// Width of the terminal in columns.
     pub columns: usize,
 }
+
+/// Where Ollama listens, which is what most people mean by a server of their own.
+const COMPAT_URL: &str = "http://127.0.0.1:11434/v1";
+/// The hidden command that puts up the walls of the sandbox.
+pub const SANDBOX_WORD: &str = "__sandbox";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+/// How the variables begin that other agents need for themselves.
+const AGENTS_OWN: &[&str] = &[
+    "ANTHROPIC_",
+    "CLAUDE_",
+    "OPENAI_",
+    "CODEX_",
+    "OPENCODE_",
+    "GEMINI_",
+    "GOOGLE_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_",
+];
 
 impl Env {
     /// The surroundings of this process.
@@ -38,7 +69,10 @@ impl Env {
         let is_terminal = std::io::stdout().is_terminal();
         let measured = || terminal_columns().filter(|_| is_terminal);
         let columns = columns.or_else(measured).unwrap_or(100);
-        Ok(Env { here, moved: false, vars, is_terminal, columns })
+        let stdin_is_terminal = std::io::stdin().is_terminal();
+        let stderr_is_terminal = std::io::stderr().is_terminal();
+        let moved = false;
+        Ok(Env { here, moved, vars, is_terminal, stdin_is_terminal, stderr_is_terminal, columns })
     }
 
     /// A variable that is set and not empty.
@@ -67,6 +101,52 @@ impl Env {
         base.unwrap_or_else(|| self.home().join(".local/share")).join("repertoire")
     }
 
+    /// Where models are, and the keys to them.
+    pub fn endpoints(&self) -> Endpoints {
+        let endpoint = |url: Option<&str>, default: &str, key: Option<&str>| Endpoint {
+            base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
+            key: key.map(|key| Secret::new(key.trim())),
+        };
+        let anthropic = self.var("ANTHROPIC_API_KEY");
+        let openai = self.var("OPENAI_API_KEY");
+        let openai_url = self.var("OPENAI_BASE_URL");
+        Endpoints {
+            anthropic: anthropic
+                .map(|key| endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
+            openai: openai.map(|key| endpoint(openai_url, OPENAI_URL, Some(key))),
+            // A key goes nowhere but to the address that it was set for.
+            compat: Some(endpoint(openai_url, COMPAT_URL, openai.filter(|_| openai_url.is_some()))),
+        }
+    }
+
+    /// What programs that agents start see of the environment: what they need to work, and no secrets. Somebody else's
+    /// agent gets its own keys as well.
+    pub fn tool_environment(&self, for_agent: bool) -> Vec<(String, String)> {
+        let mut out = scrubbed(self.vars.clone());
+        let is_own = |name: &str| AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix));
+        let own = self.vars.iter().filter(|(name, _)| for_agent && is_own(name));
+        out.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        out
+    }
+
+    /// The program and its first argument that put up the walls of the sandbox; nothing if the program is gone.
+    pub fn sandbox_helper() -> Vec<String> {
+        let exe =
+            std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+        exe.into_iter().chain([SANDBOX_WORD.to_owned()]).collect()
+    }
+
+    /// Where a program is, by the folders of `PATH`.
+    pub fn program(&self, name: &str) -> Option<Utf8PathBuf> {
+        let folders = self.var("PATH")?.split(':').filter(|folder| !folder.is_empty());
+        folders.map(|folder| Utf8Path::new(folder).join(name)).find(|path| is_program(path))
+    }
+
+    /// Where conversations and what is remembered of them are kept.
+    pub fn conversations_dir(&self) -> Utf8PathBuf {
+        self.data_dir().join("conversations")
+    }
+
     /// Where things are kept that only save time.
     pub fn cache_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
@@ -74,6 +154,17 @@ impl Env {
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
+}
+
+#[cfg(unix)]
+fn is_program(path: &Utf8Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Utf8Path) -> bool {
+    path.is_file() || path.with_extension("exe").is_file()
 }
 
 fn terminal_columns() -> Option<usize> {

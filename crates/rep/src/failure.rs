@@ -13,6 +13,8 @@ pub enum Exit {
     Usage = 2,
     /// Could not run.
     CannotRun = 3,
+    /// Somebody pressed Ctrl-C.
+    Interrupted = 130,
 }
 
 /// A command that did not happen.

@@ -1,7 +1,8 @@
 //! Repertoire: the skill runtime for AI agents, as one library and one binary.
 //!
 //! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task.
+//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task, [`model`]
+//! for the wire to language models, [`agent`] for running agents, [`drive`] for conversations that are kept.
 //!
 //! ```
 //! use repertoire::skill::discover::{Request, discover};
@@ -14,16 +15,22 @@
 //! assert!(catalog.get("error-analyzer").is_some());
 //! ```
 
+pub use repertoire_agent as agent;
+pub use repertoire_drive as drive;
+pub use repertoire_model as model;
 pub use repertoire_select as select;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 
+mod attending;
 pub mod cli;
 mod commands;
 pub mod config;
 pub mod demo;
 pub mod env;
 pub mod failure;
+mod live;
+mod running;
 pub mod schema;
 mod selecting;
 pub mod ui;

@@ -405,8 +405,28 @@ pub struct DoctorJson {
     pub hidden: Vec<String>,
     /// How the list of skills fits the budgets of common clients.
     pub budgets: Vec<BudgetJson>,
+    /// What `rep run` would work with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningJson>,
     /// Findings of all kinds.
     pub diagnostics: Vec<DiagnosticJson>,
+}
+
+/// What `rep run` would work with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunningJson {
+    /// What keeps programs of agents in their place.
+    pub sandbox: String,
+    /// Whether anything does.
+    pub sandbox_is_enforced: bool,
+    /// What it does not do, and what would help.
+    pub sandbox_lacks: Vec<String>,
+    /// The model of agents that ask for none.
+    pub model: String,
+    /// Services that are set up.
+    pub services: Vec<String>,
+    /// Agents of others on the path.
+    pub agent_clis: Vec<String>,
 }
 
 /// A client's room for the list of skills.
@@ -547,6 +567,125 @@ impl From<Explanation> for WhyJson {
     }
 }
 
+/// `rep agents --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentsJson {
+    /// The agents, sorted by name.
+    pub agents: Vec<AgentJson>,
+}
+
+/// One agent.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AgentJson {
+    /// The name to ask for.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its model; null for the configured one.
+    pub model: Option<String>,
+    /// The tools that it names, with patterns; null for every tool.
+    pub tools: Option<Vec<String>>,
+    /// Tools that it does not get in any case.
+    pub disallowed_tools: Vec<String>,
+    /// Skills that are loaded in any case.
+    pub skills: Vec<String>,
+    /// Tokens for thinking; null for none.
+    pub thinking_tokens: Option<u32>,
+    /// Most turns; null for the configured limit.
+    pub max_iterations: Option<u32>,
+    /// What it can do, for `rep exec --capability`.
+    pub capabilities: Vec<String>,
+    /// Whether a person has agreed to its file.
+    pub trust: Trust,
+    /// Where its root belongs; null for the one that has no file.
+    pub scope: Option<Scope>,
+    /// The file.
+    pub path: Option<String>,
+    /// Why it cannot run, if so.
+    pub problem: Option<String>,
+}
+
+/// `rep tools --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ToolsJson {
+    /// The agent whose tools these are, if one was named.
+    pub agent: Option<String>,
+    /// The tools.
+    pub tools: Vec<ToolJson>,
+}
+
+/// One tool.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ToolJson {
+    /// The name.
+    pub name: String,
+    /// What it touches: none, reads, writes, executes, network. It may depend on the call.
+    pub access: String,
+    /// What it does.
+    pub about: String,
+    /// Whether it is offered.
+    pub available: bool,
+    /// Why not, if so.
+    pub why_not: Option<String>,
+}
+
+/// `rep conversations --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConversationsJson {
+    /// Conversations, the newest first.
+    pub conversations: Vec<ConversationJson>,
+    /// Those that cannot be read.
+    pub broken: Vec<BrokenConversationJson>,
+}
+
+/// One conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConversationJson {
+    /// The id.
+    pub id: String,
+    /// The agent that it was begun with.
+    pub agent: String,
+    /// The start of the first prompt.
+    pub first: String,
+    /// How often the user spoke.
+    pub turns: u32,
+    /// When it was begun, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// When it was written last.
+    pub updated_ms: u64,
+    /// What it has cost, as far as prices are known.
+    pub cost_usd: f64,
+    /// Whether some price was not known.
+    pub cost_is_partial: bool,
+    /// Whether a run is at work, or was when its process ended.
+    pub at_work: bool,
+}
+
+impl ConversationJson {
+    pub(crate) fn of(head: &repertoire_drive::conversation::Head) -> Self {
+        ConversationJson {
+            id: head.id.clone(),
+            agent: head.agent.clone(),
+            first: head.first.clone(),
+            turns: head.turns,
+            begun_ms: head.begun_ms,
+            updated_ms: head.updated_ms,
+            cost_usd: head.cost_usd,
+            cost_is_partial: head.cost_is_partial,
+            at_work: head.at_work.is_some(),
+        }
+    }
+}
+
+/// A conversation that cannot be read.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BrokenConversationJson {
+    /// The id.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
 /// Every published schema with its file name.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
@@ -565,5 +704,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("trust.json", schema_for!(TrustJson)),
         ("config.json", schema_for!(ConfigJson)),
         ("doctor.json", schema_for!(DoctorJson)),
+        ("event.json", schema_for!(repertoire_agent::Event)),
+        ("exec.json", schema_for!(repertoire_agent::executor::SkillResult)),
+        ("agents.json", schema_for!(AgentsJson)),
+        ("tools.json", schema_for!(ToolsJson)),
+        ("conversations.json", schema_for!(ConversationsJson)),
     ]
 }

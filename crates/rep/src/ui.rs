@@ -26,8 +26,10 @@ pub struct Ui<'a> {
     pub out: &'a mut dyn Write,
     /// Talk.
     pub err: &'a mut dyn Write,
-    /// Whether to use colour.
+    /// Whether data has colour.
     pub colour: bool,
+    /// Whether talk has colour.
+    pub err_colour: bool,
     /// Width of a line.
     pub columns: usize,
     /// Whether data is JSON.
@@ -38,6 +40,15 @@ impl Ui<'_> {
     /// A text in a style, or as it is where colour is off.
     pub fn paint(&self, style: Style, text: impl Display) -> String {
         if self.colour {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// A text in a style, for talk.
+    pub fn paint_err(&self, style: Style, text: impl Display) -> String {
+        if self.err_colour {
             format!("{}{text}{}", style.render(), style.render_reset())
         } else {
             text.to_string()
@@ -121,6 +132,37 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
+/// A text of several lines for a terminal: line breaks and tabs stay, what else is hidden is shown as its escape.
+pub fn printable_lines(text: &str) -> String {
+    let lines = text.split('\n').map(|line| {
+        let cells: Vec<String> = line.trim_end_matches('\r').split('\t').map(printable).collect();
+        cells.join("\t")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `1,234`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `0.3 s`, `12 s`, `2 min 5 s`.
+pub fn time(ms: u64) -> String {
+    match ms {
+        0..=9_999 => format!("{:.1} s", ms as f64 / 1000.0),
+        10_000..=119_999 => format!("{} s", ms / 1000),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
 /// `1 skill`, `2 skills`.
 pub fn count(number: usize, one: &str) -> String {
     match number {
@@ -139,5 +181,17 @@ mod tests {
         assert_eq!(fit("日本語テキスト", 7), "日本語…");
         assert_eq!(pad("日本", 6), "日本  ");
         assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
+    }
+
+    #[test]
+    fn escapes_of_a_model_do_not_reach_the_terminal() {
+        assert_eq!(printable_lines("a\tb\r\n\u{1b}[2Jc\u{202e}"), "a\tb\n\\u{1b}[2Jc\\u{202e}");
+    }
+
+    #[test]
+    fn figures_are_written_as_people_write_them() {
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!((thousands(7), thousands(123)), ("7".to_owned(), "123".to_owned()));
+        assert_eq!((time(312), time(125_000)), ("0.3 s".to_owned(), "2 min 5 s".to_owned()));
     }
 }

@@ -1,5 +1,6 @@
 //! `rep doctor`: what an agent would see, what it would not, and why.
 
+use repertoire_model::Service;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::profile::Collision;
@@ -11,7 +12,7 @@ use repertoire_text::{Severity, terminal};
 use crate::cli::Ctx;
 use crate::commands::{SWITCHED_OFF, is_switched_off};
 use crate::failure::{Exit, Outcome};
-use crate::schema::{BudgetJson, DoctorJson, ListSummary, RootJson};
+use crate::schema::{BudgetJson, DoctorJson, ListSummary, RootJson, RunningJson};
 use crate::ui::{self, Ui};
 
 /// How much to say.
@@ -39,7 +40,7 @@ const CLIENTS: &[Client] = &[
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
-    let report = examine(catalog);
+    let report = DoctorJson { running: Some(running(ctx)), ..examine(catalog) };
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error);
     if ui.json {
         ui.print_json(&report)?;
@@ -67,7 +68,28 @@ fn examine(catalog: &Catalog) -> DoctorJson {
         untrusted: ids(&|entry| entry.trust != Trust::Trusted),
         hidden: ids(&|entry| entry.skill.claude.disable_model_invocation),
         budgets: CLIENTS.iter().map(|client| budget(client, entries)).collect(),
+        running: None,
         diagnostics: catalog.diagnostics().iter().map(DiagnosticJson::from).collect(),
+    }
+}
+
+/// What `rep run` would work with. Of keys only whether they are there.
+fn running(ctx: &Ctx<'_>) -> RunningJson {
+    // One that is required and missing is no sandbox; why is for `rep run` to say.
+    let sandbox = ctx.sandbox().unwrap_or_default();
+    let endpoints = ctx.env.endpoints();
+    let own_server = ctx.env.var("OPENAI_BASE_URL").is_some();
+    let has = |service: &Service| match service {
+        Service::Compat => own_server,
+        _ => endpoints.get(*service).is_some(),
+    };
+    RunningJson {
+        sandbox: sandbox.describe(),
+        sandbox_is_enforced: sandbox.is_enforced(),
+        sandbox_lacks: sandbox.degradations(),
+        model: ctx.config.text("model").unwrap_or_default().to_owned(),
+        services: Service::ALL.iter().filter(|one| has(one)).map(|one| one.to_string()).collect(),
+        agent_clis: ctx.agent_clis().into_iter().map(str::to_owned).collect(),
     }
 }
 
@@ -133,7 +155,37 @@ fn print(
     for budget in &report.budgets {
         print_budget(budget, ui)?;
     }
+    if let Some(running) = &report.running {
+        print_running(running, ui)?;
+    }
     print_findings(catalog, args, ui)
+}
+
+fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    writeln!(ui.out)?;
+    heading("Running agents", &format!("`rep run`, with {}", running.model), ui)?;
+    let mark = |good: bool, ui: &Ui<'_>| match good {
+        true => ui.paint(ui::GOOD, "✓"),
+        false => ui.paint(ui::WARN, "!"),
+    };
+    let sound = running.sandbox_is_enforced && running.sandbox_lacks.is_empty();
+    writeln!(ui.out, "  {} {}", mark(sound, ui), terminal::printable(&running.sandbox))?;
+    for lack in running.sandbox_lacks.iter().filter(|_| running.sandbox_is_enforced) {
+        let lack = ui::wrap(lack, ui.columns.saturating_sub(4).max(20), "    ");
+        writeln!(ui.out, "    {}", ui.paint(ui::FAINT, lack))?;
+    }
+    let list = |items: &[String], none: &str| match items.is_empty() {
+        true => none.to_owned(),
+        false => items.join(", "),
+    };
+    let services = list(
+        &running.services,
+        "none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
+    );
+    let services = ui::wrap(&format!("services: {services}"), ui.columns.saturating_sub(4), "    ");
+    writeln!(ui.out, "  {} {services}", mark(!running.services.is_empty(), ui))?;
+    let clis = list(&running.agent_clis, "none on PATH");
+    writeln!(ui.out, "  · agents of others: {clis}")
 }
 
 fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {

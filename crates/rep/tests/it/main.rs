@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+mod agents_tools;
 mod config;
 mod demo_misc;
 mod deps;
@@ -13,8 +14,10 @@ mod matching;
 mod new_docs;
 mod pack;
 mod read;
+mod run;
 mod show;
 mod sync;
+mod talking;
 mod to_prompt_props;
 mod trust;
 mod workspace;

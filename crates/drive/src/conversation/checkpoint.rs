@@ -1,0 +1,103 @@
+//! Writes a conversation each time that the model is about to be asked. The writing happens on a thread of its own,
+//! so that no run waits for the disk.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::future::BoxFuture;
+use repertoire_agent::conversation::Conversation;
+use repertoire_agent::middleware::{Middleware, Next, Turn, TurnError};
+
+use super::store::{self, Head, StoreError};
+
+/// The conversations that are watched, by id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checkpoints {
+    writers: Arc<Mutex<BTreeMap<String, Sender<Conversation>>>>,
+}
+
+/// A conversation that is watched.
+pub(super) struct Watch {
+    checkpoints: Checkpoints,
+    id: String,
+    writer: Option<JoinHandle<Result<(), StoreError>>>,
+}
+
+impl Checkpoints {
+    /// Watches a conversation until the watch is finished or dropped.
+    pub(super) fn watch(&self, dir: &Utf8Path, head: &Head) -> Watch {
+        let (sender, receiver) = channel();
+        let (dir, head) = (dir.to_owned(), head.clone());
+        let id = head.id.clone();
+        let writer = std::thread::spawn(move || write_all(&dir, &head, &receiver));
+        self.lock().insert(id.clone(), sender);
+        Watch { checkpoints: self.clone(), id, writer: Some(writer) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Sender<Conversation>>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    /// Waits until everything is written.
+    pub(super) fn finish(mut self) -> Result<(), StoreError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), StoreError> {
+        self.checkpoints.lock().remove(&self.id);
+        // A writer that panicked has written nothing that the last save does not.
+        self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // A run that was dropped has nobody to tell.
+        let _ = self.end();
+    }
+}
+
+fn write_all(
+    dir: &Utf8PathBuf,
+    head: &Head,
+    receiver: &Receiver<Conversation>,
+) -> Result<(), StoreError> {
+    while let Ok(mut conversation) = receiver.recv() {
+        // Only the latest counts.
+        while let Ok(later) = receiver.try_recv() {
+            conversation = later;
+        }
+        store::write(dir, head, &conversation)?;
+    }
+    Ok(())
+}
+
+impl Middleware for Checkpoints {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        turn: &'a mut Turn,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            if turn.run.depth == 0 && !turn.preview {
+                let sender = self.lock().get(&turn.conversation.id).cloned();
+                if let Some(sender) = sender {
+                    let mut state = turn.conversation.clone();
+                    state.todos = turn.run.state.todos();
+                    // The writer is gone only if the disk failed, which the end of the run tells.
+                    let _ = sender.send(state);
+                }
+            }
+            next.run(turn).await
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! `rep agents`: who can be asked.
+
+use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
+use repertoire_model::Thinking;
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::name::nearest;
+use repertoire_skill::trust::Trust;
+use repertoire_text::terminal;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::{AgentJson, AgentsJson};
+use crate::ui::{self, Ui};
+
+/// Whom to show.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show this agent with everything that is known of it
+    name: Option<String>,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let catalog = ctx.catalog()?;
+    let agents = all(catalog);
+    if let Some(name) = &args.name {
+        let Some(agent) = agents.iter().find(|agent| agent.name == *name) else {
+            return Err(unknown(name, &agents));
+        };
+        if ui.json {
+            ui.print_json(&AgentsJson { agents: vec![agent.clone()] })?;
+        } else {
+            print_one(catalog, agent, ui)?;
+        }
+        return Ok(if agent.problem.is_some() { Exit::No } else { Exit::Done });
+    }
+    if ui.json {
+        ui.print_json(&AgentsJson { agents })?;
+        return Ok(Exit::Done);
+    }
+    for agent in &agents {
+        print_row(agent, ui)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn all(catalog: &Catalog) -> Vec<AgentJson> {
+    let entries = catalog.entries().iter().filter(|entry| entry.skill.is_agent());
+    let mut agents: Vec<AgentJson> = entries.map(of_entry).collect();
+    if !agents.iter().any(|agent| agent.name == DEFAULT_AGENT) {
+        agents.push(AgentJson::of(&Definition::default()));
+    }
+    agents.sort_by(|a, b| a.name.cmp(&b.name));
+    agents
+}
+
+fn of_entry(entry: &Entry) -> AgentJson {
+    let skill = &entry.skill;
+    let read = Definition::read(entry);
+    let mut agent = match &read {
+        Ok(definition) => AgentJson::of(definition),
+        Err(_) => AgentJson::of(&Definition {
+            name: entry.id.clone(),
+            description: skill.description.clone(),
+            trust: entry.trust,
+            ..Definition::default()
+        }),
+    };
+    agent.problem = read.err().map(|error| error.message);
+    agent.path = Some(skill.origin.file.to_string());
+    agent.scope = Some(skill.origin.scope);
+    agent.capabilities = skill.capabilities.clone();
+    agent
+}
+
+fn unknown(name: &str, agents: &[AgentJson]) -> Failure {
+    let failure = Failure::no(format!("there is no agent `{name}`"));
+    let failure = match nearest(name, agents.iter().map(|agent| agent.name.as_str())) {
+        Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+        None => failure,
+    };
+    failure.hint("`rep agents` lists them.")
+}
+
+fn print_row(agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let name = ui.paint(ui::STRONG, ui::fit(&agent.name, 40));
+    let mut notes = Vec::new();
+    if let Some(scope) = agent.scope {
+        notes.push(format!("{scope:?}").to_lowercase());
+    }
+    if let Some(model) = &agent.model {
+        notes.push(ui::fit(model, 40));
+    }
+    notes.push(tools_in_words(agent));
+    if !agent.skills.is_empty() {
+        notes.push(format!("pins {}", agent.skills.join(", ")));
+    }
+    let notes = ui.paint(ui::FAINT, format!("({})", ui::fit(&notes.join(" · "), 120)));
+    writeln!(ui.out, "{name} {notes}")?;
+    if agent.trust != Trust::Trusted {
+        writeln!(ui.out, "  {}", ui.paint(ui::WARN, "not trusted; see `rep trust`"))?;
+    }
+    if let Some(problem) = &agent.problem {
+        writeln!(ui.out, "  {}", ui.paint(ui::BAD, ui::fit(problem, 200)))?;
+    }
+    let room = ui.columns.saturating_sub(2).max(20);
+    writeln!(ui.out, "  {}", ui::fit(&agent.description, room))
+}
+
+fn tools_in_words(agent: &AgentJson) -> String {
+    let mut out = match &agent.tools {
+        None => "every tool".to_owned(),
+        Some(tools) if tools.is_empty() => "no tools".to_owned(),
+        Some(tools) => tools.join(", "),
+    };
+    if !agent.disallowed_tools.is_empty() {
+        out.push_str(&format!(" but {}", agent.disallowed_tools.join(", ")));
+    }
+    out
+}
+
+fn print_one(catalog: &Catalog, agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    writeln!(ui.out, "{}", ui.paint(ui::STRONG, ui::fit(&agent.name, 60)))?;
+    let room = ui.columns.saturating_sub(4);
+    writeln!(ui.out, "  {}\n", ui::wrap(&agent.description, room, "  "))?;
+    let file = agent.path.as_ref().map(|path| catalog.places().shorten(path.as_str().into()));
+    let trust = if agent.trust == Trust::Trusted { "trusted" } else { "not trusted" };
+    let list = |items: &[String], none: &str| match items.is_empty() {
+        true => none.to_owned(),
+        false => items.join(", "),
+    };
+    let facts = [
+        ("file", file.unwrap_or_else(|| "built in".to_owned())),
+        ("trust", trust.to_owned()),
+        ("model", agent.model.clone().unwrap_or_else(|| "the configured one".to_owned())),
+        ("tools", tools_in_words(agent)),
+        ("skills", list(&agent.skills, "chosen for each task")),
+        ("thinking", agent.thinking_tokens.map_or("no".to_owned(), |n| format!("{n} tokens"))),
+        ("turns", agent.max_iterations.map_or("as configured".to_owned(), |n| n.to_string())),
+        ("can do", list(&agent.capabilities, "nothing that is declared")),
+    ];
+    for (name, value) in facts {
+        let value = ui::wrap(&value, ui.columns.saturating_sub(13).max(20), "             ");
+        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad(name, 10)))?;
+    }
+    for skill in agent.skills.iter().filter(|skill| catalog.resolve(skill).is_err()) {
+        let line = format!("skill `{}` is pinned, and is not there", ui::fit(skill, 60));
+        writeln!(ui.out, "\n{}", ui.paint(ui::BAD, line))?;
+    }
+    if let Some(problem) = &agent.problem {
+        writeln!(ui.out, "\n{} {}", ui.paint(ui::BAD, "cannot run:"), ui::fit(problem, 400))?;
+    }
+    let own = catalog.diagnostics().iter();
+    for found in
+        own.filter(|found| found.path.as_ref().map(|path| path.as_str()) == agent.path.as_deref())
+    {
+        write!(ui.out, "\n{}", terminal::render(found, None, ui.diagnostics_colour()))?;
+    }
+    Ok(())
+}
+
+impl AgentJson {
+    fn of(definition: &Definition) -> Self {
+        AgentJson {
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            model: definition.model.as_ref().map(ToString::to_string),
+            tools: definition.tools.allowed.clone(),
+            disallowed_tools: definition.tools.disallowed.clone(),
+            skills: definition.skills.clone(),
+            thinking_tokens: match definition.thinking {
+                Thinking::Budget(tokens) => Some(tokens),
+                Thinking::Off => None,
+            },
+            max_iterations: definition.max_iterations,
+            capabilities: Vec::new(),
+            trust: definition.trust,
+            scope: None,
+            path: None,
+            problem: None,
+        }
+    }
+}

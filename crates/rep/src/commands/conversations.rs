@@ -1,0 +1,112 @@
+//! `rep conversations`: what can be resumed.
+
+use repertoire_drive::conversation::{Head, Listed};
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Outcome};
+use crate::live::short;
+use crate::running::not_kept;
+use crate::schema::{BrokenConversationJson, ConversationJson, ConversationsJson};
+use crate::ui::{self, Ui};
+
+const SHOWN_MAX: usize = 20;
+
+/// What to do with them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// List all of them, not only the latest
+    #[arg(long)]
+    all: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Remove conversations
+    Rm {
+        /// Their ids, or the starts of them
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let store = ctx.store();
+    if let Some(Action::Rm { ids }) = &args.action {
+        for id in ids {
+            let id = store.remove(id).map_err(not_kept)?;
+            ui.note(&format!("removed {id}"))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let all = store.list().map_err(not_kept)?;
+    if ui.json {
+        let mut json = ConversationsJson { conversations: Vec::new(), broken: Vec::new() };
+        for line in &all {
+            match line {
+                Listed::Conversation(head) => json.conversations.push(ConversationJson::of(head)),
+                Listed::Broken { id, error } => {
+                    let (id, reason) = (id.clone(), error.to_string());
+                    json.broken.push(BrokenConversationJson { id, reason });
+                }
+            }
+        }
+        ui.print_json(&json)?;
+        return Ok(Exit::Done);
+    }
+    if all.is_empty() {
+        writeln!(ui.out, "There are no conversations yet. `rep run \"…\"` begins one.")?;
+        return Ok(Exit::Done);
+    }
+    let now_ms = now_ms();
+    let shown = if args.all { all.len() } else { SHOWN_MAX };
+    for line in all.iter().take(shown) {
+        match line {
+            Listed::Conversation(head) => print(head, now_ms, ui)?,
+            Listed::Broken { id, error } => {
+                let reason = ui.paint(ui::BAD, ui::fit(&error.to_string(), 200));
+                writeln!(ui.out, "{}  {reason}", short(id))?;
+            }
+        }
+    }
+    if all.len() > shown {
+        let line = format!("{} more, see --all", all.len() - shown);
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn print(head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let cost = match head.cost_is_partial {
+        true => "cost not known".to_owned(),
+        false => format!("${:.4}", head.cost_usd),
+    };
+    let mut facts = format!(
+        "{} · {} · {cost} · {}",
+        ui::fit(&head.agent, 30),
+        ui::count(head.turns as usize, "turn"),
+        ago(now_ms.saturating_sub(head.updated_ms))
+    );
+    if head.at_work.is_some() {
+        facts.push_str(" · at work or interrupted");
+    }
+    let id = ui.paint(ui::ACCENT, short(&head.id));
+    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(20);
+    let first = ui::pad(&ui::fit(&head.first, room), room.min(48));
+    writeln!(ui.out, "{id}  {first}  {}", ui.paint(ui::FAINT, facts))
+}
+
+fn ago(ms: u64) -> String {
+    match ms / 1000 {
+        0..=59 => "just now".to_owned(),
+        60..=3_599 => format!("{} min ago", ms / 60_000),
+        3_600..=86_399 => format!("{} h ago", ms / 3_600_000),
+        _ => format!("{} days ago", ms / 86_400_000),
+    }
+}
+
+fn now_ms() -> u64 {
+    use repertoire_agent::clock::{Clock as _, SystemClock};
+    SystemClock.now_ms()
+}

@@ -1,0 +1,146 @@
+//! `rep exec`: executes one skill or sub-agent, as a step of something larger would.
+
+use camino::Utf8PathBuf;
+use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
+use repertoire_text::fs;
+
+use crate::attending::{Attended, Left, Lines};
+use crate::cli::Ctx;
+use crate::commands::run::person;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::live::{Live, Manner};
+use crate::running::{RunFlags, runtime};
+use crate::ui::{self, Ui};
+
+const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Which skill, on what.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The skill or sub-agent
+    #[arg(required_unless_present = "capability", value_name = "SKILL")]
+    skill: Option<String>,
+    /// What is to be done
+    #[arg(value_name = "TASK")]
+    task: Vec<String>,
+    /// The first agent that can do this, in place of a name
+    #[arg(long, value_name = "CAPABILITY")]
+    capability: Option<String>,
+    /// A JSON file with what it shall know: task, github, execution, research, codeReview, planning
+    #[arg(long, value_name = "FILE")]
+    context: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    flags: RunFlags,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let context = context(ctx, args)?;
+    let mut options = ctx.run_options(&args.flags)?;
+    let system = ctx.system(&args.flags)?;
+    ctx.check_reach(&system, repertoire_agent::definition::DEFAULT_AGENT, &args.flags)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let attended = Attended::of(&mut options, person(ctx, ui));
+        let executor = SkillExecutor::new(system, options);
+        let work = async {
+            match (&args.capability, &args.skill) {
+                (Some(capability), _) => executor.execute_capability(capability, &context).await,
+                (None, skill) => {
+                    executor.execute(skill.as_deref().unwrap_or_default(), &context).await
+                }
+            }
+        };
+        let rewritten = ctx.env.stderr_is_terminal;
+        let mut live = Live::new(Manner { rewritten, ..Manner::default() });
+        let mut lines = Lines::new();
+        // Events are for people here; programs get the result.
+        let json = std::mem::take(&mut ui.json);
+        let mut quiet = std::io::sink();
+        let left = match json {
+            false => attended.stay(work, &mut live, &mut lines, ui).await,
+            true => {
+                let mut silent = Ui {
+                    out: &mut std::io::sink(),
+                    err: &mut quiet,
+                    colour: false,
+                    err_colour: false,
+                    columns: ui.columns,
+                    json: false,
+                };
+                attended.stay(work, &mut live, &mut lines, &mut silent).await
+            }
+        };
+        ui.json = json;
+        match left? {
+            Left::Ended(result) => {
+                live.close(ui)?;
+                print(&result.map_err(not_executed)?, ui)
+            }
+            Left::Dropped => Ok(Exit::Interrupted),
+        }
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+fn context(ctx: &Ctx<'_>, args: &Args) -> Result<SubagentContext, Failure> {
+    let mut context = match &args.context {
+        None => SubagentContext::default(),
+        Some(path) => {
+            let text =
+                fs::read_text(&ctx.typed_path(path), CONTEXT_BYTES_MAX).map_err(|error| {
+                    Failure::usage(format!("`--context {path}` cannot be read: {error}"))
+                })?;
+            serde_json::from_str(&text).map_err(|error| {
+                Failure::usage(format!("`--context {path}` is not a context: {error}"))
+            })?
+        }
+    };
+    // With a capability, what stands in the place of the name belongs to the task.
+    let named = args.skill.iter().filter(|_| args.capability.is_some());
+    let words: Vec<&str> = named.chain(&args.task).map(String::as_str).collect();
+    if !words.is_empty() {
+        context.context.task.description = words.join(" ");
+        context.context.task.source = "prompt".to_owned();
+    }
+    Ok(context)
+}
+
+fn print(result: &SkillResult, ui: &mut Ui<'_>) -> Outcome {
+    if ui.json {
+        ui.print_json(result)?;
+    } else {
+        if !result.output.is_empty() {
+            let text = result.output.trim_end_matches('\n');
+            writeln!(ui.out, "{}", ui::printable_lines(text))?;
+        }
+        let metadata = &result.metadata;
+        let mut parts = vec![ui::time(metadata.duration_ms)];
+        if metadata.retries > 0 {
+            parts.push(format!("tried again {} times", metadata.retries));
+        }
+        if metadata.cached {
+            parts.push("an earlier result".to_owned());
+        }
+        let line = ui.paint_err(ui::FAINT, parts.join(" · "));
+        ui.note(&line)?;
+    }
+    match &result.error {
+        None if result.success => Ok(Exit::Done),
+        error => Err(Failure::no(error.clone().unwrap_or_else(|| "it did not succeed".to_owned()))),
+    }
+}
+
+fn not_executed(error: ExecuteError) -> Failure {
+    let failure = Failure::cannot_run(error.to_string());
+    match error {
+        ExecuteError::NotFound(missing) => match missing.nearest {
+            Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+            None => failure.hint("`rep list` shows every skill, `rep agents` every agent."),
+        },
+        ExecuteError::NoCapability { .. } => {
+            failure.hint("`rep agents NAME` says what one can do.")
+        }
+        ExecuteError::MissingTools { .. } => failure.hint("`rep tools` lists what there is."),
+    }
+}

@@ -1,0 +1,210 @@
+//! `rep run`: an agent does a task, with the skills that it needs.
+
+use std::io::Read;
+
+use camino::Utf8PathBuf;
+use repertoire_agent::definition::DEFAULT_AGENT;
+use repertoire_agent::middleware::TurnError;
+use repertoire_agent::{Report, RunError, RunOptions, Status};
+use repertoire_drive::{Driver, Talk};
+use repertoire_model::ResponseFormat;
+use repertoire_text::fs;
+
+use crate::attending::{Attended, Left, Lines, Person};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::live::{Live, Manner, short};
+use crate::running::{RunFlags, not_kept, runtime};
+use crate::ui::Ui;
+
+mod preview;
+
+const PROMPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
+/// How long standard input may be silent before we say that we wait for it.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// What is to be done, by whom, and within which limits.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task, in any words; `-` reads it from standard input, and what is piped in besides comes after it
+    #[arg(value_name = "PROMPT")]
+    prompt: Vec<String>,
+    /// The agent; the one that the conversation was begun with, or `default`
+    #[arg(short, long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Go on with a conversation: its id, the start of it, or `last`
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// Print what would be sent, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// A JSON Schema that the answer has to fit
+    #[arg(long, value_name = "FILE")]
+    schema: Option<Utf8PathBuf>,
+    /// Show what the model thinks
+    #[arg(short = 'v', long, visible_alias = "verbose")]
+    thinking: bool,
+    #[command(flatten)]
+    flags: RunFlags,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let prompt = prompt(ctx, args, ui)?;
+    let mut options = ctx.run_options(&args.flags)?;
+    options.format = args.schema.as_ref().map(|path| schema(ctx, path)).transpose()?;
+    let driver = ctx.driver(&args.flags)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        match args.dry_run {
+            true => preview::run(&driver, args, &prompt, options, ui).await,
+            false => attend(ctx, &driver, args, &prompt, options, ui).await,
+        }
+    });
+    // A thread may wait for a line that nobody types.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn attend(
+    ctx: &Ctx<'_>,
+    driver: &Driver,
+    args: &Args,
+    prompt: &str,
+    mut options: RunOptions,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
+    let agent = agent(args, resumed.as_ref());
+    ctx.check_reach(driver.system(), &agent, &args.flags)?;
+    let mut talk = match resumed {
+        Some(talk) => talk,
+        None => driver.begin(&agent).map_err(not_kept)?,
+    };
+    let mut live = Live::new(manner(ctx, args));
+    if talk.interrupted().is_some() && !ui.json {
+        live.note("the last run of this conversation was interrupted; it goes on from there", ui)?;
+    }
+    let attended = Attended::of(&mut options, person(ctx, ui));
+    let mut lines = Lines::new();
+    let work = talk.send(&agent, prompt, options);
+    let report = match attended.stay(work, &mut live, &mut lines, ui).await? {
+        Left::Ended(report) => report.map_err(not_kept)?,
+        Left::Dropped => return Ok(Exit::Interrupted),
+    };
+    live.end(&report, ui)?;
+    ctx.remember_use(&talk);
+    verdict(report)
+}
+
+/// The agent that was asked for, else the conversation's, else the default.
+fn agent(args: &Args, talk: Option<&Talk>) -> String {
+    let known = talk.map(|talk| talk.head().agent.clone()).filter(|agent| !agent.is_empty());
+    args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned())
+}
+
+fn manner(ctx: &Ctx<'_>, args: &Args) -> Manner {
+    Manner {
+        thinking: args.thinking,
+        streamed: ctx.env.is_terminal,
+        rewritten: ctx.env.stderr_is_terminal,
+    }
+}
+
+/// A person is asked at a terminal only, and not where a program reads along.
+pub(crate) fn person(ctx: &Ctx<'_>, ui: &Ui<'_>) -> Person {
+    match ctx.env.stdin_is_terminal && ctx.env.stderr_is_terminal && !ui.json {
+        true => Person::There,
+        false => Person::Absent,
+    }
+}
+
+/// How the command ends with a report.
+pub(crate) fn verdict(report: Report) -> Outcome {
+    let Some(error) = report.error else { return Ok(Exit::Done) };
+    if report.status == Status::Cancelled {
+        return Ok(Exit::Interrupted);
+    }
+    let failure = if is_set_up_wrong(&error) {
+        Failure::cannot_run(error.to_string())
+    } else {
+        Failure::no(error.to_string())
+    };
+    let resume = format!("`rep run --resume {} …` goes on", short(&report.conversation));
+    Err(match report.status {
+        Status::Limited => failure.hint(format!("{resume}, with a higher limit.")),
+        Status::Paused => failure.hint(format!("{resume} then.")),
+        _ => failure,
+    })
+}
+
+/// Whether a person has to change something before it can work at all.
+fn is_set_up_wrong(error: &RunError) -> bool {
+    use repertoire_model::Error;
+    matches!(
+        error,
+        RunError::Turn(
+            TurnError::Model(Error::NotConfigured { .. } | Error::Unauthorised { .. })
+                | TurnError::Definition(_)
+                | TurnError::UnknownAgent { .. }
+                | TurnError::UnknownTools { .. }
+        )
+    )
+}
+
+fn prompt(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<String, Failure> {
+    let typed = args.prompt.join(" ");
+    let is_dash = typed.trim() == "-";
+    let piped = match is_dash || !ctx.env.stdin_is_terminal {
+        true => standard_input(ui)?,
+        false => String::new(),
+    };
+    let piped = piped.trim_end();
+    match (is_dash || typed.trim().is_empty(), piped.trim().is_empty()) {
+        (true, true) => Err(Failure::usage("there is no task").hint(
+            "Write it after the options, or pipe it in: `rep run \"fix the failing test\"`.",
+        )),
+        (true, false) => Ok(piped.to_owned()),
+        (false, true) => Ok(typed),
+        // What is piped in beside a task is material, and says so.
+        (false, false) => Ok(format!("{typed}\n\n<stdin>\n{piped}\n</stdin>")),
+    }
+}
+
+fn standard_input(ui: &mut Ui<'_>) -> Result<String, Failure> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().take(PROMPT_BYTES_MAX + 1).read_to_end(&mut bytes);
+        let _ = sender.send(read.map(|_| bytes));
+    });
+    let read = match receiver.recv_timeout(PATIENCE) {
+        Ok(read) => Ok(read),
+        Err(_) => {
+            ui.note("waiting for the end of standard input (`< /dev/null` if there is none)")?;
+            receiver.recv()
+        }
+    };
+    let bytes = read
+        .unwrap_or_else(|_| Ok(Vec::new()))
+        .map_err(|error| Failure::cannot_run(format!("standard input cannot be read: {error}")))?;
+    if bytes.len() as u64 > PROMPT_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "standard input is larger than {} MiB",
+            PROMPT_BYTES_MAX / 1024 / 1024
+        ))
+        .hint("Put it into a file and name the file in the task."));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn schema(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<ResponseFormat, Failure> {
+    let text = fs::read_text(&ctx.typed_path(path), SCHEMA_BYTES_MAX)
+        .map_err(|error| Failure::usage(format!("`--schema {path}` cannot be read: {error}")))?;
+    let schema: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("`--schema {path}` is not JSON: {error}")))?;
+    jsonschema::validator_for(&schema).map_err(|error| {
+        Failure::usage(format!("`--schema {path}` is not a JSON Schema: {error}"))
+    })?;
+    Ok(ResponseFormat::Schema { name: "answer".to_owned(), schema })
+}

@@ -1,0 +1,93 @@
+//! `rep tools`: what agents can do.
+
+use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
+use repertoire_agent::tool::Access;
+use repertoire_agent::{RunOptions, System};
+use repertoire_model::ToolSpec;
+use repertoire_select::Settings;
+use serde_json::json;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::running::{RunFlags, definition, runtime};
+use crate::schema::{ToolJson, ToolsJson};
+use crate::ui::{self, Ui};
+
+/// Whose tools to show.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show which of them this agent has, and why not the others
+    #[arg(short, long, value_name = "AGENT")]
+    agent: Option<String>,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let system = ctx.system(&RunFlags::default())?;
+    let agent = args.agent.as_ref().map(|name| definition(&system, name)).transpose()?;
+    let specs = specs(&system)?;
+    let rows: Vec<ToolJson> = system
+        .tools()
+        .iter()
+        .map(|tool| {
+            let name = tool.name();
+            let why_not = agent.as_ref().and_then(|agent| {
+                if agent.tools.disallowed.iter().any(|one| one.eq_ignore_ascii_case(name)) {
+                    return Some(format!("`disallowed_tools` of {} names it", agent.name));
+                }
+                (!agent.tools.has(name))
+                    .then(|| format!("`tools` of {} does not name it", agent.name))
+            });
+            let idle = matches!(name, "skill" | "skill_search") && !system.has_skills();
+            let why_not = why_not.or_else(|| idle.then(|| "there are no skills".to_owned()));
+            ToolJson {
+                name: name.to_owned(),
+                access: access_word(tool.access(&json!({}))).to_owned(),
+                about: about(&specs, name),
+                available: why_not.is_none(),
+                why_not,
+            }
+        })
+        .collect();
+    if ui.json {
+        ui.print_json(&ToolsJson { agent: args.agent.clone(), tools: rows })?;
+        return Ok(Exit::Done);
+    }
+    for row in &rows {
+        let mark = if row.available { ui.paint(ui::GOOD, "✓") } else { ui.paint(ui::BAD, "✗") };
+        let access = ui.paint(ui::FAINT, ui::pad(&row.access, 8));
+        let text = row.why_not.as_ref().unwrap_or(&row.about);
+        let room = ui.columns.saturating_sub(32).max(20);
+        writeln!(ui.out, "{mark} {}  {access}  {}", ui::pad(&row.name, 14), ui::fit(text, room))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What a tool does: the first sentence of what models are told.
+fn about(specs: &[ToolSpec], name: &str) -> String {
+    let spec = specs.iter().find(|spec| spec.name == name);
+    let text = spec.map(|spec| spec.description.as_str()).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned()
+}
+
+/// The tools as an agent that may use all of them sees them.
+fn specs(system: &System) -> Result<Vec<ToolSpec>, Failure> {
+    let selection = Settings { enabled: false, ..Settings::default() };
+    let options = RunOptions {
+        definition: Some(Definition::default()),
+        selection: Some(selection),
+        ..RunOptions::default()
+    };
+    let preview = runtime()?.block_on(system.preview(DEFAULT_AGENT, "", options));
+    Ok(preview.map_err(|error| Failure::cannot_run(error.to_string()))?.tools)
+}
+
+fn access_word(access: Access) -> &'static str {
+    match access {
+        Access::None => "none",
+        Access::Read => "reads",
+        Access::Write => "writes",
+        Access::Execute => "executes",
+        Access::Network => "network",
+    }
+}

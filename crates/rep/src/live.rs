@@ -1,0 +1,368 @@
+//! A run as people watch it: the answer as it comes, one line for each call of a tool, skills with their reason,
+//! and what went differently than planned. For programs: the events themselves, one a line.
+
+use std::collections::BTreeMap;
+
+use repertoire_agent::event::LoadedBy;
+use repertoire_agent::{Event, EventKind, Report, Status};
+
+use crate::ui::{self, Ui};
+
+/// Columns that a name of a skill takes at least, so that reasons stand below each other.
+const SKILL_COLUMNS: usize = 24;
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// Whether thoughts are shown.
+    pub(crate) thinking: bool,
+    /// Whether the answer is shown as it comes: on a terminal. Elsewhere it is written once, whole.
+    pub(crate) streamed: bool,
+    /// Whether a line can be written over: where talk goes to a terminal.
+    pub(crate) rewritten: bool,
+}
+
+/// Shows a run.
+pub(crate) struct Live {
+    manner: Manner,
+    /// Whether the answer stands in the middle of a line.
+    mid_line: bool,
+    /// Whether thoughts stand in the middle of a line.
+    mid_thought: bool,
+    /// The call whose line can still be written over.
+    open: Option<String>,
+    calls: BTreeMap<String, Call>,
+    scores: BTreeMap<String, f64>,
+}
+
+struct Call {
+    tool: String,
+    subject: String,
+    is_denied: bool,
+}
+
+impl Live {
+    pub(crate) fn new(manner: Manner) -> Self {
+        Live {
+            manner,
+            mid_line: false,
+            mid_thought: false,
+            open: None,
+            calls: BTreeMap::new(),
+            scores: BTreeMap::new(),
+        }
+    }
+
+    /// Shows one event.
+    pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if ui.json {
+            serde_json::to_writer(&mut *ui.out, event)?;
+            writeln!(ui.out)?;
+            return ui.out.flush();
+        }
+        let indent = "  ".repeat(event.depth as usize);
+        match &event.kind {
+            EventKind::Text { text } if event.depth == 0 => self.text(text, ui),
+            EventKind::Thinking { text } if self.manner.thinking => self.thought(text, ui),
+            EventKind::SkillsSelected { picks, .. } => {
+                self.scores.extend(picks.iter().map(|pick| (pick.skill.clone(), pick.score)));
+                Ok(())
+            }
+            EventKind::ToolCall { id, tool, subject, .. } => {
+                self.call(id, tool, subject, &indent, ui)
+            }
+            EventKind::ToolResult { id, is_error, summary, duration_ms, .. } => {
+                let ended = Ended { is_error: *is_error, summary, duration_ms: *duration_ms };
+                self.result(id, &ended, &indent, ui)
+            }
+            EventKind::Denied { tool, subject, reason } => {
+                self.denied(tool, subject, reason, &indent, ui)
+            }
+            other => match self.line(other, ui) {
+                Some(line) => self.say(&format!("{indent}{line}"), ui),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// One line for what needs no more.
+    fn line(&self, kind: &EventKind, ui: &Ui<'_>) -> Option<String> {
+        let faint = |text: String| Some(ui.paint_err(ui::FAINT, one_line(&text, ui)));
+        let warning = |text: String| Some(ui.paint_err(ui::WARN, one_line(&text, ui)));
+        match kind {
+            EventKind::SkillLoaded { skill, by, reason, already, trusted, .. } => {
+                Some(self.skill(skill, *by, reason, *already, *trusted, ui))
+            }
+            EventKind::SkillTruncated { skill, max_chars } => {
+                faint(format!("  {skill} was cut to {max_chars} characters"))
+            }
+            EventKind::SkillFailed { skill, message } => {
+                warning(format!("! {skill} was not loaded: {message}"))
+            }
+            EventKind::Retry { what, reason, attempt, after_ms } => {
+                let after = ui::time(*after_ms);
+                faint(format!("↻ {what} again in {after} (attempt {attempt} failed: {reason})"))
+            }
+            EventKind::Paused { reason, .. } => faint(format!("⏸ waiting: {reason}")),
+            EventKind::Compacted { tokens_before, tokens_after, messages, .. } => {
+                let (before, after) = (ui::thousands(*tokens_before), ui::thousands(*tokens_after));
+                faint(format!(
+                    "✂ the conversation was made shorter: {before} to {after} tokens, {messages} messages"
+                ))
+            }
+            EventKind::Delegated { to, task, .. } => {
+                let task = ui::fit(task, 60);
+                Some(format!("→ {}  {task}", ui.paint_err(ui::ACCENT, ui::fit(to, 40))))
+            }
+            EventKind::DelegationEnded { to, status, .. } => {
+                faint(format!("← {to} {}", ended_word(*status)))
+            }
+            EventKind::Todos { items } => {
+                use repertoire_agent::event::TodoStatus;
+                let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+                let now = items.iter().find(|item| item.status == TodoStatus::InProgress);
+                let now = now.map(|item| format!(": {}", item.content)).unwrap_or_default();
+                faint(format!("☐ {done} of {} done{now}", items.len()))
+            }
+            EventKind::Limit { limit, message } => warning(format!("! {limit}: {message}")),
+            EventKind::Degraded { what, message } => warning(format!("! {what}: {message}")),
+            EventKind::Warning { message } => warning(format!("! {message}")),
+            _ => None,
+        }
+    }
+
+    fn skill(
+        &self,
+        skill: &str,
+        by: LoadedBy,
+        reason: &str,
+        already: bool,
+        trusted: bool,
+        ui: &Ui<'_>,
+    ) -> String {
+        let name = ui::pad(&ui::fit(skill, 40), SKILL_COLUMNS);
+        if already {
+            return ui.paint_err(ui::FAINT, format!("= {name}  already in the conversation"));
+        }
+        let score = match (by, self.scores.get(skill)) {
+            (LoadedBy::AutoTrigger, Some(score)) => format!("{score:.2}  "),
+            _ => String::new(),
+        };
+        let doubt = if trusted { "" } else { "  (not trusted)" };
+        let room = ui.columns.saturating_sub(ui::width(&name) + 12).max(20);
+        let reason = ui.paint_err(ui::FAINT, ui::fit(reason, room));
+        format!("{} {score}{reason}{doubt}", ui.paint_err(ui::GOOD, format!("+ {name} ")))
+    }
+
+    fn text(&mut self, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if !self.manner.streamed || text.is_empty() {
+            return Ok(());
+        }
+        self.close_talk(ui)?;
+        write!(ui.out, "{}", ui::printable_lines(text))?;
+        self.mid_line = !text.ends_with('\n');
+        ui.out.flush()
+    }
+
+    fn thought(&mut self, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.close_call(ui)?;
+        self.end_text(ui)?;
+        let shown = ui.paint_err(ui::FAINT, ui::printable_lines(text));
+        write!(ui.err, "{shown}")?;
+        self.mid_thought = !text.ends_with('\n');
+        ui.err.flush()
+    }
+
+    fn call(
+        &mut self,
+        id: &str,
+        tool: &str,
+        subject: &str,
+        indent: &str,
+        ui: &mut Ui<'_>,
+    ) -> std::io::Result<()> {
+        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: false };
+        let line = format!("{indent}{}", call.line(indent, ui));
+        self.calls.insert(id.to_owned(), call);
+        if self.manner.rewritten {
+            self.close(ui)?;
+            write!(ui.err, "{line}")?;
+            ui.err.flush()?;
+            self.open = Some(id.to_owned());
+        }
+        Ok(())
+    }
+
+    fn result(
+        &mut self,
+        id: &str,
+        ended: &Ended<'_>,
+        indent: &str,
+        ui: &mut Ui<'_>,
+    ) -> std::io::Result<()> {
+        let Some(call) = self.calls.remove(id).filter(|call| !call.is_denied) else {
+            return Ok(());
+        };
+        let time = ui.paint_err(ui::FAINT, ui::time(ended.duration_ms));
+        let mark = match ended.is_error {
+            true => ui.paint_err(ui::BAD, "✗"),
+            false => ui.paint_err(ui::GOOD, "✓"),
+        };
+        let line = format!("{indent}{}  {mark} {time}", call.line(indent, ui));
+        self.over(id, &line, ui)?;
+        match ended.summary.lines().find(|line| !line.trim().is_empty()) {
+            Some(first) if ended.is_error => {
+                let first = ui::fit(first, ui.columns.saturating_sub(indent.len() + 4).max(20));
+                self.say(&format!("{indent}  {}", ui.paint_err(ui::BAD, first)), ui)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn denied(
+        &mut self,
+        tool: &str,
+        subject: &str,
+        reason: &str,
+        indent: &str,
+        ui: &mut Ui<'_>,
+    ) -> std::io::Result<()> {
+        let same = |(_, call): &(&String, &mut Call)| call.tool == tool && call.subject == subject;
+        let known = self.calls.iter_mut().find(same);
+        let id = known.map(|(id, call)| {
+            call.is_denied = true;
+            id.clone()
+        });
+        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: true };
+        let mark = ui.paint_err(ui::BAD, "✗ not allowed");
+        let line = format!("{indent}{}  {mark}", call.line(indent, ui));
+        self.over(&id.unwrap_or_default(), &line, ui)?;
+        let room = ui.columns.saturating_sub(indent.len() + 4).max(20);
+        let reason = ui::wrap(reason, room, &format!("{indent}  "));
+        self.say(&format!("{indent}  {}", ui.paint_err(ui::FAINT, reason)), ui)
+    }
+
+    /// Writes over the line of a call, if it is still the last; else a line of its own.
+    fn over(&mut self, id: &str, line: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if self.open.as_deref() == Some(id) {
+            self.open = None;
+            return writeln!(ui.err, "\r\u{1b}[K{line}");
+        }
+        self.say(line, ui)
+    }
+
+    /// A line of talk.
+    fn say(&mut self, line: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.close(ui)?;
+        writeln!(ui.err, "{line}")
+    }
+
+    /// A faint line of talk.
+    pub(crate) fn note(&mut self, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        let line = ui.paint_err(ui::FAINT, one_line(text, ui));
+        self.say(&line, ui)
+    }
+
+    /// Ends whatever stands in the middle of a line.
+    pub(crate) fn close(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.close_talk(ui)?;
+        self.end_text(ui)
+    }
+
+    fn close_talk(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.close_call(ui)?;
+        match std::mem::take(&mut self.mid_thought) {
+            true => writeln!(ui.err),
+            false => Ok(()),
+        }
+    }
+
+    fn close_call(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        match self.open.take() {
+            Some(_) => writeln!(ui.err),
+            None => Ok(()),
+        }
+    }
+
+    fn end_text(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if std::mem::take(&mut self.mid_line) {
+            writeln!(ui.out)?;
+            ui.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The end of a run: the answer, where it was not shown as it came, and what it took.
+    pub(crate) fn end(&mut self, report: &Report, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if ui.json {
+            return Ok(());
+        }
+        self.close(ui)?;
+        if !self.manner.streamed && !report.text.is_empty() {
+            writeln!(ui.out, "{}", report.text.trim_end_matches('\n'))?;
+            ui.out.flush()?;
+        }
+        let line = ui.paint_err(ui::FAINT, taken(report));
+        writeln!(ui.err, "{line}")
+    }
+}
+
+struct Ended<'a> {
+    is_error: bool,
+    summary: &'a str,
+    duration_ms: u64,
+}
+
+impl Call {
+    fn line(&self, indent: &str, ui: &Ui<'_>) -> String {
+        let tool = ui::fit(&self.tool, 40);
+        // Room for the mark and the time, so that the line can be written over.
+        let room = ui.columns.saturating_sub(indent.len() + ui::width(&tool) + 20).max(20);
+        let tool = ui.paint_err(ui::ACCENT, tool);
+        match self.subject.is_empty() {
+            true => format!("⏺ {tool}"),
+            false => format!("⏺ {tool}  {}", ui::fit(&self.subject, room)),
+        }
+    }
+}
+
+fn one_line(text: &str, ui: &Ui<'_>) -> String {
+    // Advice must not be cut off; a terminal wraps it.
+    ui::fit(text, ui.columns.saturating_mul(4).max(200))
+}
+
+fn ended_word(status: Status) -> &'static str {
+    match status {
+        Status::Done => "is done",
+        Status::Failed => "failed",
+        Status::Limited => "came to a limit",
+        Status::Cancelled => "was stopped",
+        Status::Paused => "waits for an allowance",
+    }
+}
+
+/// What a run took, on one line.
+pub(crate) fn taken(report: &Report) -> String {
+    let usage = &report.usage;
+    let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+    let cost = match report.cost_usd {
+        Some(cost) => format!("${cost:.4}"),
+        None => "cost not known".to_owned(),
+    };
+    let mut parts = vec![
+        cost,
+        format!("{} tokens in, {} out", ui::thousands(read), ui::thousands(usage.output_tokens)),
+        ui::count(report.iterations as usize, "turn"),
+        ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)),
+    ];
+    if report.denials > 0 {
+        parts.push(format!("{} not allowed", ui::count(report.denials as usize, "call")));
+    }
+    parts.push(format!("rep run --resume {}", short(&report.conversation)));
+    parts.join(" · ")
+}
+
+/// As much of an id as tells it from others: the millisecond that it was made in.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}

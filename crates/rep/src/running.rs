@@ -1,0 +1,352 @@
+//! From the configuration and the command line to a system that runs agents.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use repertoire_agent::backend::{Backend, Freedom};
+use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
+use repertoire_agent::permission::{Mode, Permissions, Rule};
+use repertoire_agent::sandbox::Sandbox;
+use repertoire_agent::spending::RunLimits;
+use repertoire_agent::system::{BuildError, Builder};
+use repertoire_agent::{RunOptions, System};
+use repertoire_drive::{Driver, SkillUse, Store, StoreError, Talk};
+use repertoire_model::prices::Prices;
+use repertoire_model::{ModelName, Service};
+use repertoire_skill::activate::References;
+use repertoire_skill::name::nearest;
+
+use crate::cli::Ctx;
+use crate::config::duration;
+use crate::env::Env;
+use crate::failure::Failure;
+
+const WHO: &str = "Agent and model";
+const LIMITS: &str = "Limits";
+const FREEDOM: &str = "Permissions";
+
+/// Options of every command that runs an agent.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RunFlags {
+    /// The model, as anthropic/NAME, openai/NAME or compat/NAME
+    #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
+    pub(crate) model: Option<ModelName>,
+    /// Who executes the turns: api, or somebody else's agent
+    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
+    pub(crate) backend: Option<String>,
+    /// Skills to load in any case (may be repeated, or a list)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = WHO)]
+    pub(crate) skills: Vec<String>,
+    /// Choose no skills that nobody named
+    #[arg(long, help_heading = WHO)]
+    pub(crate) no_auto: bool,
+    /// A path that the task touches, which helps to choose skills (may be repeated)
+    #[arg(long = "path", value_name = "PATH", help_heading = WHO)]
+    pub(crate) paths: Vec<Utf8PathBuf>,
+    /// The folder that the agent works in
+    #[arg(long, value_name = "DIR", help_heading = WHO)]
+    pub(crate) cd: Option<Utf8PathBuf>,
+    /// Most US dollars
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
+    pub(crate) max_cost: Option<f64>,
+    /// Most turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LIMITS)]
+    pub(crate) max_turns: Option<u32>,
+    /// Most tokens of all calls together
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub(crate) max_tokens: Option<u64>,
+    /// Longest time, as 90s, 10m or 1h
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    pub(crate) timeout: Option<Duration>,
+    /// Let it look, and change nothing
+    #[arg(long, conflicts_with_all = ["accept_edits", "full_access"], help_heading = FREEDOM)]
+    pub(crate) read_only: bool,
+    /// Let it change files in the folder without asking
+    #[arg(long, conflicts_with = "full_access", help_heading = FREEDOM)]
+    pub(crate) accept_edits: bool,
+    /// Let it do anything without asking
+    #[arg(long, help_heading = FREEDOM)]
+    pub(crate) full_access: bool,
+    /// Allow what fits a rule, as 'bash(git status:*)' (may be repeated)
+    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
+    pub(crate) allow: Vec<String>,
+    /// Forbid what fits a rule (may be repeated)
+    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
+    pub(crate) deny: Vec<String>,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let number: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "it is not a number".to_owned())?;
+    let fits = number.is_finite() && number > 0.0;
+    fits.then_some(number).ok_or_else(|| "it must be more than nothing".to_owned())
+}
+
+/// A runtime for commands that wait for models and processes. Others do without one.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let made = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    made.map_err(|error| Failure::cannot_run(format!("no threads can be started: {error}")))
+}
+
+impl Ctx<'_> {
+    /// A driver for conversations, under the configuration.
+    pub(crate) fn driver(&self, flags: &RunFlags) -> Result<Driver, Failure> {
+        Driver::new(self.builder(flags)?, self.store()).map_err(not_built)
+    }
+
+    /// A system that keeps no conversations.
+    pub(crate) fn system(&self, flags: &RunFlags) -> Result<System, Failure> {
+        self.builder(flags)?.build().map_err(not_built)
+    }
+
+    /// Where conversations are kept.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(self.env.conversations_dir())
+    }
+
+    fn usage_path(&self) -> Utf8PathBuf {
+        self.env.data_dir().join("usage.json")
+    }
+
+    fn builder(&self, flags: &RunFlags) -> Result<Builder, Failure> {
+        Ok(System::builder()
+            .discover(self.config.request()?)
+            .config(self.agent_config(flags)?)
+            .endpoints(self.env.endpoints())
+            .prices(self.prices()?)
+            .environment(self.env.tool_environment(flags.backend.is_some()))
+            .sandbox(self.sandbox()?)
+            .work_dir(self.work_dir(flags))
+            .spill_dir(self.env.cache_dir().join("output")))
+    }
+
+    fn agent_config(&self, flags: &RunFlags) -> Result<repertoire_agent::Config, Failure> {
+        let config = &self.config;
+        let mut out = repertoire_agent::Config::default();
+        if let Some(model) = config.text("model").and_then(|text| text.parse().ok()) {
+            out.model = model;
+        }
+        out.auto_trigger = config.selection();
+        out.skill_budget.body_chars_max = config.body_chars_max();
+        if config.load_references() {
+            out.references = References::Appended;
+        }
+        out.permissions = self.permissions(flags)?;
+        out.limits = self.limits();
+        out.usage = SkillUse::read(&self.usage_path()).skills;
+        Ok(out)
+    }
+
+    /// What keeps the programs of agents in their place.
+    pub(crate) fn sandbox(&self) -> Result<Sandbox, Failure> {
+        let word = self.config.text("sandbox").unwrap_or("auto");
+        if word == "off" {
+            return Ok(Sandbox::None);
+        }
+        let sandbox = Sandbox::probe(&Env::sandbox_helper());
+        match word == "require" && !sandbox.is_enforced() {
+            true => Err(Failure::cannot_run(sandbox.describe())
+                .hint("`sandbox = \"require\"` in the configuration asks for one.")),
+            false => Ok(sandbox),
+        }
+    }
+
+    /// Who may do what: the configuration, and what the command line says on top of it.
+    fn permissions(&self, flags: &RunFlags) -> Result<Permissions, Failure> {
+        let mode = match self.config.text("permissions.mode") {
+            _ if flags.read_only => Mode::ReadOnly,
+            _ if flags.full_access => Mode::Full,
+            _ if flags.accept_edits => Mode::AcceptEdits,
+            Some("read-only") => Mode::ReadOnly,
+            Some("accept-edits") => Mode::AcceptEdits,
+            Some("full") => Mode::Full,
+            _ => Mode::Default,
+        };
+        let configured = |name: &str| rules(&self.config.texts(name), &self.config.origin(name));
+        let mut out = Permissions::new(mode).in_dir(self.work_dir(flags));
+        out.allow = configured("permissions.allow")?;
+        out.ask = configured("permissions.ask")?;
+        out.deny = configured("permissions.deny")?;
+        out.allow.extend(rules(&flags.allow, "--allow")?);
+        out.deny.extend(rules(&flags.deny, "--deny")?);
+        Ok(out)
+    }
+
+    fn work_dir(&self, flags: &RunFlags) -> Utf8PathBuf {
+        let here = &self.env.here;
+        flags.cd.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir))
+    }
+
+    fn limits(&self) -> RunLimits {
+        let config = &self.config;
+        let default = RunLimits::default();
+        let number = |name: &str| config.amount(name).map(|number| number as u64);
+        let small = |name: &str, other: u32| {
+            number(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(other)
+        };
+        let time = config.text("limits.duration").and_then(|text| duration(text).ok());
+        RunLimits {
+            depth_max: small("limits.depth", default.depth_max),
+            iterations_max: small("limits.iterations", default.iterations_max),
+            tokens_max: number("limits.tokens"),
+            cost_usd_max: config.amount("limits.cost"),
+            duration_max: time.unwrap_or(default.duration_max),
+        }
+    }
+
+    fn prices(&self) -> Result<Prices, Failure> {
+        let mut prices = Prices::builtin();
+        if let Some(table) = self.config.table("models") {
+            prices.extend(table).map_err(|error| {
+                Failure::usage(format!("{}: `models`: {error}", self.config.origin("models")))
+            })?;
+        }
+        Ok(prices)
+    }
+
+    /// What a run is asked for by the command line.
+    pub(crate) fn run_options(&self, flags: &RunFlags) -> Result<RunOptions, Failure> {
+        let mut limits = self.limits();
+        limits.cost_usd_max = flags.max_cost.or(limits.cost_usd_max);
+        limits.tokens_max = flags.max_tokens.or(limits.tokens_max);
+        limits.iterations_max = flags.max_turns.unwrap_or(limits.iterations_max);
+        limits.duration_max = flags.timeout.unwrap_or(limits.duration_max);
+        let mut selection = self.config.selection();
+        selection.enabled &= !flags.no_auto;
+        Ok(RunOptions {
+            model: flags.model.clone(),
+            skills: flags.skills.clone(),
+            selection: Some(selection),
+            paths: flags.paths.clone(),
+            limits: Some(limits),
+            permissions: Some(self.permissions(flags)?),
+            backend: self.backend(flags)?,
+            freedom: freedom(flags),
+            ..RunOptions::default()
+        })
+    }
+
+    fn backend(&self, flags: &RunFlags) -> Result<Option<Arc<dyn Backend>>, Failure> {
+        match flags.backend.as_deref() {
+            None | Some("api") => Ok(None),
+            Some(other) => Err(Failure::usage(format!("there is no backend `{other}`"))),
+        }
+    }
+
+    /// Counts the skills that were used, for choosing the next ones.
+    pub(crate) fn remember_use(&self, talk: &Talk) {
+        // It only tips scales, so a disk that is full is no reason to fail a run that is done.
+        let _ = talk.used().add_to(&self.usage_path());
+    }
+
+    /// The agent's model must be within reach before anything is begun.
+    pub(crate) fn check_reach(
+        &self,
+        system: &System,
+        agent: &str,
+        flags: &RunFlags,
+    ) -> Result<(), Failure> {
+        let definition = definition(system, agent)?;
+        if flags.backend.as_deref().is_some_and(|backend| backend != "api") {
+            return Ok(());
+        }
+        let model = flags.model.as_ref().or(definition.model.as_ref());
+        let model = model.unwrap_or(&system.config().model);
+        match self.env.endpoints().get(model.service) {
+            Some(_) => Ok(()),
+            None => Err(self.no_key(model)),
+        }
+    }
+
+    fn no_key(&self, model: &ModelName) -> Failure {
+        let variable = match model.service {
+            Service::Anthropic => "ANTHROPIC_API_KEY",
+            Service::OpenAi | Service::Compat => "OPENAI_API_KEY",
+        };
+        let mut failure =
+            Failure::cannot_run(format!("there is no key for {model}: {variable} is not set"));
+        failure = match self.env.var("OPENAI_BASE_URL") {
+            Some(url) => failure.hint(format!("For the server at {url}: `-m compat/NAME`.")),
+            None => failure.hint(
+                "A server of your own (Ollama, vLLM, llama.cpp): `-m compat/NAME`, with OPENAI_BASE_URL for its address.",
+            ),
+        };
+        let found = self.agent_clis();
+        if !found.is_empty() {
+            let list: Vec<String> =
+                found.iter().map(|name| format!("`--backend {name}`")).collect();
+            failure =
+                failure.hint(format!("An agent that is installed here: {}.", list.join(", ")));
+        }
+        failure.hint("`--dry-run` shows what would be sent, without a key.")
+    }
+
+    /// Somebody else's agents that are installed.
+    pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
+        let known = ["claude", "codex", "opencode", "gemini"];
+        known.into_iter().filter(|name| self.env.program(name).is_some()).collect()
+    }
+}
+
+/// The definition of an agent, or what may be meant.
+pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Failure> {
+    let catalog = system.catalog();
+    if let Some(entry) = catalog.agent(agent) {
+        return Definition::read(entry).map_err(|error| {
+            let file = catalog.places().shorten(&entry.skill.origin.file);
+            Failure::cannot_run(error.to_string()).hint(format!("It is defined in {file}."))
+        });
+    }
+    if agent == DEFAULT_AGENT {
+        return Ok(Definition::default());
+    }
+    let names = system.agent_names();
+    let failure = Failure::cannot_run(format!("there is no agent `{agent}`"));
+    let failure = match nearest(agent, names.iter().map(String::as_str)) {
+        Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+        None => failure,
+    };
+    Err(failure.hint("`rep agents` lists them."))
+}
+
+fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
+    let rule = |text: &String| {
+        text.parse::<Rule>().map_err(|error| {
+            Failure::usage(format!("{place}: {error}")).hint("`docs/running.md` explains rules.")
+        })
+    };
+    texts.iter().map(rule).collect()
+}
+
+fn freedom(flags: &RunFlags) -> Freedom {
+    match (flags.read_only, flags.full_access) {
+        (true, _) => Freedom::ReadOnly,
+        (_, true) => Freedom::Full,
+        _ => Freedom::Workspace,
+    }
+}
+
+fn not_built(error: BuildError) -> Failure {
+    Failure::cannot_run(error.to_string())
+}
+
+/// What is in the way of a conversation.
+pub(crate) fn not_kept(error: StoreError) -> Failure {
+    let failure = match &error {
+        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
+            Failure::no(error.to_string()).hint("`rep conversations` lists them.")
+        }
+        StoreError::InUse { .. } => Failure::cannot_run(error.to_string())
+            .hint("Wait for it, or begin a new conversation without `--resume`."),
+        StoreError::Damaged { path, .. } => Failure::cannot_run(error.to_string()).hint(format!(
+            "What happened is in {}; begin a new conversation without `--resume`.",
+            path.with_file_name("events.jsonl")
+        )),
+        StoreError::Newer { .. } => {
+            Failure::cannot_run(error.to_string()).hint("Use the later version of `rep`.")
+        }
+        StoreError::Io { .. } => Failure::cannot_run(error.to_string()),
+    };
+    failure
+}

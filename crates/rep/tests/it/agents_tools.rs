@@ -1,0 +1,125 @@
+//! `rep agents`, `rep tools`, `rep exec` and `rep chat`.
+
+use insta::assert_snapshot;
+use repertoire_scripted::{Script, Turn};
+use serde_json::json;
+
+use crate::talking::{Model, tidy, with_input};
+use crate::workspace::Workspace;
+
+fn agency() -> Workspace {
+    let ws = Workspace::new();
+    ws.write(
+        "home/.claude/agents/analyst.md",
+        "---\nname: analyst\ndescription: Analyses tenders.\nmodel: sonnet\ntools: [read, skill]\n\
+         skills: [first-aid, gone]\ncapabilities: [analysis]\n---\nYou analyse.\n",
+    );
+    ws.write(
+        "home/.claude/agents/wild.md",
+        "---\nname: wild\ndescription: Cannot be run.\ntemperature: 9\n---\nDo.\n",
+    );
+    ws
+}
+
+#[test]
+fn agents_are_listed_with_what_sets_them_apart() {
+    assert_snapshot!(agency().rep("agents"), @"");
+    let list = agency().json("--json agents", "agents.json");
+    let names: Vec<&str> = list["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["analyst", "default", "wild"]);
+}
+
+#[test]
+fn one_agent_is_shown_with_its_problems() {
+    assert_snapshot!(agency().rep("agents analyst"), @"");
+    let ran = agency().rep("agents wild");
+    assert!(
+        ran.code == 1 && ran.stdout.contains("cannot run: `temperature` must be from 0 to 2"),
+        "{ran}"
+    );
+    let ran = agency().rep("agents analist");
+    assert!(ran.code == 1 && ran.stderr.contains("Did you mean `analyst`?"), "{ran}");
+}
+
+#[test]
+fn tools_say_what_they_do_and_who_has_them() {
+    let ws = agency();
+    let all = ws.json("--json tools", "tools.json");
+    let tools = all["tools"].as_array().unwrap();
+    assert!(tools.iter().all(|tool| tool["available"] == true && tool["about"] != ""), "{all}");
+    let own = ws.rep("tools --agent analyst");
+    assert!(own.stdout.contains("✓ skill ") && own.stdout.contains("✗ delegate"), "{own}");
+    assert!(own.stdout.contains("`tools` of analyst does not name it"), "{own}");
+    assert_eq!(ws.rep("tools --agent nobody").code, 3);
+}
+
+#[test]
+fn a_skill_is_executed_and_its_result_told() {
+    let mut ws = agency();
+    let model = Model::start(&mut ws, Script::new().turn(Turn::text("Bandaged.")).repeat_last());
+    let ran = ws.rep("exec first-aid a cut finger");
+    assert_snapshot!(tidy(&ran), @"");
+    assert!(model.requests()[0].body.to_string().contains("a cut finger"));
+    let result = ws.json("--json exec --capability analysis look", "exec.json");
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Bandaged.")));
+    assert_eq!(result["metadata"]["cached"], false);
+    for (line, message) in [
+        ("exec first-ait x", "Did you mean `first-aid`?"),
+        ("exec --capability flying x", "no agent has the capability `flying`"),
+    ] {
+        let ran = ws.rep(line);
+        assert!(ran.code == 3 && ran.stderr.contains(message), "{line}: {ran}");
+    }
+    let ran = ws.rep("exec first-aid x --context gone.json");
+    assert!(ran.code == 2 && ran.stderr.contains("cannot be read"), "{ran}");
+}
+
+#[test]
+fn a_skill_that_says_no_is_a_no() {
+    let mut ws = agency();
+    let answer = "{\"success\": false, \"error\": \"no bandage\"}";
+    let _model = Model::start(&mut ws, Script::new().turn(Turn::text(answer)).repeat_last());
+    ws.skill_with("pack/first-aid", "name: first-aid\ndescription: Built in.\nmax_retries: 0\n");
+    let ran = ws.rep("exec first-aid x");
+    assert!(ran.code == 1 && ran.stderr.contains("error: no bandage"), "{ran}");
+}
+
+#[test]
+fn a_chat_goes_on_line_by_line() {
+    let mut ws = agency();
+    let script = Script::new().turn(Turn::text("Hello.")).turn(Turn::text("Bandaged."));
+    let model = Model::start(&mut ws, script);
+    let input = "hi \\\nthere\n/first-aid my finger\n/cost\n/nothing\n/exit\nnever said\n";
+    let ran = with_input(&ws, &["chat", "--no-auto"], input);
+    assert_snapshot!(tidy(&ran), @"");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].last_user_text(), "hi \nthere");
+    let second = requests[1].body.to_string();
+    assert!(
+        second.contains("Hello.") && second.contains("my finger") && second.contains("AUTO-LOADED"),
+        "{second}"
+    );
+}
+
+#[test]
+fn a_chat_can_be_taken_up_and_survives_a_failure() {
+    let mut ws = agency();
+    let fault = repertoire_scripted::Fault::status(400, "{\"error\":{\"message\":\"not today\"}}");
+    let script = Script::new().turn(Turn::fail(fault)).turn(Turn::text("Now.")).repeat_last();
+    let model = Model::start(&mut ws, script);
+    let ran = with_input(&ws, &["chat", "--no-auto"], "one\ntwo\n");
+    assert!(
+        ran.code == 0 && ran.stderr.contains("not today") && ran.stdout.contains("Now."),
+        "{ran}"
+    );
+    let ran = with_input(&ws, &["chat", "--no-auto", "--resume"], "three");
+    assert_eq!(ran.code, 0, "{ran}");
+    let last = model.requests().last().unwrap().body.to_string();
+    assert!(last.contains("two") && last.contains("Now.") && last.contains("three"), "{last}");
+}

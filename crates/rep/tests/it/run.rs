@@ -1,0 +1,360 @@
+//! `rep run`: a real binary and a scripted model.
+
+use insta::assert_snapshot;
+use repertoire_scripted::{Fault, Script, Turn};
+use serde_json::{Value, json};
+
+use crate::talking::{Model, begin, end, signal, tidy, with_input};
+use crate::workspace::Workspace;
+
+fn office() -> Workspace {
+    let ws = Workspace::new();
+    ws.skill_with(
+        "home/.claude/skills/tenders",
+        "name: tenders\ndescription: Rules for public tenders. Use when a tender is analysed.\n\
+         triggers:\n  keywords: [danish tender]\n",
+    );
+    ws.write(
+        "home/.claude/agents/analyst.md",
+        "---\nname: analyst\ndescription: Analyses tenders.\ntools: [read, skill]\n---\nYou analyse.\n",
+    );
+    ws.write("project/notes.txt", "one\ntwo\n");
+    ws
+}
+
+fn says(text: &str) -> Script {
+    Script::new().turn(Turn::text(text))
+}
+
+#[test]
+fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
+    let mut ws = office();
+    let _model = Model::start(&mut ws, says("It is compliant."));
+    let ran = ws.rep("run -a analyst Analyze this Danish tender");
+    assert_eq!(ran.stdout, "It is compliant.\n");
+    assert_snapshot!(tidy(&ran), @"");
+}
+
+#[test]
+fn tools_are_one_line_each() {
+    let mut ws = office();
+    let script = Script::new()
+        .turn(Turn::tool("read", json!({"path": "notes.txt"})))
+        .turn(Turn::tool("read", json!({"path": "gone.txt"})))
+        .turn(Turn::text("Two lines."));
+    let _model = Model::start(&mut ws, script);
+    let ran = ws.rep("run --no-auto how long is notes.txt");
+    assert_snapshot!(tidy(&ran), @"");
+}
+
+#[test]
+fn events_are_lines_of_json_that_fit_the_published_schema() {
+    let mut ws = office();
+    let script = Script::new()
+        .turn(
+            Turn::thinking("hm")
+                .and_text("Let me see.")
+                .and_tool("read", json!({"path": "notes.txt"})),
+        )
+        .turn(Turn::text("Two lines."));
+    let _model = Model::start(&mut ws, script);
+    let ran = ws.rep("run --json look at this danish tender");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let all = repertoire::schema::all();
+    let (_, schema) = all.into_iter().find(|(name, _)| *name == "event.json").unwrap();
+    let validator = jsonschema::validator_for(schema.as_value()).unwrap();
+    let mut kinds = Vec::new();
+    for line in ran.stdout.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let wrong: Vec<String> =
+            validator.iter_errors(&event).map(|error| error.to_string()).collect();
+        assert_eq!(wrong, Vec::<String>::new(), "{line}");
+        kinds.push(event["type"].as_str().unwrap().to_owned());
+    }
+    kinds.dedup();
+    assert_eq!(
+        (kinds.first().unwrap().as_str(), kinds.last().unwrap().as_str()),
+        ("run_started", "run_finished")
+    );
+    for kind in [
+        "skills_selected",
+        "skill_loaded",
+        "model_call",
+        "text",
+        "answer",
+        "tool_call",
+        "tool_result",
+    ] {
+        assert!(kinds.iter().any(|one| one == kind), "{kind}: {kinds:?}");
+    }
+    assert!(!ran.stdout.contains("sk-test-secret"));
+}
+
+#[test]
+fn a_dry_run_shows_the_prompt_and_needs_no_key() {
+    let ws = office();
+    let ran = ws.rep("run --dry-run -a analyst Analyze this Danish tender");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    for part in [
+        "agent   analyst",
+        "model   anthropic/claude-haiku-4-5",
+        "+ tenders",
+        "trigger phrase",
+        "You analyse.",
+        "AUTO-LOADED SKILL",
+        "── user ──",
+        "Analyze this Danish tender",
+        "── tools ──",
+        "Nothing was sent.",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {ran}");
+    }
+    assert!(!ws.path("data/conversations").exists());
+
+    let ran = ws.rep("run --dry-run --json -a analyst Analyze this Danish tender");
+    let body: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(body["model"], "claude-haiku-4-5");
+    assert!(body["messages"].to_string().contains("Analyze this Danish tender"));
+}
+
+#[test]
+fn a_dry_run_is_what_is_sent() {
+    let mut ws = office();
+    let model = Model::start(&mut ws, says("Yes."));
+    let dry: Value =
+        serde_json::from_str(&ws.rep("run --dry-run --json -a analyst this Danish tender").stdout)
+            .unwrap();
+    ws.rep("run -a analyst this Danish tender");
+    let sent = &model.requests()[0].body;
+    for part in ["model", "system", "messages", "tools", "max_tokens"] {
+        assert_eq!(dry[part], sent[part], "{part}");
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
+    let mut ws = office();
+    let script = Script::new()
+        .turn(Turn::text("First."))
+        .turn(Turn::text("Second."))
+        .turn(Turn::text("Third."));
+    let model = Model::start(&mut ws, script);
+    ws.rep("run -a analyst Analyze this Danish tender");
+    let ran = ws.rep("run --resume last and the deadline of this Danish tender?");
+    assert_eq!(ran.stdout, "Second.\n");
+    assert!(!ran.stderr.contains("+ tenders"), "it is in the ledger: {ran}");
+    ws.rep("run -a analyst another Danish tender");
+    let requests = model.requests();
+    let second = requests[1].body.to_string();
+    assert!(second.contains("First.") && second.contains("and the deadline"), "{second}");
+    assert!(second.contains("You analyse."), "the agent stays");
+    assert_eq!(second.matches("AUTO-LOADED SKILL").count(), 1);
+    let third = requests[2].body.to_string();
+    assert!(!third.contains("First.") && third.contains("AUTO-LOADED SKILL"), "{third}");
+
+    let list = ws.json("--json conversations", "conversations.json");
+    let rows = list["conversations"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (rows[1]["turns"].as_u64(), rows[1]["first"].as_str()),
+        (Some(2), Some("Analyze this Danish tender"))
+    );
+    let uses: Value = serde_json::from_str(&ws.text("data/usage.json")).unwrap();
+    assert_eq!(uses["skills"]["tenders"], 2);
+}
+
+#[test]
+fn what_nobody_allowed_is_denied_with_what_to_do() {
+    let mut ws = office();
+    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
+    let script = Script::new()
+        .turn(Turn::tool("bash", json!({"command": "touch made"})))
+        .turn(Turn::text("I may not."));
+    let model = Model::start(&mut ws, script);
+    let ran = ws.rep("run --no-auto make a file");
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("✗ not allowed") && ran.stderr.contains("--allow"), "{ran}");
+    assert!(ran.stderr.contains("1 call not allowed"), "{ran}");
+    assert!(!ws.path("project/made").exists());
+    assert!(model.requests()[1].body.to_string().contains("Not allowed"));
+}
+
+#[test]
+fn what_a_rule_allows_is_done() {
+    let mut ws = office();
+    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
+    let script = Script::new()
+        .turn(Turn::tool("bash", json!({"command": "touch made"})))
+        .turn(Turn::text("Done."));
+    let _model = Model::start(&mut ws, script);
+    let ran = ws.rep_with(&["run", "--no-auto", "--allow", "bash(touch:*)", "make a file"]);
+    assert!(ran.code == 0 && ran.stderr.contains("✓"), "{ran}");
+    assert!(ws.path("project/made").exists());
+}
+
+#[test]
+fn without_a_key_it_says_what_would_help() {
+    let mut ws = office();
+    ws.write("bin/codex", "#!/bin/sh\n");
+    std::process::Command::new("chmod").arg("+x").arg(ws.path("bin/codex")).status().unwrap();
+    let bin = ws.path("bin").to_string();
+    ws.set("PATH", &bin);
+    assert_snapshot!(ws.rep("run hello"), @"");
+    ws.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    assert!(
+        ws.rep("run hello")
+            .stderr
+            .contains("For the server at http://127.0.0.1:9/v1: `-m compat/NAME`.")
+    );
+    assert_eq!(ws.rep("run -m openai/gpt-5 hello").code, 3);
+}
+
+#[test]
+fn wrong_use_is_told_apart_from_what_cannot_run() {
+    let mut ws = office();
+    let _model = Model::start(&mut ws, says("Never."));
+    for (line, code, message) in [
+        ("run -a analist hi", 3, "Did you mean `analyst`?"),
+        ("run -m gpt-5 hi", 2, "anthropic/NAME"),
+        ("run --max-cost free hi", 2, "it is not a number"),
+        ("run --timeout soon hi", 2, "write a time as"),
+        ("run --resume 0123 hi", 1, "there is no conversation `0123`"),
+        ("run --schema gone.json hi", 2, "cannot be read"),
+        ("run --backend clade hi", 2, "there is no backend `clade`"),
+        ("run --read-only --full-access hi", 2, "cannot be used with"),
+        ("run", 2, "there is no task"),
+    ] {
+        let ran = ws.rep(line);
+        assert_eq!(ran.code, code, "{line}: {ran}");
+        assert!(ran.stderr.contains(message), "{line}: {ran}");
+        assert_eq!(ran.stdout, "", "{line}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_exits_with_no() {
+    for (turn, flags, code, message) in [
+        (
+            Turn::fail(Fault::status(400, "{\"error\":{\"message\":\"bad tools\"}}")),
+            "",
+            1,
+            "bad tools",
+        ),
+        (
+            Turn::fail(Fault::status(401, "{\"error\":{\"message\":\"no such key\"}}")),
+            "",
+            3,
+            "no such key",
+        ),
+        (Turn::tool("read", json!({"path": "notes.txt"})), "--max-turns 1", 1, "limits.iterations"),
+    ] {
+        let mut ws = office();
+        let _model = Model::start(&mut ws, Script::new().turn(turn).repeat_last());
+        let ran = ws.rep(&format!("run --no-auto {flags} hi"));
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(ran.stderr.contains(message), "{ran}");
+        assert!(!ran.stderr.contains("sk-test-secret"), "{ran}");
+    }
+}
+
+#[test]
+fn the_task_may_be_piped_in_or_come_with_material() {
+    let mut ws = office();
+    let model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    with_input(&ws, &["run", "--no-auto", "-"], "from the pipe\n");
+    with_input(&ws, &["run", "--no-auto"], "all of it\n");
+    with_input(&ws, &["run", "--no-auto", "sum it up"], "a long log\n");
+    let said: Vec<String> = model.requests().iter().map(|one| one.last_user_text()).collect();
+    assert_eq!(said[..2], ["from the pipe", "all of it"]);
+    assert_eq!(said[2], "sum it up\n\n<stdin>\na long log\n</stdin>");
+}
+
+#[test]
+fn an_answer_can_be_held_to_a_schema() {
+    let mut ws = office();
+    ws.write("project/shape.json", r#"{"type": "object", "required": ["ok"]}"#);
+    let script = Script::new().turn(Turn::text("{}")).turn(Turn::text("{\"ok\": true}"));
+    let model = Model::start(&mut ws, script);
+    let ran = ws.rep("run --no-auto --schema shape.json is it fine?");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("{\"ok\": true}\n", 0), "{ran}");
+    assert_eq!(model.requests().len(), 2);
+    ws.write("project/shape.json", r#"{"type": 7}"#);
+    assert!(ws.rep("run --schema shape.json x").stderr.contains("is not a JSON Schema"));
+}
+
+#[test]
+fn a_killed_run_is_taken_up_with_everything_that_was_said() {
+    let mut ws = office();
+    let script = Script::new()
+        .turn(Turn::text("Noted."))
+        .turn(Turn::tool("read", json!({"path": "notes.txt"})))
+        .turn(Turn::fail(Fault::StallBeforeHeaders))
+        .turn(Turn::text("Again."));
+    let model = Model::start(&mut ws, script);
+    ws.rep("run -a analyst a Danish tender, number seven");
+    let mut child = begin(&ws, &["run", "--resume", "last", "read the notes"]);
+    drop(child.stdin.take());
+    model.wait_for(3);
+    // The file is written by a thread of its own while the model thinks.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(&child, "KILL");
+    assert_eq!(end(child).code, -1);
+
+    let ran = ws.rep("run --resume last go on");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Again.\n", 0), "{ran}");
+    assert!(ran.stderr.contains("was interrupted"), "{ran}");
+    let asked = model.requests().last().unwrap().body.to_string();
+    for said in ["number seven", "Noted.", "read the notes", "tool_result", "go on"] {
+        assert!(asked.contains(said), "{said}: {asked}");
+    }
+    assert_eq!(asked.matches("AUTO-LOADED SKILL").count(), 1, "{asked}");
+}
+
+#[test]
+fn a_conversation_in_use_is_refused() {
+    let mut ws = office();
+    let script = Script::new().turn(Turn::fail(Fault::StallBeforeHeaders)).repeat_last();
+    let model = Model::start(&mut ws, script);
+    let mut child = begin(&ws, &["run", "--no-auto", "wait"]);
+    drop(child.stdin.take());
+    model.wait_for(1);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let ran = ws.rep("run --resume last hello");
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stderr.contains(&format!("in use by another process ({})", child.id())), "{ran}");
+    signal(&child, "KILL");
+    end(child);
+}
+
+#[test]
+fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
+    let mut ws = office();
+    let script =
+        Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
+    let model = Model::start(&mut ws, script);
+    let mut child = begin(&ws, &["run", "--no-auto", "a long story"]);
+    drop(child.stdin.take());
+    model.wait_for(1);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    signal(&child, "INT");
+    let ran = end(child);
+    assert_eq!(ran.code, 130, "{ran}");
+    let list = ws.json("--json conversations", "conversations.json");
+    assert_eq!(list["conversations"][0]["at_work"], false);
+    assert_eq!(list["conversations"][0]["first"], "a long story");
+}
+
+#[test]
+fn a_damaged_conversation_is_named_and_left() {
+    let mut ws = office();
+    let _model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    ws.rep("run --no-auto hello");
+    let file = format!("{}/conversation.json", ws.files("data/conversations")[0]);
+    ws.write(&file, "{\"version\": 1");
+    let ran = ws.rep("run --resume last hello");
+    assert!(ran.code == 3 && ran.stderr.contains("is damaged, and is left as it is"), "{ran}");
+    assert_eq!(ws.text(&file), "{\"version\": 1");
+    assert!(ws.rep("conversations").stdout.contains("is damaged"));
+    assert_eq!(ws.rep("conversations rm 0").code, 0);
+    assert!(ws.rep("conversations").stdout.contains("There are no conversations yet."));
+}
