@@ -25,7 +25,7 @@ mod scripted;
 #[cfg(test)]
 mod stream_tests;
 mod structured;
-mod tally;
+pub(crate) mod tally;
 
 pub use acp::AcpBackend;
 pub use cli::CliBackend;

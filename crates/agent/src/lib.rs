@@ -5,6 +5,7 @@ pub mod backend;
 pub mod clock;
 pub mod event;
 pub mod limits;
+pub mod mcp;
 pub mod permission;
 pub mod process;
 pub mod run;
