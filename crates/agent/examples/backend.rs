@@ -24,9 +24,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let task = std::env::args().nth(1).ok_or("a task in JSON is expected")?;
     let task: Value = serde_json::from_str(&task)?;
     let text = |key: &str| task.get(key).and_then(Value::as_str).map(str::to_owned);
-    let seconds = |key: &str, usual| Duration::from_secs(task.get(key).and_then(Value::as_u64).unwrap_or(usual));
-    let kind = text("backend").as_deref().and_then(Kind::from_name).ok_or("`backend` is no kind of backend")?;
-    let args = task.get("args").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
+    let seconds = |key: &str, usual| {
+        Duration::from_secs(task.get(key).and_then(Value::as_u64).unwrap_or(usual))
+    };
+    let kind = text("backend")
+        .as_deref()
+        .and_then(Kind::from_name)
+        .ok_or("`backend` is no kind of backend")?;
+    let args =
+        task.get("args").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
     let backend = backend(Choice { kind, program: text("program"), args })?;
     let job = Job {
         prompt: text("prompt").unwrap_or_default(),
@@ -42,7 +48,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => Freedom::Workspace,
         },
         max_cost_usd: task.get("max_cost_usd").and_then(Value::as_f64),
-        max_iterations: task.get("max_iterations").and_then(Value::as_u64).and_then(|n| n.try_into().ok()),
+        max_iterations: task
+            .get("max_iterations")
+            .and_then(Value::as_u64)
+            .and_then(|n| n.try_into().ok()),
         mcp_servers: task.get("mcp_servers").cloned(),
         idle: seconds("idle_s", 120),
         absolute: seconds("absolute_s", 600),

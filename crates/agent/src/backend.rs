@@ -30,7 +30,7 @@ pub(crate) mod tally;
 pub use acp::AcpBackend;
 pub use cli::CliBackend;
 pub use command::CommandBackend;
-pub use kind::{Choice, Installed, Kind, available, backend};
+pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
 pub use scripted::{ScriptedBackend, TranscriptError};
 
 /// Something that executes a whole task by itself.

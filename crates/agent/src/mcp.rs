@@ -94,13 +94,17 @@ impl ServerConfig {
             let url = url.as_str().ok_or_else(|| wrong("a `url` that is no text"))?;
             return Ok(ServerConfig::Url(url.to_owned()));
         }
-        let command = value.get("command").ok_or_else(|| wrong("neither a `command` nor a `url`"))?;
+        let command =
+            value.get("command").ok_or_else(|| wrong("neither a `command` nor a `url`"))?;
         let command = command.as_str().filter(|text| !text.is_empty());
         let command = command.ok_or_else(|| wrong("a `command` that is no text"))?.to_owned();
         let args = value.get("args").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
-        let args = serde_json::from_value(args).map_err(|_| wrong("`args` that are no list of texts"))?;
-        let env = value.get("env").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        let env = serde_json::from_value(env).map_err(|_| wrong("an `env` that is no mapping of texts"))?;
+        let args =
+            serde_json::from_value(args).map_err(|_| wrong("`args` that are no list of texts"))?;
+        let env =
+            value.get("env").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let env = serde_json::from_value(env)
+            .map_err(|_| wrong("an `env` that is no mapping of texts"))?;
         Ok(ServerConfig::Program { command, args, env })
     }
 }
@@ -125,7 +129,11 @@ pub struct Servers {
 
 impl Servers {
     /// Starts servers beside each other. Those that do not start, and tools that cannot be offered, are warnings.
-    pub async fn connect(configs: &BTreeMap<String, ServerConfig>, place: &Place, events: &Events) -> Self {
+    pub async fn connect(
+        configs: &BTreeMap<String, ServerConfig>,
+        place: &Place,
+        events: &Events,
+    ) -> Self {
         let started = configs.iter().map(|(name, config)| Server::start(name, config, place));
         let mut servers = Servers::default();
         let mut names = BTreeSet::new();
@@ -160,7 +168,12 @@ impl Servers {
         let offered = server.offered();
         if offered.len() > limits.tools_max {
             let (offered, taken) = (offered.len(), limits.tools_max);
-            warn(events, format!("the MCP server `{name}` offers {offered} tools; the first {taken} are taken"));
+            warn(
+                events,
+                format!(
+                    "the MCP server `{name}` offers {offered} tools; the first {taken} are taken"
+                ),
+            );
         }
         for tool in offered.iter().take(limits.tools_max) {
             match ServerTool::new(name, tool, peer.clone(), limits, names) {

@@ -20,7 +20,8 @@ use super::{McpLimits, Place, ServerConfig};
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
 /// The variables that every program needs; the rest of the environment is no server's business.
-const VARIABLES: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+const VARIABLES: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// Why a server was left out.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +47,11 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a server and asks what it offers.
-    pub(super) async fn start(name: &str, config: &ServerConfig, place: &Place) -> Result<Self, ServerError> {
+    pub(super) async fn start(
+        name: &str,
+        config: &ServerConfig,
+        place: &Place,
+    ) -> Result<Self, ServerError> {
         let (program, args, env) = match config {
             ServerConfig::Program { command, args, env } => (command, args, env),
             ServerConfig::Url(url) => return Err(ServerError::Url(url.clone())),
@@ -72,8 +77,12 @@ impl Server {
         process: &mut Process,
         limits: &McpLimits,
     ) -> Result<(RunningService<RoleClient, ()>, Vec<rmcp::model::Tool>), ServerError> {
-        let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take()) else {
-            return Err(ServerError::Protocol { problem: "it has no pipes".to_owned(), complaint: String::new() });
+        let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take())
+        else {
+            return Err(ServerError::Protocol {
+                problem: "it has no pipes".to_owned(),
+                complaint: String::new(),
+            });
         };
         let output = Bounded { inner: output, line: 0, line_max: limits.message_bytes_max };
         let greeting = async {
@@ -86,7 +95,9 @@ impl Server {
             Ok(Err(problem)) => {
                 Err(ServerError::Protocol { problem, complaint: process.complaint().await })
             }
-            Err(_) => Err(ServerError::Late { after: limits.start, complaint: process.complaint().await }),
+            Err(_) => {
+                Err(ServerError::Late { after: limits.start, complaint: process.complaint().await })
+            }
         }
     }
 
@@ -121,7 +132,10 @@ impl Process {
     fn of(mut child: Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
-        let drain = child.stderr.take().map(|stderr| tokio::spawn(drained(stderr, Arc::clone(&complaints))));
+        let drain = child
+            .stderr
+            .take()
+            .map(|stderr| tokio::spawn(drained(stderr, Arc::clone(&complaints))));
         Process { child, leader, complaints, drain }
     }
 
@@ -130,8 +144,13 @@ impl Process {
         if let Some(drain) = &mut self.drain {
             let _ = timeout(Duration::from_millis(200), drain).await;
         }
-        let bytes: Vec<u8> =
-            self.complaints.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self
+            .complaints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
         let text = super::words::clean(String::from_utf8_lossy(&bytes).trim(), COMPLAINT_BYTES_MAX);
         if text.is_empty() { text } else { format!("; it complained: {text}") }
     }
@@ -167,7 +186,11 @@ struct Bounded<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let new = &buf.filled()[before..];

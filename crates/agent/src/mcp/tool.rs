@@ -47,7 +47,8 @@ impl ServerTool {
         }
         let name = words::name(server, &tool.name, taken);
         taken.insert(name.clone());
-        let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true);
+        let read_only =
+            tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true);
         let description = tool.description.as_deref().unwrap_or_default();
         Ok(ServerTool {
             spec: ToolSpec {

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn schemas_are_cleaned_to_their_leaves() {
-        let schema = serde_json::json!({"properties": {"a\u{200B}": {"description": ["x\u{FEFF}"]}}});
+        let schema =
+            serde_json::json!({"properties": {"a\u{200B}": {"description": ["x\u{FEFF}"]}}});
         let expected = serde_json::json!({"properties": {"a": {"description": ["x"]}}});
         assert_eq!(clean_schema(&schema, 100), expected);
     }

@@ -79,7 +79,10 @@ async fn one_that_ends_well_without_a_result_has_failed() {
 async fn one_that_hangs_after_its_result_is_ended_and_the_result_stands() {
     let fault = fault(&format!("echo '{RESULT}'; sleep $MARK"), |_| {}).await;
     fault.check(Status::Done, "", 20);
-    assert_eq!((fault.finished.text.as_str(), fault.finished.session.as_deref()), ("fine", Some("s1")));
+    assert_eq!(
+        (fault.finished.text.as_str(), fault.finished.session.as_deref()),
+        ("fine", Some("s1"))
+    );
 }
 
 #[tokio::test]
@@ -91,7 +94,11 @@ async fn a_grandchild_that_holds_the_output_open_is_ended_and_the_result_stands(
 #[tokio::test]
 async fn one_that_reports_success_and_exits_with_an_error_has_failed() {
     let fault = fault(&format!("echo '{RESULT}'; echo late >&2; exit 1"), |_| {}).await;
-    fault.check(Status::Failed, "reported success, but it exited with code 1; it complained: late", 8);
+    fault.check(
+        Status::Failed,
+        "reported success, but it exited with code 1; it complained: late",
+        8,
+    );
 }
 
 #[tokio::test]

@@ -30,7 +30,10 @@ fn place(dir: &Utf8Path) -> Place {
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     Place {
         dir: dir.to_owned(),
-        environment: vec![variable("PATH", "/usr/local/bin:/usr/bin:/bin"), variable("SECRET", "x")],
+        environment: vec![
+            variable("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            variable("SECRET", "x"),
+        ],
         limits: McpLimits {
             start: Duration::from_secs(5),
             call: Duration::from_secs(1),
@@ -65,10 +68,16 @@ async fn the_tools_of_a_server_are_named_cleaned_and_called() {
     assert_eq!(names, ["de_mo_math_add", "de_mo_math_add_2", "de_mo_hang", "de_mo_fail"]);
     let run = a_run(&folder.path);
     assert_eq!(tools[0].spec(&run).description, "Adds numbers");
-    assert_eq!((tools[0].access(&Value::Null), tools[1].access(&Value::Null)), (Access::Read, Access::Execute));
+    assert_eq!(
+        (tools[0].access(&Value::Null), tools[1].access(&Value::Null)),
+        (Access::Read, Access::Execute)
+    );
     let arguments = json!({"a": 1});
     let call = || Call { id: "c", arguments: &arguments, run: &run };
-    assert_eq!(tools[0].call(call()).await, Output::ok("env=yes secret=none\n[an image, image/png]"));
+    assert_eq!(
+        tools[0].call(call()).await,
+        Output::ok("env=yes secret=none\n[an image, image/png]")
+    );
     assert_eq!(tools[3].call(call()).await, Output::error("no"));
     let hung = tools[2].call(call()).await;
     assert!(hung.is_error && hung.text.contains("did not answer within 1 s"), "{}", hung.text);
@@ -107,7 +116,9 @@ async fn servers_that_do_not_start_are_warnings_and_the_others_are_there() {
         })
         .collect();
     assert_eq!(words.len(), 5, "{words:?}");
-    for (word, expected) in words.iter().zip(["cannot be started", "no key is set", "`noisy`", "a URL", "within 5 s"]) {
+    for (word, expected) in
+        words.iter().zip(["cannot be started", "no key is set", "`noisy`", "a URL", "within 5 s"])
+    {
         assert!(word.contains(expected), "{word}");
     }
     assert!(vanishes("server-silent") && vanishes("server-noisy"));
@@ -117,8 +128,10 @@ async fn servers_that_do_not_start_are_warnings_and_the_others_are_there() {
 
 #[test]
 fn configurations_are_read_and_wrong_ones_say_what_is_wrong() {
-    let read = |value: Value| ServerConfig::from_json("s", &value).map_err(|error| error.to_string());
-    let plain = read(json!({"command": "x", "args": ["a"], "env": {"GIVEN": "yes"}, "type": "stdio"}));
+    let read =
+        |value: Value| ServerConfig::from_json("s", &value).map_err(|error| error.to_string());
+    let plain =
+        read(json!({"command": "x", "args": ["a"], "env": {"GIVEN": "yes"}, "type": "stdio"}));
     assert_eq!(plain, Ok(program("x", &["a"])));
     assert_eq!(read(json!({"url": "http://x"})), Ok(ServerConfig::Url("http://x".to_owned())));
     for (value, problem) in [

@@ -7,7 +7,11 @@ use serde_json::json;
 #[tokio::test]
 async fn a_command_reads_the_prompt_and_prints_the_answer() {
     let folder = Folder::new();
-    let shell = chosen(Kind::Command, "sh", &["-c", "tr a-z A-Z; echo $REPERTOIRE_SYSTEM $REPERTOIRE_FREEDOM"]);
+    let shell = chosen(
+        Kind::Command,
+        "sh",
+        &["-c", "tr a-z A-Z; echo $REPERTOIRE_SYSTEM $REPERTOIRE_FREEDOM"],
+    );
     let job = Job { system: "brief".to_owned(), ..job(&folder.path) };
     let (finished, _) = run(shell.as_ref(), &job).await;
     assert_eq!((finished.status, finished.text.as_str()), (Status::Done, "DO ITbrief workspace"));
@@ -64,10 +68,14 @@ const STEPS: &str = r#"
 async fn steps_are_replayed() {
     let folder = Folder::new();
     let file = folder.file("demo.yaml", STEPS);
-    let (finished, events) = run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+    let (finished, events) =
+        run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
     assert_eq!(finished.text, "There is one file. It is a.txt.");
     assert_eq!((finished.status, finished.session.as_deref()), (Status::Done, Some("s1")));
-    assert_eq!((finished.cost_usd, finished.usage.total(), finished.iterations), (Some(0.25), 7, 2));
+    assert_eq!(
+        (finished.cost_usd, finished.usage.total(), finished.iterations),
+        (Some(0.25), 7, 2)
+    );
     let calls = |kind: &&EventKind| matches!(kind, EventKind::ToolCall { subject, .. } if subject == "ls -l");
     assert_eq!((events.len(), events.iter().filter(calls).count()), (5, 1));
 }
@@ -99,7 +107,8 @@ async fn the_events_of_a_run_are_a_transcript() {
     });
     let recorded = lines.lock().expect("a text").clone() + "{\"type\": \"of the future\"}\n";
     let file = folder.file("run.jsonl", &recorded);
-    let (again, told) = run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+    let (again, told) =
+        run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
     assert_eq!(again, first);
     assert!(matches!(&told[0], EventKind::Warning { message } if message.starts_with("1 lines")));
 }
@@ -114,11 +123,13 @@ async fn a_transcript_that_is_none_says_what_is_wrong_and_where() {
         ("- text: [\n", "line "),
     ] {
         let file = folder.file("bad.yaml", content);
-        let (finished, _) = run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+        let (finished, _) =
+            run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
         let error = finished.error.expect("an error");
         assert!(error.contains(expected), "{error}");
     }
-    let (finished, _) = run(chosen(Kind::Scripted, "/nowhere/x.yaml", &[]).as_ref(), &job(&folder.path)).await;
+    let (finished, _) =
+        run(chosen(Kind::Scripted, "/nowhere/x.yaml", &[]).as_ref(), &job(&folder.path)).await;
     assert!(finished.error.expect("an error").contains("there is no such file"));
 }
 
@@ -170,12 +181,19 @@ async fn agent(path: &str, change: impl FnOnce(&mut Job)) -> (Finished, Vec<Even
 #[tokio::test]
 async fn an_agent_of_the_protocol_works_within_its_freedom() {
     let (finished, events) = agent("$DIR/x.txt", |_| {}).await;
-    assert_eq!((finished.status, finished.text.as_str()), (Status::Done, "allowed unknown new"), "{finished:?}");
+    assert_eq!(
+        (finished.status, finished.text.as_str()),
+        (Status::Done, "allowed unknown new"),
+        "{finished:?}"
+    );
     assert_eq!((finished.session.as_deref(), finished.denials), (Some("a1"), 0));
     let todo = |kind: &EventKind| matches!(kind, EventKind::Todos { items } if items.len() == 1);
     let result = |kind: &EventKind| matches!(kind, EventKind::ToolResult { tool, summary, .. } if tool == "edit" && summary == "edited");
     let garbage = |kind: &EventKind| matches!(kind, EventKind::Warning { message } if message.starts_with("1 lines"));
-    assert!(events.iter().any(todo) && events.iter().any(result) && events.iter().any(garbage), "{events:?}");
+    assert!(
+        events.iter().any(todo) && events.iter().any(result) && events.iter().any(garbage),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
@@ -187,7 +205,11 @@ async fn an_agent_of_the_protocol_is_refused_what_is_outside() {
         ("/etc/x", Freedom::Full, "allowed unknown new", 0),
     ] {
         let (finished, _) = agent(path, |job| job.freedom = freedom).await;
-        assert_eq!((finished.text.as_str(), finished.denials), (text, denials), "{path} {freedom:?}");
+        assert_eq!(
+            (finished.text.as_str(), finished.denials),
+            (text, denials),
+            "{path} {freedom:?}"
+        );
     }
 }
 
@@ -205,7 +227,8 @@ async fn an_agent_of_the_protocol_that_does_not_speak_it_ends_in_time() {
     let job = Job { idle: Duration::from_secs(1), ..job(&folder.path) };
     let (finished, _) = run(chosen(Kind::Acp, &silent, &[]).as_ref(), &job).await;
     assert_eq!(finished.status, Status::Failed);
-    let old = folder.script("old", r#"read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9}}'"#);
+    let old = folder
+        .script("old", r#"read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9}}'"#);
     let (finished, _) = run(chosen(Kind::Acp, &old, &[]).as_ref(), &job).await;
     assert!(finished.error.expect("an error").contains("version 9"));
     let login = r#"read x; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Authentication required"}}'"#;

@@ -152,6 +152,12 @@ impl Client {
         };
         let reply = line_of(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}));
         let mut heard = Heard { events: Vec::new(), replies: vec![reply] };
+        // Some agents tell of a call by asking for it only.
+        let call_id = str_of(call, "toolCallId");
+        if !self.tally.is_open(call_id) {
+            self.text_is_old = true;
+            heard.events.push(self.tally.call(call_id, &tool_of(call), &input_of(call)));
+        }
         if let Some(reason) = refusal {
             self.tally.denials = self.tally.denials.saturating_add(1);
             let subject = tally::cut(str_of(call, "title"), 200);
@@ -289,11 +295,11 @@ impl Client {
             "user_message_chunk" => Vec::new(),
             "tool_call" => {
                 self.text_is_old = true;
-                let mut events = vec![self.tally.call(
-                    str_of(update, "toolCallId"),
-                    &tool_of(update),
-                    &input_of(update),
-                )];
+                let id = str_of(update, "toolCallId");
+                let mut events = Vec::new();
+                if !self.tally.is_open(id) {
+                    events.push(self.tally.call(id, &tool_of(update), &input_of(update)));
+                }
                 events.extend(self.outcome(update));
                 events
             }
