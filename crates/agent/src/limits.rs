@@ -37,3 +37,12 @@ pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How much of a process's output is read at once.
 pub const PIPE_CHUNK_BYTES: usize = 64 * 1024;
+
+/// How much of what a probed sandbox says is read.
+pub const PROBE_OUTPUT_BYTES_MAX: usize = 8 * 1024;
+
+/// Most protected files whose contents are remembered while a program runs.
+pub const GUARDED_FILES_MAX: usize = 4096;
+
+/// Most bytes of protected files that are remembered while a program runs.
+pub const GUARDED_BYTES_MAX: u64 = 64 * 1024 * 1024;

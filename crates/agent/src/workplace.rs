@@ -14,6 +14,8 @@ pub struct Workplace {
     pub spill_dir: Utf8PathBuf,
     /// Folders outside that may be read: those of skills that are loaded.
     pub readable: Vec<Utf8PathBuf>,
+    /// Folders outside that programs may write to as well: the repository of a worktree, for instance.
+    pub writable: Vec<Utf8PathBuf>,
     /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills.
     pub protected: Vec<Utf8PathBuf>,
     /// The environment of programs, scrubbed.
@@ -37,6 +39,7 @@ impl Workplace {
             dir,
             spill_dir: spill_dir.into(),
             readable: Vec::new(),
+            writable: Vec::new(),
             environment: Vec::new(),
             sandbox,
             limits: ToolLimits::default(),

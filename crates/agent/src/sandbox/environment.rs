@@ -1,0 +1,78 @@
+//! The part of an environment that programs get to see.
+
+/// Keeps what programs need to work, and nothing that looks like a secret.
+///
+/// `HOME` is kept, because it says where tool chains are; in the sandbox programs see a private one instead.
+pub fn scrubbed(environment: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut kept: Vec<_> =
+        environment.into_iter().filter(|(name, _)| is_needed(name) && !is_secret(name)).collect();
+    kept.sort();
+    kept
+}
+
+fn is_needed(name: &str) -> bool {
+    NEEDED.contains(&name) || name.starts_with("LC_")
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET.iter().any(|word| name.contains(word))
+}
+
+const NEEDED: &[&str] = &[
+    "CARGO_HOME",
+    "CARGO_TERM_COLOR",
+    "CI",
+    "COLORTERM",
+    "COLUMNS",
+    "DEBIAN_FRONTEND",
+    "FORCE_COLOR",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LINES",
+    "LOGNAME",
+    "NO_COLOR",
+    "NVM_DIR",
+    "PATH",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SHELL",
+    "SOURCE_DATE_EPOCH",
+    "TERM",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+];
+
+const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_stays_and_secrets_go() {
+        let names = [
+            "PATH",
+            "LC_ALL",
+            "HOME",
+            "TERM",
+            "ANTHROPIC_API_KEY",
+            "GITHUB_TOKEN",
+            "LC_SECRET",
+            "LC_api_key",
+            "SSH_AUTH_SOCK",
+            "LD_PRELOAD",
+            "AWS_PROFILE",
+            "MY_THING",
+        ];
+        let environment = names.map(|name| (name.to_owned(), "x".to_owned()));
+        let kept: Vec<_> = scrubbed(environment).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(kept, ["HOME", "LC_ALL", "PATH", "TERM"]);
+    }
+}

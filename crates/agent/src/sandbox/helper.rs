@@ -1,0 +1,213 @@
+//! The helper: puts up the walls round itself, then becomes the program.
+//!
+//! With namespaces it lives twice. The outer life makes the namespaces and waits; the inner one is the first process of
+//! the PID namespace, so that when it ends, nothing in there survives. It builds the file system, puts up Landlock and
+//! the filter, starts the program and reaps whatever the program leaves behind.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitCode};
+
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::policy::{Policy, Stage, Walls};
+use super::probe::REPORT;
+
+mod filter;
+mod namespaces;
+mod root;
+mod rules;
+
+/// The helper itself failed; what a shell says of a program that it may not run.
+const REFUSED: u8 = 126;
+/// The program is not there.
+const NOT_FOUND: u8 = 127;
+/// Most processes and threads in a user namespace.
+const PROCESSES_MAX: u64 = 4096;
+
+/// Why a wall did not go up.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {reason}")]
+struct Refused {
+    step: &'static str,
+    reason: String,
+}
+
+/// Names the step in which something failed.
+trait During<T> {
+    fn during(self, step: &'static str) -> Result<T, Refused>;
+}
+
+impl<T, E: std::fmt::Display> During<T> for Result<T, E> {
+    fn during(self, step: &'static str) -> Result<T, Refused> {
+        self.map_err(|error| Refused { step, reason: error.to_string() })
+    }
+}
+
+pub(super) fn main(args: &[String]) -> ExitCode {
+    let (policy, program) = match understood(args) {
+        Ok(understood) => understood,
+        Err(refused) => return told(&refused, REFUSED),
+    };
+    let done = match (policy.walls, policy.stage) {
+        (Walls::All, Stage::Outer) => outer(policy, program),
+        (Walls::All, Stage::Inner) => inner(&policy, program),
+        (Walls::Unprivileged, _) => alone(&policy, program),
+        (Walls::FilterOnly, Stage::Outer) => prepared(&policy, program),
+        (Walls::FilterOnly, Stage::Inner) => filtered(&policy, program),
+    };
+    done.unwrap_or_else(|refused| told(&refused, REFUSED))
+}
+
+#[expect(clippy::print_stderr, reason = "the helper has nobody else to tell")]
+fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    eprintln!("sandbox: {message}");
+    ExitCode::from(code)
+}
+
+fn understood(args: &[String]) -> Result<(Policy, &[String]), Refused> {
+    let [policy, dashes, program @ ..] = args else {
+        return Err("POLICY -- PROGRAM [ARGS...] expected").during("arguments");
+    };
+    if dashes != "--" || program.is_empty() {
+        return Err("`--` and a program expected after the policy").during("arguments");
+    }
+    let policy = serde_json::from_str(policy).during("policy")?;
+    Ok((policy, program))
+}
+
+/// Makes the namespaces, and waits for the life inside them.
+fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(&policy)?;
+    // A group that is asked to end includes us. The program decides; we follow it.
+    let asked = [NixSignal::SIGTERM, NixSignal::SIGINT, NixSignal::SIGHUP, NixSignal::SIGQUIT];
+    asked.into_iter().collect::<SigSet>().thread_block().during("signals")?;
+    namespaces::enter(policy.network)?;
+    policy.stage = Stage::Inner;
+    let status = Command::new("/proc/self/exe")
+        .args(policy.helper.iter().skip(1))
+        .args([policy.to_json(), "--".to_owned()])
+        .args(program)
+        .status()
+        .during("start in the namespaces")?;
+    Ok(exit_code(status.code(), status.signal()))
+}
+
+/// The first process of the PID namespace.
+fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
+    SigSet::empty().thread_set_mask().during("signals")?;
+    limit(Resource::Nproc, PROCESSES_MAX)?;
+    root::build(policy)?;
+    confine(policy, filter::UnixSockets::Allowed)?;
+    let child = match command(program).spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(not_started(program, &error)),
+    };
+    reap_until(child.id())
+}
+
+/// Without namespaces: one life, and then the program.
+fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(policy)?;
+    confine(policy, filter::UnixSockets::Denied)?;
+    Ok(not_started(program, &command(program).exec()))
+}
+
+/// Before another sandbox.
+fn prepared(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(policy)?;
+    Ok(not_started(program, &command(program).exec()))
+}
+
+/// Inside another sandbox.
+fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    close_inherited()?;
+    rustix::thread::set_no_new_privs(true).during("no new privileges")?;
+    filter::apply(policy.network, filter::UnixSockets::Allowed)?;
+    Ok(not_started(program, &command(program).exec()))
+}
+
+/// What needs no walls yet.
+fn prepare(policy: &Policy) -> Result<(), Refused> {
+    for folder in [policy.temporary(), policy.home()] {
+        std::fs::create_dir_all(folder).during("private folder")?;
+    }
+    close_inherited()?;
+    limit(Resource::Core, 0)
+}
+
+fn confine(policy: &Policy, unix_sockets: filter::UnixSockets) -> Result<(), Refused> {
+    drop_capabilities()?;
+    let abi = rules::apply(policy)?;
+    if policy.report {
+        report(abi);
+    }
+    filter::apply(policy.network, unix_sockets)
+}
+
+#[expect(clippy::print_stderr, reason = "the probe reads it")]
+fn report(abi: u32) {
+    eprintln!("{REPORT}{abi}");
+}
+
+fn command(program: &[String]) -> Command {
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]);
+    command
+}
+
+fn not_started(program: &[String], error: &std::io::Error) -> ExitCode {
+    let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { REFUSED };
+    told(&format!("`{}` cannot be started: {error}", program[0]), code)
+}
+
+/// Orphans of the namespace become our children. When we return, the kernel ends those that are left.
+fn reap_until(main: u32) -> Result<ExitCode, Refused> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if u32::try_from(pid.as_raw_pid()) == Ok(main) => {
+                return Ok(exit_code(status.exit_status(), status.terminating_signal()));
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).during("wait"),
+        }
+    }
+}
+
+fn exit_code(code: Option<i32>, signal: Option<i32>) -> ExitCode {
+    let number = code.or(signal.map(|signal| 128 + signal));
+    ExitCode::from(number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX))
+}
+
+/// Files that somebody forgot to close would be doors.
+fn close_inherited() -> Result<(), Refused> {
+    let entries = std::fs::read_dir("/proc/self/fd").during("open files")?;
+    let open: Vec<i32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd > 2) {
+        // The one that listed them is closed already.
+        let _ = nix::unistd::close(fd);
+    }
+    Ok(())
+}
+
+fn limit(resource: Resource, most: u64) -> Result<(), Refused> {
+    let now = rustix::process::getrlimit(resource);
+    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    rustix::process::setrlimit(resource, limit).during("limits")
+}
+
+fn drop_capabilities() -> Result<(), Refused> {
+    for capability in CapabilitySet::all().iter() {
+        // Without the right to drop them there are none to gain either: no-new-privileges sees to that.
+        let _ = rustix::thread::remove_capability_from_bounding_set(capability);
+    }
+    rustix::thread::clear_ambient_capability_set().during("capabilities")?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets).during("capabilities")?;
+    rustix::thread::set_no_new_privs(true).during("no new privileges")
+}

@@ -1,0 +1,172 @@
+//! seccomp: system calls that no command of an agent needs, and sockets of the network when it is off.
+
+use std::collections::BTreeMap;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+use super::{During, Refused};
+use crate::sandbox::Network;
+
+/// Whether programs may make Unix sockets that have a name. Pairs without one are always allowed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnixSockets {
+    /// The file system and the namespaces decide whom they reach.
+    Allowed,
+    /// Nothing else would keep them from the user's services.
+    Denied,
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+pub(super) fn apply(network: Network, unix_sockets: UnixSockets) -> Result<(), Refused> {
+    let mut denied: Rules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    denied.insert(libc::SYS_socket, sockets(network, unix_sockets)?);
+    denied.insert(libc::SYS_ioctl, terminal_input()?);
+    denied.insert(libc::SYS_clone, namespaces()?);
+    install(with_x32(denied), libc::EPERM)?;
+    // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
+    // are out of a filter's sight.
+    let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
+    install(with_x32(unknown), libc::ENOSYS)
+}
+
+fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).during("seccomp")?;
+    let deny = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, arch).during("seccomp")?;
+    let program: BpfProgram = filter.try_into().during("seccomp")?;
+    apply_filter(&program).during("seccomp")
+}
+
+/// Every family of sockets that is not named here is denied. No rule at all means always.
+fn sockets(network: Network, unix_sockets: UnixSockets) -> Result<Vec<SeccompRule>, Refused> {
+    let mut allowed: Vec<i32> = match network {
+        Network::Off => Vec::new(),
+        Network::On => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
+    if unix_sockets == UnixSockets::Allowed {
+        allowed.push(libc::AF_UNIX);
+    }
+    if allowed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let others: Result<Vec<_>, _> = allowed
+        .iter()
+        .map(|family| condition(0, SeccompCmpOp::Ne, family.unsigned_abs()))
+        .collect();
+    Ok(vec![SeccompRule::new(others?).during("seccomp")?])
+}
+
+/// Typing into somebody's terminal.
+fn terminal_input() -> Result<Vec<SeccompRule>, Refused> {
+    let requests = [libc::TIOCSTI, libc::TIOCLINUX];
+    requests.iter().map(|request| rule(1, SeccompCmpOp::Eq, *request as u32)).collect()
+}
+
+fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
+    let flags = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    let masked = |flag: u32| rule(0, SeccompCmpOp::MaskedEq(u64::from(flag)), flag);
+    flags.iter().map(|flag| masked(flag.unsigned_abs())).collect()
+}
+
+fn rule(argument: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, Refused> {
+    SeccompRule::new(vec![condition(argument, operator, value)?]).during("seccomp")
+}
+
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u32,
+) -> Result<SeccompCondition, Refused> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, u64::from(value))
+        .during("seccomp")
+}
+
+/// On x86-64 every call has a second number, for programs with short pointers, and some have only that one. The filter
+/// would not know them.
+#[cfg(target_arch = "x86_64")]
+fn with_x32(mut rules: Rules) -> Rules {
+    const X32: i64 = 0x4000_0000;
+    let second: Vec<_> = rules.iter().map(|(call, rules)| (X32 | call, rules.clone())).collect();
+    rules.extend(second);
+    rules.extend((512..548).map(|call| (X32 | call, Vec::new())));
+    rules
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn with_x32(rules: Rules) -> Rules {
+    rules
+}
+
+const UNKNOWN: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+const DENIED: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    // Keys.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // The kernel and the machine.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];

@@ -1,0 +1,108 @@
+//! Landlock: a list of what may be read and written; everything else may not.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::{During, Refused};
+use crate::sandbox::Network;
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM, Walls};
+
+/// The newest version that we know; an older kernel enforces its part of it.
+const NEWEST: ABI = ABI::V9;
+
+/// What a program reads about the machine when it cannot have all of `/proc`.
+const PROCESS_FILES: &[&str] = &[
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/loadavg",
+    "/proc/filesystems",
+];
+
+/// Binds this thread and what it becomes; tells the version in force.
+pub(super) fn apply(policy: &Policy) -> Result<u32, Refused> {
+    let rules = created(policy)?;
+    let rules = with_system(rules, policy)?;
+    let rules = with_folders(rules, policy)?;
+    let status = rules.restrict_self().during("Landlock")?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, _) => Err("the kernel does not enforce it").during("Landlock"),
+        (_, LandlockStatus::Available { effective_abi, .. }) => Ok(effective_abi as u32),
+        _ => Err("the kernel does not have it").during("Landlock"),
+    }
+}
+
+fn created(policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST)).during("Landlock")?;
+    let rules = match policy.network {
+        Network::Off => rules.handle_access(AccessNet::from_all(NEWEST)).during("Landlock")?,
+        Network::On => rules,
+    };
+    rules.scope(Scope::from_all(NEWEST)).during("Landlock")?.create().during("Landlock")
+}
+
+fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let read = AccessFs::from_read(NEWEST);
+    let list = AccessFs::ReadFile | AccessFs::ReadDir;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
+    let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
+    let rules = add(rules, system, read)?;
+    // With namespaces the secrets are covered.
+    let rules = match policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
+        true => add(rules, etc, read)?,
+        false => add(rules, etc_without_secrets(), read)?,
+    };
+    let rules = match policy.network {
+        Network::Off => rules,
+        Network::On => add(rules, RESOLVER, read)?,
+    };
+    let rules = add(rules, DEVICES, device)?;
+    match policy.walls {
+        // All that exists there is what the policy names, so listing it gives nothing away.
+        Walls::All => {
+            let rules = add(rules, ["/"], AccessFs::ReadDir.into())?;
+            let rules = add(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
+            add(rules, ["/proc"], list)
+        }
+        Walls::Unprivileged | Walls::FilterOnly => add(rules, PROCESS_FILES, list),
+    }
+}
+
+fn with_folders(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
+    let rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
+    add(rules, [&policy.private], AccessFs::from_all(NEWEST))
+}
+
+/// What is not there is skipped: it cannot be reached either.
+fn add<P: AsRef<std::path::Path>>(
+    rules: RulesetCreated,
+    paths: impl IntoIterator<Item = P>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, Refused> {
+    rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
+}
+
+/// Every entry by itself: Landlock knows no exceptions.
+fn etc_without_secrets() -> Vec<Utf8PathBuf> {
+    let mut paths = Vec::new();
+    let mut folders = vec![Utf8PathBuf::from("/etc")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        let entries = entries.flatten().map(camino::Utf8DirEntry::into_path);
+        for path in entries.filter(|path| !path.is_symlink()) {
+            match SECRETS.iter().find(|secret| Utf8Path::new(secret).starts_with(&path)) {
+                None => paths.push(path),
+                Some(secret) if *secret == path => {}
+                Some(_) => folders.push(path),
+            }
+        }
+    }
+    paths
+}
