@@ -125,7 +125,7 @@ impl Live {
                 faint(format!("☐ {done} of {} done{now}", items.len()))
             }
             EventKind::Limit { limit, message } => warning(format!("! {limit}: {message}")),
-            EventKind::Degraded { what, message } => warning(format!("! {what}: {message}")),
+            EventKind::Degraded { what, message } => faint(format!("! {what}: {message}")),
             EventKind::Warning { message } => warning(format!("! {message}")),
             _ => None,
         }
@@ -355,8 +355,8 @@ pub(crate) fn taken(report: &Report) -> String {
         ui::count(report.iterations as usize, "turn"),
         ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)),
     ];
-    if report.denials > 0 {
-        parts.push(format!("{} not allowed", ui::count(report.denials as usize, "call")));
+    if !report.denials.is_empty() {
+        parts.push(format!("{} not allowed", ui::count(report.denials.len(), "call")));
     }
     parts.push(format!("rep run --resume {}", short(&report.conversation)));
     parts.join(" · ")

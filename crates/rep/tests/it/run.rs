@@ -19,6 +19,8 @@ fn office() -> Workspace {
         "---\nname: analyst\ndescription: Analyses tenders.\ntools: [read, skill]\n---\nYou analyse.\n",
     );
     ws.write("project/notes.txt", "one\ntwo\n");
+    // What a sandbox can do depends on the machine.
+    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     ws
 }
 
@@ -121,9 +123,8 @@ fn a_dry_run_shows_the_prompt_and_needs_no_key() {
 fn a_dry_run_is_what_is_sent() {
     let mut ws = office();
     let model = Model::start(&mut ws, says("Yes."));
-    let dry: Value =
-        serde_json::from_str(&ws.rep("run --dry-run --json -a analyst this Danish tender").stdout)
-            .unwrap();
+    let dry = ws.raw("run --dry-run --json -a analyst this Danish tender");
+    let dry: Value = serde_json::from_slice(&dry).unwrap();
     ws.rep("run -a analyst this Danish tender");
     let sent = &model.requests()[0].body;
     for part in ["model", "system", "messages", "tools", "max_tokens"] {
@@ -166,7 +167,6 @@ fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
 #[test]
 fn what_nobody_allowed_is_denied_with_what_to_do() {
     let mut ws = office();
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     let script = Script::new()
         .turn(Turn::tool("bash", json!({"command": "touch made"})))
         .turn(Turn::text("I may not."));
@@ -182,7 +182,6 @@ fn what_nobody_allowed_is_denied_with_what_to_do() {
 #[test]
 fn what_a_rule_allows_is_done() {
     let mut ws = office();
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     let script = Script::new()
         .turn(Turn::tool("bash", json!({"command": "touch made"})))
         .turn(Turn::text("Done."));
