@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use camino::Utf8Path;
 
+mod agents;
 mod check;
 mod cli;
 mod codegen;
@@ -26,7 +27,9 @@ usage: cargo xtask COMMAND
   model DIR        pack the word vectors and background frequencies in DIR into the program
   eval DIR         measure selection on every set of labelled queries in DIR
   eval DIR --dump OUT
-                   also write, a file a set, how the best five of every query fit";
+                   also write, a file a set, how the best five of every query fit
+  agents [BIN]     measure what `rep run` costs beside `claude -p` and `codex exec` (found in BIN or on the
+                   PATH), all against the same scripted model; build `rep` with --release first";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 fn main() -> ExitCode {
@@ -38,6 +41,8 @@ fn main() -> ExitCode {
         ["model", dir] => model::pack(Utf8Path::new(dir)),
         ["eval", dir] => eval::run(Utf8Path::new(dir), None),
         ["eval", dir, "--dump", to] => eval::run(Utf8Path::new(dir), Some(Utf8Path::new(to))),
+        ["agents"] => agents::measure(None),
+        ["agents", bin] => agents::measure(Some(Utf8Path::new(bin))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -44,7 +44,8 @@ async fn answer(to: &mut Connection, request: Request, state: &State) -> io::Res
         to.json(400, &error.to_string()).await?;
         return Ok(After::Keep);
     };
-    let recorded = Recorded { path: request.path, headers: request.headers, body };
+    let Request { path, headers, .. } = request;
+    let recorded = Recorded { path, headers, body, received: Instant::now() };
     let Some((turn, number)) = state.next(&recorded) else {
         let error = protocol.error("api_error", "the script has no more turns");
         to.json(500, &error.to_string()).await?;

@@ -1,6 +1,7 @@
 //! What the server was asked.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ pub struct Recorded {
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Value,
+    /// When all of it was there.
+    pub received: Instant,
 }
 
 impl Recorded {
