@@ -10,6 +10,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Denial, Events, Status};
 
+mod acp;
+mod allowance;
+mod claude;
+mod cli;
+mod codex;
+mod command;
+mod fields;
+mod gemini;
+mod kind;
+pub mod limits;
+mod opencode;
+mod scripted;
+#[cfg(test)]
+mod stream_tests;
+mod structured;
+pub(crate) mod tally;
+
+pub use acp::AcpBackend;
+pub use cli::CliBackend;
+pub use command::CommandBackend;
+pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
+pub use scripted::{ScriptedBackend, TranscriptError};
+
 /// Something that executes a whole task by itself.
 pub trait Backend: Send + Sync {
     /// The word that users choose it by.

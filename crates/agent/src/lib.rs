@@ -11,6 +11,7 @@ pub mod definition;
 pub mod event;
 pub mod executor;
 pub mod limits;
+pub mod mcp;
 pub mod middleware;
 pub mod permission;
 pub mod process;

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -134,12 +135,38 @@ pub async fn run(
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let mut child = command(spawn).spawn().map_err(|source| ProcessError::Start {
+    let mut child = start(spawn)?;
+    let group = Group::of(&child);
+    let feeding = supervise::feed(child.stdin.take(), &spawn.stdin);
+    let lines = Lines::new(on_line);
+    Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
+}
+
+/// Like [`run`], for a process that is talked with: it reads what comes through `said` as it comes, and its input
+/// ends when the channel is closed. What `spawn` says of its input is given first.
+///
+/// # Errors
+///
+/// When it cannot be started. Everything else is in [`Ended`].
+pub async fn converse(
+    spawn: &Spawn,
+    cancel: &CancellationToken,
+    said: mpsc::Receiver<String>,
+    on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+) -> Result<Ended, ProcessError> {
+    let started = Instant::now();
+    let mut child = start(spawn)?;
+    let group = Group::of(&child);
+    let feeding = supervise::feed_as_said(child.stdin.take(), &spawn.stdin, said);
+    let lines = Lines::new(on_line);
+    Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
+}
+
+fn start(spawn: &Spawn) -> Result<tokio::process::Child, ProcessError> {
+    command(spawn).spawn().map_err(|source| ProcessError::Start {
         program: spawn.program.clone(),
         source: told(source, spawn),
-    })?;
-    let group = Group::of(&child);
-    Ok(supervise::to_the_end(&mut child, group, Lines::new(on_line), spawn, cancel, started).await)
+    })
 }
 
 fn command(spawn: &Spawn) -> tokio::process::Command {

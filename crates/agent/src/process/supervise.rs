@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -56,12 +57,12 @@ pub(super) async fn to_the_end(
     child: &mut Child,
     group: Group,
     lines: Lines<'_>,
+    feeding: impl Future<Output = ()>,
     spawn: &Spawn,
     cancel: &CancellationToken,
     started: Instant,
 ) -> Ended {
     let mut watch = Supervision::new(group, lines, spawn.limits, started);
-    let feeding = feed(child.stdin.take(), &spawn.stdin);
     tokio::pin!(feeding);
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (mut out_bytes, mut err_bytes) = (vec![0; PIPE_CHUNK_BYTES], vec![0; PIPE_CHUNK_BYTES]);
@@ -222,8 +223,24 @@ async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> 
 }
 
 /// Writes what the process is to read. One that does not read it all is no error.
-async fn feed(pipe: Option<tokio::process::ChildStdin>, stdin: &Stdin) {
+pub(super) async fn feed(pipe: Option<tokio::process::ChildStdin>, stdin: &Stdin) {
     if let (Some(mut pipe), Stdin::Text(text)) = (pipe, stdin) {
         let _ = pipe.write_all(text.as_bytes()).await;
+    }
+}
+
+/// Writes what the process is to read, first and as it comes. One that no longer reads is no error.
+pub(super) async fn feed_as_said(
+    pipe: Option<tokio::process::ChildStdin>,
+    stdin: &Stdin,
+    mut said: mpsc::Receiver<String>,
+) {
+    let (Some(mut pipe), Stdin::Text(first)) = (pipe, stdin) else { return };
+    let mut next = Some(first.clone());
+    while let Some(text) = next {
+        if pipe.write_all(text.as_bytes()).await.is_err() || pipe.flush().await.is_err() {
+            return;
+        }
+        next = said.recv().await;
     }
 }

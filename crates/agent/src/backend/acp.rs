@@ -1,0 +1,103 @@
+//! Any agent that speaks the Agent Client Protocol: JSON-RPC 2.0 over its standard input and output, a message a line.
+//!
+//! The client offers nothing but answers to permission requests: the agent's own tools read and write files. It is a
+//! pure state machine ([`Client`]), so that the same supervision as of every other process keeps the time.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::cli::{Stopwatch, failed, named, tell_garbage};
+use super::limits::{ACP_GRACE, KEPT_BYTES_MAX, REPLIES_WAITING_MAX};
+use super::structured;
+use super::{Backend, Finished, Job};
+use crate::clock::{Clock, SystemClock};
+use crate::event::Events;
+use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
+
+mod client;
+
+use client::Client;
+
+/// Any agent that speaks the Agent Client Protocol.
+#[derive(Clone, Debug)]
+pub struct AcpBackend {
+    program: String,
+    args: Vec<String>,
+    grace: Duration,
+}
+
+impl AcpBackend {
+    /// A program with the arguments that make it speak the protocol.
+    pub fn new(program: &str, args: Vec<String>) -> Self {
+        AcpBackend { program: program.to_owned(), args, grace: ACP_GRACE }
+    }
+
+    /// How long it has to end by itself after its result.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    async fn execute(&self, job: &Job, events: &Events) -> Finished {
+        let (say, said) = mpsc::channel(REPLIES_WAITING_MAX);
+        let mut client = Client::new(job);
+        // There is room: the channel is new.
+        let _ = say.try_send(client.begin());
+        let mut say = Some(say);
+        let mut watch = Stopwatch::default();
+        let ended = process::converse(&self.spawn(job), &job.cancel, said, &mut |line| {
+            let heard = client.line(line);
+            for kind in heard.events {
+                events.emit(watch.timed(kind));
+            }
+            for reply in heard.replies {
+                if say.as_ref().is_some_and(|say| say.try_send(reply).is_err()) {
+                    client.overrun();
+                }
+            }
+            if !client.is_finished() {
+                return Flow::Continue;
+            }
+            // Closing its input asks the agent to end.
+            say = None;
+            Flow::Finished
+        })
+        .await;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return failed(error.to_string()),
+        };
+        tell_garbage(&self.program, client.garbage(), events);
+        let finished = client.finish(&ended, SystemClock.now_ms());
+        structured::checked(named(finished, &self.program), job.schema.as_ref())
+    }
+
+    fn spawn(&self, job: &Job) -> Spawn {
+        Spawn {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            dir: job.dir.clone(),
+            environment: job.environment.clone(),
+            stdin: Stdin::Text(String::new()),
+            limits: ProcessLimits {
+                idle: Some(job.idle),
+                absolute: job.absolute,
+                grace: self.grace,
+                kept_bytes_max: KEPT_BYTES_MAX,
+            },
+        }
+    }
+}
+
+impl Backend for AcpBackend {
+    fn name(&self) -> &str {
+        "acp"
+    }
+
+    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+        Box::pin(self.execute(job, events))
+    }
+}

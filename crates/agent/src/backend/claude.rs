@@ -1,0 +1,303 @@
+//! Claude Code: `claude -p --output-format stream-json`.
+//!
+//! The prompt goes by standard input, so its length and its first character do not matter. None of the user's or
+//! the project's settings are read: hooks and permissions come from the job alone.
+
+use camino::Utf8Path;
+use serde_json::{Map, Value};
+
+use super::cli::{Asked, Cli, Parser};
+use super::fields::{count, entries, field, list, number, str_of};
+use super::tally::{self, Tally};
+use crate::backend::{Finished, Freedom, Job};
+use crate::event::{EventKind, Status};
+use crate::process::Ended;
+
+/// Claude Code.
+pub(crate) const CLI: Cli =
+    Cli { name: "claude", program: "claude", ask, parser: || Box::new(Stream::new()) };
+
+const READING: &str = "Read,Grep,Glob";
+const WORKING: &str = "Read,Grep,Glob,Edit,Write,NotebookEdit,Bash,Task,Skill,WebFetch,WebSearch";
+
+fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
+    let mut asked = Asked::with_prompt(job.prompt.clone());
+    asked.args(["-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]);
+    asked.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+    if !job.system.is_empty() {
+        let file = asked.file(private.join("system.md"), job.system.clone());
+        asked.args(["--append-system-prompt-file", &file]);
+    }
+    if let Some(model) = &job.model {
+        asked.args(["--model", model]);
+    }
+    if let Some(session) = &job.session {
+        asked.args(["--resume", session]);
+    }
+    if let Some(schema) = &job.schema {
+        asked.args(["--json-schema", &schema.to_string()]);
+    }
+    if let Some(dollars) = job.max_cost_usd {
+        asked.args(["--max-budget-usd", &dollars.to_string()]);
+    }
+    if let Some(turns) = job.max_iterations {
+        asked.args(["--max-turns", &turns.to_string()]);
+    }
+    asked.args(["--strict-mcp-config"]);
+    if let Some(servers) = &job.mcp_servers {
+        let config = serde_json::json!({ "mcpServers": servers }).to_string();
+        let file = asked.file(private.join("mcp.json"), config);
+        asked.args(["--mcp-config", &file]);
+    }
+    match job.freedom {
+        Freedom::ReadOnly => {
+            asked.args(["--permission-mode", "dontAsk", "--allowedTools", &allowed(READING, job)]);
+        }
+        Freedom::Workspace => {
+            asked.args([
+                "--permission-mode",
+                "acceptEdits",
+                "--allowedTools",
+                &allowed(WORKING, job),
+            ]);
+        }
+        Freedom::Full => asked.args(["--permission-mode", "bypassPermissions"]),
+    }
+    asked.args(extra.iter().map(String::as_str));
+    asked
+}
+
+/// The tools that may be called without asking: those of the CLI, and all of the servers that we offer.
+fn allowed(tools: &str, job: &Job) -> String {
+    let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
+    let names = servers.into_iter().flat_map(Map::keys);
+    names.fold(tools.to_owned(), |list, name| format!("{list},mcp__{name}"))
+}
+
+/// Reads the stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    tally: Tally,
+    message: String,
+    failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    status: Status,
+    words: String,
+    allowance: bool,
+}
+
+impl Stream {
+    /// Nothing was read yet.
+    pub(crate) fn new() -> Self {
+        Stream { tally: Tally::new(CLI.name), message: String::new(), failure: None }
+    }
+
+    fn assistant(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        let Some(message) = event.get("message") else {
+            return vec![self.tally.other("assistant")];
+        };
+        let id = str_of(message, "id");
+        if id != self.message {
+            id.clone_into(&mut self.message);
+            self.tally.iterations = self.tally.iterations.saturating_add(1);
+        }
+        let aside = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
+        let synthetic = str_of(message, "model") == "<synthetic>";
+        list(message, "content").iter().map(|part| self.part(part, aside, synthetic)).collect()
+    }
+
+    fn part(&mut self, part: &Value, aside: bool, synthetic: bool) -> EventKind {
+        match str_of(part, "type") {
+            "text" if synthetic => {
+                EventKind::Warning { message: tally::cut(str_of(part, "text"), 2_000) }
+            }
+            "text" if aside => self.tally.other("sub-agent text"),
+            "text" => {
+                self.tally.set_text(str_of(part, "text"));
+                Tally::text_event(str_of(part, "text"))
+            }
+            "thinking" => Tally::thinking_event(str_of(part, "thinking")),
+            "tool_use" => {
+                let input = part.get("input").unwrap_or(&Value::Null);
+                if str_of(part, "name") == "TodoWrite"
+                    && let Some(todos) = input.get("todos").and_then(tally::todos)
+                {
+                    return todos;
+                }
+                self.tally.call(str_of(part, "id"), str_of(part, "name"), input)
+            }
+            other => self.tally.other(other),
+        }
+    }
+
+    fn user(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        let message = event.get("message").unwrap_or(&Value::Null);
+        let results =
+            list(message, "content").iter().filter(|part| str_of(part, "type") == "tool_result");
+        results
+            .map(|part| {
+                let is_error = part.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+                self.tally.result(
+                    str_of(part, "tool_use_id"),
+                    "",
+                    &words_of(part.get("content")),
+                    is_error,
+                )
+            })
+            .collect()
+    }
+
+    fn system(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        match field(event, "subtype") {
+            "api_retry" => vec![EventKind::Retry {
+                what: "model call".to_owned(),
+                reason: retry_reason(event),
+                attempt: number(event, "attempt").try_into().unwrap_or(u32::MAX),
+                after_ms: number(event, "retry_delay_ms"),
+            }],
+            subtype => vec![self.tally.other(&format!("system/{subtype}"))],
+        }
+    }
+
+    fn rate_limit(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        let info = event.get("rate_limit_info").unwrap_or(&Value::Null);
+        let resets = info.get("resetsAt").and_then(Value::as_u64);
+        if str_of(info, "status") != "rejected" {
+            return vec![self.tally.other("rate_limit_event")];
+        }
+        self.tally.resets_at_ms = resets.and_then(super::allowance::instant_ms);
+        let which = str_of(info, "rateLimitType").replace('_', " ");
+        vec![EventKind::Limit {
+            limit: "allowance".to_owned(),
+            message: format!("Claude's {which} allowance is used up"),
+        }]
+    }
+
+    fn result(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        let tally = &mut self.tally;
+        tally.usage = usage_of(event);
+        tally.cost_usd = event.get("total_cost_usd").and_then(Value::as_f64);
+        tally.iterations = number(event, "num_turns").try_into().unwrap_or(u32::MAX);
+        tally.structured = event.get("structured_output").filter(|value| !value.is_null()).cloned();
+        let words = field(event, "result");
+        self.failure = failure_of(event, words);
+        let mut events = self.denials(event);
+        if self.failure.is_none() {
+            self.tally.verdict = Some(Status::Done);
+            self.tally.set_text(words);
+            events.push(self.tally.answer(field(event, "stop_reason")));
+        }
+        events
+    }
+
+    fn denials(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+        let denials = entries(event, "permission_denials");
+        let denied = |denial: &Value| {
+            let subject = tally::subject(denial.get("tool_input").unwrap_or(&Value::Null));
+            let tool = str_of(denial, "tool_name");
+            self.tally.deny(tool, subject, "Claude Code's permission rules")
+        };
+        denials.iter().map(denied).collect()
+    }
+}
+
+impl Parser for Stream {
+    fn line(&mut self, line: &[u8]) -> Vec<EventKind> {
+        let Some(event) = self.tally.read(line) else { return Vec::new() };
+        self.tally.set_session(event.get("session_id"));
+        match field(&event, "type") {
+            "assistant" => self.assistant(&event),
+            "user" => self.user(&event),
+            "system" => self.system(&event),
+            "rate_limit_event" => self.rate_limit(&event),
+            "result" => self.result(&event),
+            other => vec![self.tally.other(other)],
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.tally.verdict.is_some() || self.failure.is_some()
+    }
+
+    fn garbage(&self) -> u64 {
+        self.tally.garbage
+    }
+
+    fn finish(self: Box<Self>, ended: &Ended, now_ms: u64) -> Finished {
+        let Stream { mut tally, failure, .. } = *self;
+        if let Some(Failure { status, words, allowance }) = failure {
+            let known = tally.resets_at_ms;
+            tally.fail(&words, now_ms);
+            tally.verdict = match (status, allowance || known.is_some()) {
+                (Status::Failed, true) => Some(Status::Paused),
+                (Status::Failed, false) => tally.verdict,
+                (limited, _) => Some(limited),
+            };
+        }
+        tally.finish(ended, now_ms)
+    }
+}
+
+/// Why a result is none. The subtype may say success when the flag says that it failed.
+fn failure_of(event: &Map<String, Value>, words: &str) -> Option<Failure> {
+    let subtype = field(event, "subtype");
+    let is_error = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+    if !is_error && subtype == "success" {
+        return None;
+    }
+    let status = match subtype {
+        "error_max_turns" | "error_max_budget_usd" => Status::Limited,
+        _ => Status::Failed,
+    };
+    let listed: Vec<&str> = entries(event, "errors").iter().filter_map(Value::as_str).collect();
+    let words = match (listed.is_empty(), words.is_empty()) {
+        (false, _) => listed.join("; "),
+        (true, false) => words.to_owned(),
+        (true, true) => format!("the result is `{subtype}`"),
+    };
+    Some(Failure { status, words, allowance: number(event, "api_error_status") == 429 })
+}
+
+/// What all models of the run used; the total of the main one if they are not listed.
+fn usage_of(event: &Map<String, Value>) -> repertoire_model::Usage {
+    let mut usage = repertoire_model::Usage::default();
+    let models = event.get("modelUsage").and_then(Value::as_object);
+    for model in models.into_iter().flat_map(Map::values) {
+        usage.input_tokens += count(model, "inputTokens");
+        usage.output_tokens += count(model, "outputTokens");
+        usage.cache_read_tokens += count(model, "cacheReadInputTokens");
+        usage.cache_write_tokens += count(model, "cacheCreationInputTokens");
+    }
+    if usage.total() == 0
+        && let Some(own) = event.get("usage")
+    {
+        usage.input_tokens = count(own, "input_tokens");
+        usage.output_tokens = count(own, "output_tokens");
+        usage.cache_read_tokens = count(own, "cache_read_input_tokens");
+        usage.cache_write_tokens = count(own, "cache_creation_input_tokens");
+    }
+    usage
+}
+
+fn retry_reason(event: &Map<String, Value>) -> String {
+    match number(event, "error_status") {
+        0 => field(event, "error").to_owned(),
+        status => format!("{} ({status})", field(event, "error")),
+    }
+}
+
+/// The words of a tool's answer, which is a text or a list of parts.
+fn words_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts: Vec<&str> =
+                parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Any program: the prompt on its standard input, or as `{prompt}` among its arguments; its standard output is the
+//! answer. `REPERTOIRE_*` tells it the rest of the task.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::cli::{failed, named};
+use super::limits::{ANSWER_BYTES_MAX, ARGUMENT_BYTES_MAX, COMMAND_OUTPUT_BYTES_MAX, GRACE};
+use super::structured;
+use super::tally::Tally;
+use super::{Backend, Finished, Freedom, Job};
+use crate::clock::{Clock, SystemClock};
+use crate::event::{Events, Status};
+use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
+
+const PLACE: &str = "{prompt}";
+
+/// Any program.
+#[derive(Clone, Debug)]
+pub struct CommandBackend {
+    program: String,
+    args: Vec<String>,
+    grace: Duration,
+}
+
+impl CommandBackend {
+    /// A program with its arguments.
+    pub fn new(program: &str, args: Vec<String>) -> Self {
+        CommandBackend { program: program.to_owned(), args, grace: GRACE }
+    }
+
+    /// How long it has to end after it was asked to.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    async fn execute(&self, job: &Job, events: &Events) -> Finished {
+        let spawn = self.spawn(job);
+        let placed = self.args.iter().any(|arg| arg.contains(PLACE));
+        if placed && spawn.args.iter().any(|arg| arg.len() > ARGUMENT_BYTES_MAX) {
+            return failed(format!(
+                "the prompt has {} bytes, too many for a command line: leave `{PLACE}` out, and it goes by standard input",
+                job.prompt.len()
+            ));
+        }
+        let ended = process::run(&spawn, &job.cancel, &mut |line| {
+            let mut text = String::from_utf8_lossy(line).into_owned();
+            text.push('\n');
+            events.emit(Tally::text_event(&text));
+            Flow::Continue
+        })
+        .await;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return failed(error.to_string()),
+        };
+        let mut tally = Tally::new("command");
+        tally.iterations = 1;
+        tally.session.clone_from(&job.session);
+        tally.set_text(String::from_utf8_lossy(&ended.stdout.bytes).trim_end());
+        let whole = ended.stdout.total <= ANSWER_BYTES_MAX as u64;
+        match ended.code {
+            Some(0) if ended.stopped.is_none() && whole => tally.verdict = Some(Status::Done),
+            Some(0) if ended.stopped.is_none() => {
+                tally.verdict = Some(Status::Limited);
+                let (total, kept) = (ended.stdout.total, ANSWER_BYTES_MAX);
+                tally.error = Some(format!("its output has {total} bytes; the limit is {kept}"));
+            }
+            _ => {}
+        }
+        if tally.verdict == Some(Status::Done) {
+            events.emit(tally.answer("end_turn"));
+        }
+        let finished = tally.finish(&ended, SystemClock.now_ms());
+        structured::checked(named(finished, &self.program), job.schema.as_ref())
+    }
+
+    fn spawn(&self, job: &Job) -> Spawn {
+        let placed = self.args.iter().any(|arg| arg.contains(PLACE));
+        Spawn {
+            program: self.program.clone(),
+            args: self.args.iter().map(|arg| arg.replace(PLACE, &job.prompt)).collect(),
+            dir: job.dir.clone(),
+            environment: environment(job),
+            stdin: if placed { Stdin::Closed } else { Stdin::Text(job.prompt.clone()) },
+            limits: ProcessLimits {
+                idle: Some(job.idle),
+                absolute: job.absolute,
+                grace: self.grace,
+                kept_bytes_max: COMMAND_OUTPUT_BYTES_MAX,
+            },
+        }
+    }
+}
+
+/// The job's environment, and the rest of the task. A value that is too long for a variable is left out.
+fn environment(job: &Job) -> Vec<(String, String)> {
+    let freedom = match job.freedom {
+        Freedom::ReadOnly => "read-only",
+        Freedom::Workspace => "workspace",
+        Freedom::Full => "full",
+    };
+    let told = [
+        ("REPERTOIRE_SYSTEM", (!job.system.is_empty()).then(|| job.system.clone())),
+        ("REPERTOIRE_MODEL", job.model.clone()),
+        ("REPERTOIRE_SESSION", job.session.clone()),
+        ("REPERTOIRE_SCHEMA", job.schema.as_ref().map(ToString::to_string)),
+        ("REPERTOIRE_FREEDOM", Some(freedom.to_owned())),
+        ("REPERTOIRE_MCP_SERVERS", job.mcp_servers.as_ref().map(ToString::to_string)),
+    ];
+    let mut environment = job.environment.clone();
+    environment.retain(|(name, _)| !told.iter().any(|(ours, _)| ours == name));
+    for (name, value) in told {
+        if let Some(value) =
+            value.filter(|value| value.len() <= ARGUMENT_BYTES_MAX && !value.contains('\0'))
+        {
+            environment.push((name.to_owned(), value));
+        }
+    }
+    environment
+}
+
+impl Backend for CommandBackend {
+    fn name(&self) -> &str {
+        "command"
+    }
+
+    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+        Box::pin(self.execute(job, events))
+    }
+}

@@ -1,0 +1,211 @@
+//! opencode: `opencode run --format json`.
+//!
+//! Permissions, instructions and MCP servers go by `OPENCODE_CONFIG_CONTENT`, which comes on top of the user's
+//! configuration. The stream has no event for the end of a run: a step that ends with `stop` is the answer, but more
+//! may follow it (after a compaction, for instance), so the end is the process's own.
+
+use camino::Utf8Path;
+use serde_json::{Map, Value, json};
+
+use super::cli::{Asked, Cli, Parser};
+use super::fields::{count, field, str_of};
+use super::structured;
+use super::tally::{self, Tally};
+use crate::backend::{Finished, Freedom, Job};
+use crate::event::{EventKind, Status};
+use crate::process::Ended;
+
+/// opencode.
+pub(crate) const CLI: Cli =
+    Cli { name: "opencode", program: "opencode", ask, parser: || Box::new(Stream::new()) };
+
+fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
+    let request = job.schema.as_ref().map(structured::request).unwrap_or_default();
+    let mut asked = Asked::with_prompt(format!("{}{request}", job.prompt));
+    asked.args(["run", "--format", "json"]);
+    if let Some(model) = &job.model {
+        asked.args(["-m", model]);
+    }
+    if let Some(session) = &job.session {
+        asked.args(["--session", session]);
+    }
+    asked.args(extra.iter().map(String::as_str));
+    let mut config = given_config(job);
+    config.insert("autoupdate".to_owned(), json!(false));
+    config.insert("share".to_owned(), json!("disabled"));
+    config.insert("permission".to_owned(), permission(job.freedom));
+    if !job.system.is_empty() {
+        let file = asked.file(private.join("system.md"), job.system.clone());
+        config.insert("instructions".to_owned(), json!([file]));
+    }
+    if let Some(servers) = job.mcp_servers.as_ref().and_then(Value::as_object) {
+        config.insert("mcp".to_owned(), servers.iter().map(server).collect());
+    }
+    asked.env(CONFIG, &Value::Object(config).to_string());
+    asked.env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    asked
+}
+
+const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// What the job's environment has there already; ours goes on top.
+fn given_config(job: &Job) -> Map<String, Value> {
+    let given = job.environment.iter().find(|(name, _)| name == CONFIG);
+    given.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+fn permission(freedom: Freedom) -> Value {
+    match freedom {
+        Freedom::ReadOnly => {
+            json!({"edit": "deny", "bash": "deny", "webfetch": "deny", "task": "deny", "external_directory": "deny"})
+        }
+        Freedom::Workspace => {
+            json!({"edit": "allow", "bash": "allow", "external_directory": "deny"})
+        }
+        Freedom::Full => json!({"*": "allow"}),
+    }
+}
+
+/// A server in opencode's words.
+fn server((name, server): (&String, &Value)) -> (String, Value) {
+    if let Some(url) = server.get("url") {
+        return (name.clone(), json!({"type": "remote", "url": url, "enabled": true}));
+    }
+    let mut command = vec![server.get("command").cloned().unwrap_or_default()];
+    command.extend(super::fields::list(server, "args").iter().cloned());
+    let environment = server.get("env").cloned().unwrap_or_else(|| json!({}));
+    (
+        name.clone(),
+        json!({"type": "local", "command": command, "environment": environment, "enabled": true}),
+    )
+}
+
+/// Reads the stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    tally: Tally,
+    failure: Option<String>,
+}
+
+impl Stream {
+    /// Nothing was read yet.
+    pub(crate) fn new() -> Self {
+        Stream { tally: Tally::new(CLI.name), failure: None }
+    }
+
+    fn tool(&mut self, part: &Value) -> Vec<EventKind> {
+        let (id, tool) = (str_of(part, "callID"), str_of(part, "tool"));
+        let state = part.get("state").unwrap_or(&Value::Null);
+        let input = state.get("input").unwrap_or(&Value::Null);
+        let failed = str_of(state, "status") == "error";
+        let words = str_of(state, if failed { "error" } else { "output" });
+        let mut events = vec![self.tally.call(id, tool, input)];
+        if tool == "todowrite"
+            && let Some(todos) = input.get("todos").and_then(tally::todos)
+        {
+            events.push(todos);
+        }
+        if failed && is_refusal(words) {
+            let reason = tally::cut(words, 500);
+            events.push(self.tally.deny(tool, tally::subject(input), &reason));
+        }
+        let mut result = self.tally.result(id, tool, words, failed);
+        if let (EventKind::ToolResult { duration_ms, .. }, Some(time)) =
+            (&mut result, state.get("time"))
+        {
+            *duration_ms = count(time, "end").saturating_sub(count(time, "start"));
+        }
+        events.push(result);
+        events
+    }
+
+    fn step_finished(&mut self, part: &Value) -> Vec<EventKind> {
+        let tokens = part.get("tokens").unwrap_or(&Value::Null);
+        let cache = tokens.get("cache").unwrap_or(&Value::Null);
+        let usage = &mut self.tally.usage;
+        usage.input_tokens = usage.input_tokens.saturating_add(count(tokens, "input"));
+        usage.output_tokens = usage
+            .output_tokens
+            .saturating_add(count(tokens, "output") + count(tokens, "reasoning"));
+        usage.cache_read_tokens = usage.cache_read_tokens.saturating_add(count(cache, "read"));
+        usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(count(cache, "write"));
+        if let Some(cost) = part.get("cost").and_then(Value::as_f64) {
+            self.tally.cost_usd = Some(self.tally.cost_usd.unwrap_or(0.0) + cost);
+        }
+        match str_of(part, "reason") {
+            "tool-calls" => {
+                self.tally.verdict = None;
+                Vec::new()
+            }
+            "length" => {
+                self.tally.verdict = Some(Status::Limited);
+                self.tally.error = Some("the answer was cut at the model's limit".to_owned());
+                Vec::new()
+            }
+            reason => {
+                self.tally.verdict = Some(Status::Done);
+                vec![self.tally.answer(reason)]
+            }
+        }
+    }
+}
+
+impl Parser for Stream {
+    fn line(&mut self, line: &[u8]) -> Vec<EventKind> {
+        let Some(event) = self.tally.read(line) else { return Vec::new() };
+        self.tally.set_session(event.get("sessionID"));
+        let part = event.get("part").unwrap_or(&Value::Null);
+        match field(&event, "type") {
+            "step_start" => {
+                self.tally.iterations = self.tally.iterations.saturating_add(1);
+                self.tally.text.clear();
+                self.tally.verdict = None;
+                vec![self.tally.other("step_start")]
+            }
+            "text" => {
+                self.tally.add_text(str_of(part, "text"));
+                vec![Tally::text_event(str_of(part, "text"))]
+            }
+            "reasoning" => vec![Tally::thinking_event(str_of(part, "text"))],
+            "tool_use" => self.tool(part),
+            "step_finish" => self.step_finished(part),
+            "error" => {
+                self.failure = Some(error_words(event.get("error").unwrap_or(&Value::Null)));
+                Vec::new()
+            }
+            other => vec![self.tally.other(other)],
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        false
+    }
+
+    fn garbage(&self) -> u64 {
+        self.tally.garbage
+    }
+
+    fn finish(self: Box<Self>, ended: &Ended, now_ms: u64) -> Finished {
+        let Stream { mut tally, failure } = *self;
+        if let Some(words) = failure {
+            tally.fail(&words, now_ms);
+        }
+        tally.finish(ended, now_ms)
+    }
+}
+
+fn is_refusal(words: &str) -> bool {
+    words.contains("rejected permission") || words.contains("prevents you from using")
+}
+
+fn error_words(error: &Value) -> String {
+    let data = error.get("data").unwrap_or(&Value::Null);
+    let words = match str_of(data, "message") {
+        "" => str_of(error, "name"),
+        words => words,
+    };
+    match count(data, "statusCode") {
+        0 => words.to_owned(),
+        status => format!("{words} (status {status})"),
+    }
+}

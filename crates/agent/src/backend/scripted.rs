@@ -1,0 +1,332 @@
+//! A transcript that is replayed: for demonstrations, tests, and prompts that shall be seen but not paid for.
+//!
+//! The file is either a run's own events, one JSON object a line (`.jsonl`), or a list of steps in YAML or JSON. A
+//! step is one of `text`, `thinking`, `tool` (with `arguments`, `result`, `error`), `wait_ms` and `finish`; with
+//! `when`, it is taken only if the prompt contains that text.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::future::BoxFuture;
+use repertoire_text::fs::ReadError;
+use repertoire_text::yaml::Limits;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::cli::failed;
+use super::limits::{
+    TRANSCRIPT_BYTES_MAX, TRANSCRIPT_NODES_MAX, TRANSCRIPT_STEPS_MAX, TRANSCRIPT_WAIT_MAX,
+};
+use super::structured;
+use super::tally::Tally;
+use super::{Backend, Finished, Job};
+use crate::event::{Event, EventKind, Events, Status};
+
+/// A transcript that is replayed.
+#[derive(Clone, Debug)]
+pub struct ScriptedBackend {
+    file: Utf8PathBuf,
+}
+
+/// A transcript that cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptError {
+    /// The file cannot be read.
+    #[error("the transcript `{path}` cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why.
+        source: ReadError,
+    },
+    /// It is not a list of steps.
+    #[error("the transcript `{path}` is not one: {problem}")]
+    Malformed {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+}
+
+/// What a transcript consists of.
+#[derive(Clone, Debug)]
+enum Step {
+    Tell(Box<EventKind>),
+    Text(String),
+    Tool(ToolStep),
+    Wait(Duration),
+    Finish(Box<FinishStep>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenStep {
+    when: Option<String>,
+    text: Option<String>,
+    thinking: Option<String>,
+    tool: Option<String>,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    result: String,
+    #[serde(default)]
+    error: bool,
+    wait_ms: Option<u64>,
+    finish: Option<FinishStep>,
+}
+
+#[derive(Clone, Debug)]
+struct ToolStep {
+    tool: String,
+    arguments: Value,
+    result: String,
+    error: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FinishStep {
+    #[serde(default = "done")]
+    status: Status,
+    text: Option<String>,
+    structured: Option<Value>,
+    error: Option<String>,
+    #[serde(default)]
+    usage: repertoire_model::Usage,
+    cost_usd: Option<f64>,
+    iterations: Option<u32>,
+    #[serde(default)]
+    denials: Vec<Denial>,
+    session: Option<String>,
+    resets_at_ms: Option<u64>,
+}
+
+fn done() -> Status {
+    Status::Done
+}
+
+impl ScriptedBackend {
+    /// Replays a file. It is read anew for each run.
+    pub fn new(file: impl Into<Utf8PathBuf>) -> Self {
+        ScriptedBackend { file: file.into() }
+    }
+
+    async fn execute(&self, job: &Job, events: &Events) -> Finished {
+        let steps = match read(&self.file, &job.prompt) {
+            Ok((steps, unknown)) => {
+                if unknown > 0 {
+                    let message = format!(
+                        "{unknown} lines of the transcript are no events and were passed over"
+                    );
+                    events.emit(EventKind::Warning { message });
+                }
+                steps
+            }
+            Err(error) => return failed(error.to_string()),
+        };
+        structured::checked(replay(steps, job, events).await, job.schema.as_ref())
+    }
+}
+
+impl Backend for ScriptedBackend {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+        Box::pin(self.execute(job, events))
+    }
+}
+
+/// Takes the steps one after the other. A transcript that ends without an end is done with what it said.
+async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
+    let mut tally = Tally::new("scripted");
+    let mut calls = 0_u32;
+    let deadline = tokio::time::Instant::now() + job.absolute;
+    for step in steps {
+        match step {
+            Step::Tell(kind) => events.emit(*kind),
+            Step::Text(text) => {
+                tally.add_text(&text);
+                events.emit(EventKind::Text { text });
+            }
+            Step::Tool(step) => {
+                calls += 1;
+                let id = format!("call-{calls}");
+                events.emit(tally.call(&id, &step.tool, &step.arguments));
+                events.emit(tally.result(&id, &step.tool, &step.result, step.error));
+            }
+            Step::Wait(time) => {
+                if let Some(status) = wait(time, deadline, job).await {
+                    let error = if status == Status::Limited {
+                        "it took too long"
+                    } else {
+                        "it was stopped"
+                    };
+                    return Finished { status, text: tally.text, ..failed(error.to_owned()) };
+                }
+            }
+            Step::Finish(finish) => return ended(*finish, tally, calls),
+        }
+    }
+    let finish = FinishStep {
+        status: Status::Done,
+        text: None,
+        structured: None,
+        error: None,
+        usage: tally.usage,
+        cost_usd: None,
+        iterations: None,
+        denials: Vec::new(),
+        session: None,
+        resets_at_ms: None,
+    };
+    ended(finish, tally, calls)
+}
+
+/// Waits, unless the run ends before; then it says how.
+async fn wait(time: Duration, deadline: tokio::time::Instant, job: &Job) -> Option<Status> {
+    tokio::select! {
+        () = tokio::time::sleep(time) => None,
+        () = tokio::time::sleep_until(deadline) => Some(Status::Limited),
+        () = job.cancel.cancelled() => Some(Status::Cancelled),
+    }
+}
+
+fn ended(finish: FinishStep, tally: Tally, calls: u32) -> Finished {
+    let failed = !matches!(finish.status, Status::Done);
+    Finished {
+        status: finish.status,
+        text: finish.text.unwrap_or(tally.text),
+        structured: finish.structured,
+        error: finish.error.or_else(|| failed.then(|| "the transcript says so".to_owned())),
+        usage: finish.usage,
+        cost_usd: finish.cost_usd,
+        iterations: finish.iterations.unwrap_or(calls + 1),
+        denials: finish.denials,
+        session: finish.session,
+        resets_at_ms: finish.resets_at_ms,
+    }
+}
+
+/// The steps of a file for a prompt, and how many lines were none.
+fn read(file: &Utf8Path, prompt: &str) -> Result<(Vec<Step>, usize), TranscriptError> {
+    let text = repertoire_text::fs::read_text(file, TRANSCRIPT_BYTES_MAX)
+        .map_err(|source| TranscriptError::Unreadable { path: file.to_owned(), source })?;
+    let malformed = |problem| TranscriptError::Malformed { path: file.to_owned(), problem };
+    if file.extension() == Some("jsonl") {
+        return from_events(&text).map_err(malformed);
+    }
+    Ok((from_steps(&text, prompt).map_err(malformed)?, 0))
+}
+
+/// The events of a run. The caller tells the start and the end itself.
+fn from_events(text: &str) -> Result<(Vec<Step>, usize), String> {
+    let mut steps = Vec::new();
+    let mut unknown = 0;
+    for line in text.lines().filter(|line| !line.trim().is_empty()).take(TRANSCRIPT_STEPS_MAX) {
+        match serde_json::from_str::<Event>(line) {
+            // What a sub-agent did is told as it was, but its end is not the end.
+            Ok(event) if event.depth > 0 => {
+                if !matches!(
+                    event.kind,
+                    EventKind::RunStarted { .. } | EventKind::RunFinished { .. }
+                ) {
+                    steps.push(Step::Tell(Box::new(event.kind)));
+                }
+            }
+            Ok(event) => steps.extend(from_event(event.kind)),
+            Err(_) => unknown += 1,
+        }
+    }
+    if steps.is_empty() {
+        return Err("no line of it is an event".to_owned());
+    }
+    Ok((steps, unknown))
+}
+
+fn from_event(kind: EventKind) -> Option<Step> {
+    match kind {
+        EventKind::RunStarted { .. } => None,
+        EventKind::RunFinished {
+            status,
+            text,
+            structured,
+            error,
+            usage,
+            cost_usd,
+            iterations,
+            denials,
+            session,
+            duration_ms: _,
+        } => Some(Step::Finish(Box::new(FinishStep {
+            status,
+            text: Some(text),
+            structured,
+            error,
+            usage,
+            cost_usd,
+            iterations: Some(iterations),
+            denials,
+            session,
+            resets_at_ms: None,
+        }))),
+        EventKind::Text { text } => Some(Step::Text(text)),
+        other => Some(Step::Tell(Box::new(other))),
+    }
+}
+
+fn from_steps(text: &str, prompt: &str) -> Result<Vec<Step>, String> {
+    let span = repertoire_text::source::Span::new(0, text.len());
+    let limits = Limits { depth_max: 32, nodes_max: TRANSCRIPT_NODES_MAX, repairs_max: 0 };
+    let node = repertoire_text::yaml::parse(text, span, &limits).map_err(|error| {
+        let line = text[..(error.span.start as usize).min(text.len())].matches('\n').count() + 1;
+        format!("line {line}: {error}")
+    })?;
+    let Value::Array(written) = node.to_json() else {
+        return Err("a list of steps is expected".to_owned());
+    };
+    if written.len() > TRANSCRIPT_STEPS_MAX {
+        return Err(format!("it has {} steps; the limit is {TRANSCRIPT_STEPS_MAX}", written.len()));
+    }
+    let mut steps = Vec::new();
+    for (index, value) in written.into_iter().enumerate() {
+        let step: WrittenStep = serde_json::from_value(value)
+            .map_err(|error| format!("step {}: {error}", index + 1))?;
+        if step.when.as_ref().is_none_or(|when| prompt.contains(when.as_str())) {
+            steps.extend(
+                from_written(step).map_err(|error| format!("step {}: {error}", index + 1))?,
+            );
+        }
+    }
+    Ok(steps)
+}
+
+fn from_written(step: WrittenStep) -> Result<Vec<Step>, &'static str> {
+    let mut steps = Vec::new();
+    if let Some(ms) = step.wait_ms {
+        steps.push(Step::Wait(Duration::from_millis(ms).min(TRANSCRIPT_WAIT_MAX)));
+    }
+    if let Some(text) = step.thinking {
+        steps.push(Step::Tell(Box::new(EventKind::Thinking { text })));
+    }
+    if let Some(text) = step.text {
+        steps.push(Step::Text(text));
+    }
+    if let Some(tool) = step.tool {
+        steps.push(Step::Tool(ToolStep {
+            tool,
+            arguments: step.arguments,
+            result: step.result,
+            error: step.error,
+        }));
+    }
+    if let Some(finish) = step.finish {
+        steps.push(Step::Finish(Box::new(finish)));
+    }
+    if steps.is_empty() {
+        return Err("none of `text`, `thinking`, `tool`, `wait_ms`, `finish` is there");
+    }
+    Ok(steps)
+}

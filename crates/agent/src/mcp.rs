@@ -1,0 +1,190 @@
+//! Tools of MCP servers: programs from the configuration that are started for a run, asked what they offer, and ended
+//! with it.
+//!
+//! What a server says of itself is a stranger's text: names are made plain, descriptions cut and cleaned. A server that
+//! does not start costs a warning, never the run. Servers behind a URL are not spoken to from here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use futures_util::future::join_all;
+use rmcp::service::{Peer, RoleClient};
+use serde_json::Value;
+
+use crate::event::{EventKind, Events};
+use crate::tool::Tool;
+
+mod server;
+mod tool;
+mod words;
+
+use server::Server;
+use tool::ServerTool;
+
+/// Caps on servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct McpLimits {
+    /// How long a server has to start and say what it offers.
+    pub start: Duration,
+    /// How long a call may take.
+    pub call: Duration,
+    /// How long a server has to end when its input is closed.
+    pub grace: Duration,
+    /// Most tools of one server.
+    pub tools_max: usize,
+    /// Longest description of a tool.
+    pub description_chars_max: usize,
+    /// Largest schema of a tool's arguments.
+    pub schema_bytes_max: usize,
+    /// Longest message of a server.
+    pub message_bytes_max: usize,
+}
+
+impl Default for McpLimits {
+    fn default() -> Self {
+        McpLimits {
+            start: Duration::from_secs(30),
+            call: Duration::from_secs(120),
+            grace: Duration::from_secs(2),
+            tools_max: 128,
+            description_chars_max: 2_000,
+            schema_bytes_max: 64 * 1024,
+            message_bytes_max: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// A server, as the configuration has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerConfig {
+    /// A program that speaks the protocol on its standard input and output.
+    Program {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// What it has in its environment beside the few variables that every program needs.
+        env: BTreeMap<String, String>,
+    },
+    /// A server on the network.
+    Url(String),
+}
+
+/// A configuration of a server that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the MCP server `{name}` has {problem}")]
+pub struct ConfigError {
+    /// The server.
+    pub name: String,
+    /// What is wrong.
+    pub problem: &'static str,
+}
+
+impl ServerConfig {
+    /// Reads an entry of the usual `mcpServers` object.
+    ///
+    /// # Errors
+    ///
+    /// When it has neither a `command` nor a `url`, or one of its parts has the wrong shape.
+    pub fn from_json(name: &str, value: &Value) -> Result<Self, ConfigError> {
+        let wrong = |problem| ConfigError { name: name.to_owned(), problem };
+        if let Some(url) = value.get("url") {
+            let url = url.as_str().ok_or_else(|| wrong("a `url` that is no text"))?;
+            return Ok(ServerConfig::Url(url.to_owned()));
+        }
+        let command =
+            value.get("command").ok_or_else(|| wrong("neither a `command` nor a `url`"))?;
+        let command = command.as_str().filter(|text| !text.is_empty());
+        let command = command.ok_or_else(|| wrong("a `command` that is no text"))?.to_owned();
+        let args = value.get("args").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+        let args =
+            serde_json::from_value(args).map_err(|_| wrong("`args` that are no list of texts"))?;
+        let env =
+            value.get("env").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let env = serde_json::from_value(env)
+            .map_err(|_| wrong("an `env` that is no mapping of texts"))?;
+        Ok(ServerConfig::Program { command, args, env })
+    }
+}
+
+/// Where servers run.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Their folder.
+    pub dir: Utf8PathBuf,
+    /// The environment that their few variables are taken from.
+    pub environment: Vec<(String, String)>,
+    /// Caps.
+    pub limits: McpLimits,
+}
+
+/// Servers that run. They end when this value goes.
+#[derive(Debug, Default)]
+pub struct Servers {
+    running: Vec<Server>,
+    tools: Vec<Arc<ServerTool>>,
+}
+
+impl Servers {
+    /// Starts servers beside each other. Those that do not start, and tools that cannot be offered, are warnings.
+    pub async fn connect(
+        configs: &BTreeMap<String, ServerConfig>,
+        place: &Place,
+        events: &Events,
+    ) -> Self {
+        let started = configs.iter().map(|(name, config)| Server::start(name, config, place));
+        let mut servers = Servers::default();
+        let mut names = BTreeSet::new();
+        for (name, started) in configs.keys().zip(join_all(started).await) {
+            match started {
+                Ok(server) => servers.add(server, name, &place.limits, &mut names, events),
+                Err(error) => warn(events, format!("the MCP server `{name}` is left out: {error}")),
+            }
+        }
+        servers
+    }
+
+    /// The tools of all servers.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
+    }
+
+    /// Ends the servers, giving each the grace time. Those that are just dropped are killed at once.
+    pub async fn close(self) {
+        join_all(self.running.into_iter().map(Server::end)).await;
+    }
+
+    fn add(
+        &mut self,
+        server: Server,
+        name: &str,
+        limits: &McpLimits,
+        names: &mut BTreeSet<String>,
+        events: &Events,
+    ) {
+        let peer: Peer<RoleClient> = server.peer();
+        let offered = server.offered();
+        if offered.len() > limits.tools_max {
+            let (offered, taken) = (offered.len(), limits.tools_max);
+            warn(
+                events,
+                format!(
+                    "the MCP server `{name}` offers {offered} tools; the first {taken} are taken"
+                ),
+            );
+        }
+        for tool in offered.iter().take(limits.tools_max) {
+            match ServerTool::new(name, tool, peer.clone(), limits, names) {
+                Ok(tool) => self.tools.push(Arc::new(tool)),
+                Err(problem) => warn(events, problem),
+            }
+        }
+        self.running.push(server);
+    }
+}
+
+fn warn(events: &Events, message: String) {
+    events.emit(EventKind::Warning { message });
+}

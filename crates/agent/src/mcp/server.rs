@@ -1,0 +1,206 @@
+//! One server process: started in a group of its own, its complaints drained, its messages bounded.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rmcp::ServiceExt;
+use rmcp::service::{Peer, RoleClient, RunningService};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::process::{Child, ChildStderr};
+use tokio::time::timeout;
+
+use super::{McpLimits, Place, ServerConfig};
+
+const COMPLAINT_BYTES_MAX: usize = 2_000;
+
+/// The variables that every program needs; the rest of the environment is no server's business.
+const VARIABLES: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Why a server was left out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ServerError {
+    #[error("servers behind a URL ({0}) are not supported here; a bridge program is")]
+    Url(String),
+    #[error("`{program}` cannot be started: {source}")]
+    Start { program: String, source: io::Error },
+    #[error("it did not say what it offers within {} s{complaint}", .after.as_secs())]
+    Late { after: Duration, complaint: String },
+    #[error("{problem}{complaint}")]
+    Protocol { problem: String, complaint: String },
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(super) struct Server {
+    service: RunningService<RoleClient, ()>,
+    offered: Vec<rmcp::model::Tool>,
+    process: Process,
+    grace: Duration,
+}
+
+impl Server {
+    /// Starts a server and asks what it offers.
+    pub(super) async fn start(
+        name: &str,
+        config: &ServerConfig,
+        place: &Place,
+    ) -> Result<Self, ServerError> {
+        let (program, args, env) = match config {
+            ServerConfig::Program { command, args, env } => (command, args, env),
+            ServerConfig::Url(url) => return Err(ServerError::Url(url.clone())),
+        };
+        let mut command = tokio::process::Command::new(program);
+        let kept = place.environment.iter().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
+        command.args(args).current_dir(&place.dir).env_clear();
+        command.envs(kept.map(|(name, value)| (name, value))).envs(env);
+        command.env("REPERTOIRE_MCP_SERVER", name);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let failed = |source| ServerError::Start { program: program.clone(), source };
+        let mut process = Process::of(command.spawn().map_err(failed)?);
+        Self::greet(&mut process, &place.limits).await.map(|(service, offered)| Server {
+            service,
+            offered,
+            process,
+            grace: place.limits.grace,
+        })
+    }
+
+    async fn greet(
+        process: &mut Process,
+        limits: &McpLimits,
+    ) -> Result<(RunningService<RoleClient, ()>, Vec<rmcp::model::Tool>), ServerError> {
+        let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take())
+        else {
+            return Err(ServerError::Protocol {
+                problem: "it has no pipes".to_owned(),
+                complaint: String::new(),
+            });
+        };
+        let output = Bounded { inner: output, line: 0, line_max: limits.message_bytes_max };
+        let greeting = async {
+            let service = ().serve((output, input)).await.map_err(|error| error.to_string())?;
+            let offered = service.list_all_tools().await.map_err(|error| error.to_string())?;
+            Ok::<_, String>((service, offered))
+        };
+        match timeout(limits.start, greeting).await {
+            Ok(Ok(greeted)) => Ok(greeted),
+            Ok(Err(problem)) => {
+                Err(ServerError::Protocol { problem, complaint: process.complaint().await })
+            }
+            Err(_) => {
+                Err(ServerError::Late { after: limits.start, complaint: process.complaint().await })
+            }
+        }
+    }
+
+    /// What it is asked through.
+    pub(super) fn peer(&self) -> Peer<RoleClient> {
+        self.service.peer().clone()
+    }
+
+    /// What it offers.
+    pub(super) fn offered(&self) -> Vec<rmcp::model::Tool> {
+        self.offered.clone()
+    }
+
+    /// Ends it: its input is closed, and what is there after the grace time is killed.
+    pub(super) async fn end(self) {
+        let Server { service, mut process, grace, .. } = self;
+        let _ = timeout(grace, service.cancel()).await;
+        let _ = timeout(grace, process.child.wait()).await;
+    }
+}
+
+/// A child that leads a group; the group is killed with it.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    leader: Option<Pid>,
+    complaints: Arc<Mutex<VecDeque<u8>>>,
+    drain: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Process {
+    fn of(mut child: Child) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let complaints = Arc::new(Mutex::new(VecDeque::new()));
+        let drain = child
+            .stderr
+            .take()
+            .map(|stderr| tokio::spawn(drained(stderr, Arc::clone(&complaints))));
+        Process { child, leader, complaints, drain }
+    }
+
+    /// The end of what it complained. One that has ended has said it all; the pipe may be a moment behind.
+    async fn complaint(&mut self) -> String {
+        if let Some(drain) = &mut self.drain {
+            let _ = timeout(Duration::from_millis(200), drain).await;
+        }
+        let bytes: Vec<u8> = self
+            .complaints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
+        let text = super::words::clean(String::from_utf8_lossy(&bytes).trim(), COMPLAINT_BYTES_MAX);
+        if text.is_empty() { text } else { format!("; it complained: {text}") }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader {
+            // The only errors are that nobody is left, or nobody whom we may signal.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+        if let Some(drain) = self.drain.take() {
+            drain.abort();
+        }
+    }
+}
+
+async fn drained(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut bytes).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&bytes[..count]);
+        let surplus = kept.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+}
+
+/// A stream that fails on a line that is too long, so that no message can fill the memory.
+struct Bounded<R> {
+    inner: R,
+    line: usize,
+    line_max: usize,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let new = &buf.filled()[before..];
+        self.line = match new.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => new.len() - last - 1,
+            None => self.line + new.len(),
+        };
+        if self.line > self.line_max {
+            return Poll::Ready(Err(io::Error::other("a message is too long")));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,133 @@
+//! One tool of a server.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use repertoire_model::ToolSpec;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
+use rmcp::service::{Peer, RoleClient};
+use serde_json::Value;
+
+use super::McpLimits;
+use super::words;
+use crate::backend::tally;
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
+
+/// One tool of a server.
+#[derive(Debug)]
+pub(super) struct ServerTool {
+    name: String,
+    server: String,
+    theirs: String,
+    spec: ToolSpec,
+    access: Access,
+    peer: Peer<RoleClient>,
+    timeout: Duration,
+}
+
+impl ServerTool {
+    /// A tool under a name that is still free; that name is taken then.
+    pub(super) fn new(
+        server: &str,
+        tool: &rmcp::model::Tool,
+        peer: Peer<RoleClient>,
+        limits: &McpLimits,
+        taken: &mut BTreeSet<String>,
+    ) -> Result<Self, String> {
+        let shown = words::clean(&tool.name, 64);
+        let schema = Value::Object((*tool.input_schema).clone());
+        let bytes = schema.to_string().len();
+        if bytes > limits.schema_bytes_max {
+            let most = limits.schema_bytes_max;
+            return Err(format!(
+                "the tool `{shown}` of the MCP server `{server}` is left out: its schema has {bytes} bytes, the limit is {most}"
+            ));
+        }
+        let name = words::name(server, &tool.name, taken);
+        taken.insert(name.clone());
+        let read_only =
+            tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true);
+        let description = tool.description.as_deref().unwrap_or_default();
+        Ok(ServerTool {
+            spec: ToolSpec {
+                name: name.clone(),
+                description: words::clean(description, limits.description_chars_max),
+                parameters: words::clean_schema(&schema, limits.description_chars_max),
+            },
+            name,
+            server: server.to_owned(),
+            theirs: tool.name.to_string(),
+            access: if read_only { Access::Read } else { Access::Execute },
+            peer,
+            timeout: limits.call,
+        })
+    }
+
+    async fn ask(&self, call: Call<'_>) -> Output {
+        let mut request = CallToolRequestParams::new(self.theirs.clone());
+        if let Value::Object(arguments) = call.arguments {
+            request = request.with_arguments(arguments.clone());
+        }
+        let server = &self.server;
+        tokio::select! {
+            result = self.peer.call_tool(request) => match result {
+                Ok(result) => output(&result),
+                Err(error) => {
+                    Output::error(format!("the MCP server `{server}` did not answer the call: {error}"))
+                }
+            },
+            () = tokio::time::sleep(self.timeout) => Output::error(format!(
+                "the MCP server `{server}` did not answer within {} s",
+                self.timeout.as_secs()
+            )),
+            () = call.run.cancel.cancelled() => Output::error("the run was stopped"),
+        }
+    }
+}
+
+impl Tool for ServerTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn spec(&self, _run: &Run) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn access(&self, _arguments: &Value) -> Access {
+        self.access
+    }
+
+    fn subject(&self, arguments: &Value) -> String {
+        tally::subject(arguments)
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+        Box::pin(self.ask(call))
+    }
+}
+
+/// What a server answered, as text. What is no text is named.
+fn output(result: &CallToolResult) -> Output {
+    let mut parts: Vec<String> = result.content.iter().map(part).collect();
+    if parts.is_empty()
+        && let Some(value) = &result.structured_content
+    {
+        parts.push(value.to_string());
+    }
+    let text = parts.join("\n");
+    if result.is_error == Some(true) { Output::error(text) } else { Output::ok(text) }
+}
+
+fn part(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => format!("[an image, {}]", image.mime_type),
+        ContentBlock::Audio(audio) => format!("[a sound, {}]", audio.mime_type),
+        ContentBlock::Resource(_) => serde_json::to_string(block).unwrap_or_default(),
+        ContentBlock::ResourceLink(link) => format!("[a link to {}]", link.uri),
+        _ => "[something that is no text]".to_owned(),
+    }
+}

@@ -1,0 +1,97 @@
+//! A stranger's words, made fit to be shown to a model: no control characters, nothing hidden, an end.
+
+use serde_json::Value;
+
+/// A text without control and hidden characters, but for line breaks, cut with a mark.
+pub(super) fn clean(text: &str, chars_max: usize) -> String {
+    let mut visible = text.chars().filter(|c| is_visible(*c));
+    let mut cleaned: String = visible.by_ref().take(chars_max).collect();
+    if visible.next().is_some() {
+        cleaned.push('…');
+    }
+    cleaned
+}
+
+/// The same for every text of a schema, names of fields included.
+pub(super) fn clean_schema(value: &Value, chars_max: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(clean(text, chars_max)),
+        Value::Array(items) => items.iter().map(|item| clean_schema(item, chars_max)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (clean(key, chars_max), clean_schema(value, chars_max)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// A name that every provider takes: letters, digits, `_` and `-`, at most 64 of them, and not one of `taken`.
+pub(super) fn name(server: &str, tool: &str, taken: &std::collections::BTreeSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let whole: String = format!("{server}_{tool}").chars().map(plain).collect();
+    let cut = |room: usize| whole.chars().take(room).collect::<String>();
+    let first = cut(NAME_CHARS_MAX);
+    if !taken.contains(&first) {
+        return first;
+    }
+    let numbered = (2_u64..).map(|number| {
+        let number = format!("_{number}");
+        format!("{}{number}", cut(NAME_CHARS_MAX - number.len()))
+    });
+    numbered.into_iter().find(|name| !taken.contains(name)).unwrap_or(first)
+}
+
+const NAME_CHARS_MAX: usize = 64;
+
+fn is_visible(c: char) -> bool {
+    if c == '\n' || c == '\t' {
+        return true;
+    }
+    let hidden = matches!(
+        u32::from(c),
+        0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
+            | 0x2028..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB
+            | 0xE0000..=0xE0FFF
+    );
+    !hidden && !c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn hidden_characters_go_and_visible_ones_stay() {
+        let text = "Adds\u{200B} two\u{202E} numbers\u{E0041}\u{E0042}\x1b[31m.\nGrüße, 世界";
+        assert_eq!(clean(text, 100), "Adds two numbers[31m.\nGrüße, 世界");
+        assert_eq!(clean("abcdef", 3), "abc…");
+        assert_eq!(clean("abc", 3), "abc");
+    }
+
+    #[test]
+    fn schemas_are_cleaned_to_their_leaves() {
+        let schema =
+            serde_json::json!({"properties": {"a\u{200B}": {"description": ["x\u{FEFF}"]}}});
+        let expected = serde_json::json!({"properties": {"a": {"description": ["x"]}}});
+        assert_eq!(clean_schema(&schema, 100), expected);
+    }
+
+    #[test]
+    fn names_are_plain_short_and_never_the_same() {
+        let mut taken = BTreeSet::new();
+        let mut next = |server: &str, tool: &str| {
+            let name = name(server, tool, &taken);
+            taken.insert(name.clone());
+            name
+        };
+        assert_eq!(next("demo", "math.add"), "demo_math_add");
+        assert_eq!(next("demo", "math add"), "demo_math_add_2");
+        assert_eq!(next("demo", "math/add"), "demo_math_add_3");
+        let long = "x".repeat(100);
+        assert_eq!(next("s", &long).len(), 64);
+        let second = next("s", &long);
+        assert_eq!((second.len(), second.ends_with("_2")), (64, true));
+    }
+}
