@@ -18,7 +18,6 @@ fn agency() -> Workspace {
         "home/.claude/agents/wild.md",
         "---\nname: wild\ndescription: Cannot be run.\ntemperature: 9\n---\nDo.\n",
     );
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     ws
 }
 

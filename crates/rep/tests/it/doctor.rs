@@ -137,7 +137,7 @@ fn json_is_the_whole_report() {
     let report = mixed().json("--json doctor", "doctor.json");
     assert_eq!(
         keys(&report),
-        ["profile", "roots", "summary", "untrusted", "hidden", "budgets", "diagnostics"]
+        ["profile", "roots", "summary", "untrusted", "hidden", "budgets", "running", "diagnostics"]
     );
     assert_eq!(report["untrusted"], serde_json::json!(["pdf"]));
     assert_eq!(report["hidden"], serde_json::json!(["quiet"]));

@@ -19,8 +19,6 @@ fn office() -> Workspace {
         "---\nname: analyst\ndescription: Analyses tenders.\ntools: [read, skill]\n---\nYou analyse.\n",
     );
     ws.write("project/notes.txt", "one\ntwo\n");
-    // What a sandbox can do depends on the machine.
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     ws
 }
 
@@ -189,6 +187,42 @@ fn what_a_rule_allows_is_done() {
     let ran = ws.rep_with(&["run", "--no-auto", "--allow", "bash(touch:*)", "make a file"]);
     assert!(ran.code == 0 && ran.stderr.contains("✓"), "{ran}");
     assert!(ws.path("project/made").exists());
+}
+
+#[test]
+fn commands_run_in_the_sandbox_of_the_binary() {
+    let mut ws = office();
+    ws.set("REPERTOIRE_SANDBOX", "auto");
+    ws.set("PATH", "/usr/bin:/bin");
+    let outside = ws.path("outside");
+    let command = format!("touch inside; touch {outside}");
+    let script =
+        Script::new().turn(Turn::tool("bash", json!({ "command": command }))).turn(Turn::text("Done."));
+    let _model = Model::start(&mut ws, script);
+    let enforced = ws.json("--json doctor", "doctor.json")["running"]["sandbox_is_enforced"] == true;
+    let ran = ws.rep("run --no-auto --accept-edits make files");
+    assert_eq!(ran.code, 0, "{ran}");
+    // Without a sandbox nothing is started unasked.
+    assert_eq!(ws.path("project/inside").exists(), enforced, "{ran}");
+    assert!(!outside.exists(), "{ran}");
+}
+
+#[test]
+fn somebody_elses_agent_does_the_work_with_the_same_skills() {
+    let mut ws = office();
+    ws.write(
+        "project/transcript.yaml",
+        "- thinking: hm\n- tool: shell\n  arguments: {command: ls}\n  result: notes.txt\n- text: It is compliant.\n",
+    );
+    ws.set("PATH", "/usr/bin:/bin");
+    let ran = ws.rep("run --backend scripted:transcript.yaml this Danish tender");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("It is compliant.\n", 0), "{ran}");
+    assert!(ran.stderr.contains("+ tenders") && ran.stderr.contains("⏺ shell"), "{ran}");
+    let ran = ws.rep("run --no-auto --backend command:cat say this back");
+    assert!(ran.stdout.contains("say this back"), "{ran}");
+    assert_eq!(ws.rep("run --backend scripted hello").code, 2);
+    let ran = ws.rep("run --backend codex hello");
+    assert!(ran.code == 3 && ran.stderr.contains("codex"), "{ran}");
 }
 
 #[test]
