@@ -24,7 +24,7 @@ const CLEARED_OVER_CHARS: usize = 400;
 /// Makes the conversation shorter if it comes near to what the model can read. It is called before every call.
 pub(crate) async fn fit(turn: &mut Turn) {
     let Some(model) = turn.model.clone() else { return };
-    let tools: u64 = turn.specs.iter().map(|spec| spec_tokens(spec)).sum();
+    let tools: u64 = turn.specs.iter().map(spec_tokens).sum();
     let room = room(&model).saturating_sub(tools);
     if turn.conversation.tokens() > room {
         compact(turn, &model, room).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use repertoire_agent::System;
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::event::Events;
 use repertoire_agent::run::Run;
@@ -11,7 +12,6 @@ use repertoire_agent::tool::{Call, Output};
 use repertoire_agent::tools;
 use repertoire_agent::workplace::Workplace;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
     let outside =
@@ -24,12 +24,9 @@ fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
         [("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_NAME", "A"), ("GIT_COMMITTER_EMAIL", "a@b")];
     let all = pairs.iter().chain(&more);
     workplace.environment = all.map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Run {
-        workplace,
-        events: Events::new("r1", "tester", Arc::new(SystemClock), Arc::new(|_| {})),
-        cancel: CancellationToken::new(),
-        state: tools::State::default(),
-    }
+    let system = System::builder().work_dir(outside.join("work")).build().expect("a system");
+    let events = Events::new("r1", "tester", Arc::new(SystemClock), Arc::new(|_| {}));
+    Run::new(system, workplace, events)
 }
 
 async fn call(run: &Run, tool: &str, arguments: Value) -> Output {

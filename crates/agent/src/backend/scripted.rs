@@ -20,7 +20,7 @@ use super::limits::{
 use super::structured;
 use super::tally::Tally;
 use super::{Backend, Finished, Job};
-use crate::event::{Event, EventKind, Events, Status};
+use crate::event::{Denial, Event, EventKind, Events, Status};
 
 /// A transcript that is replayed.
 #[derive(Clone, Debug)]

@@ -240,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn folders_of_skills_and_spilled_output_may_be_read() {
         let bench = Bench::new();
-        let mut workplace = bench.workplace();
+        let workplace = bench.workplace();
         let skill = bench.outside().join("skill");
         repertoire_text::fs::write_atomic(&skill.join("guide.md"), b"guide").unwrap();
         workplace.readable.add(skill.clone());

@@ -82,7 +82,7 @@ impl Place {
 
     pub(crate) fn workplace(&self, sandbox: &Sandbox) -> Workplace {
         let (work, spill) = (self.root.join("work"), self.root.join("spill"));
-        let mut workplace = Workplace::new(work, spill, sandbox.clone());
+        let workplace = Workplace::new(work, spill, sandbox.clone());
         workplace.readable.add(self.root.join("readable"));
         workplace
     }

@@ -143,7 +143,7 @@ async fn a_work_folder_behind_a_link_is_protected_under_both_names() {
         let link = place.root.join("link");
         std::os::unix::fs::symlink(place.root.join("work"), &link).expect("linked");
         let mut workplace = Workplace::new(&link, place.root.join("spill"), sandbox.clone());
-        workplace.readable.clear();
+        workplace.readable = repertoire_agent::workplace::Readable::default();
         let guard = Guard::before(&workplace);
         let script = format!(
             "echo STARTED; cd {link}; echo x > .git/config; mv .git g; cd {}; echo x > .git/config; mv .git g",

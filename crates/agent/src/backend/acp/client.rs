@@ -159,9 +159,8 @@ impl Client {
             heard.events.push(self.tally.call(call_id, &tool_of(call), &input_of(call)));
         }
         if let Some(reason) = refusal {
-            self.tally.denials = self.tally.denials.saturating_add(1);
             let subject = tally::cut(str_of(call, "title"), 200);
-            heard.events.push(EventKind::Denied { tool: tool_of(call), subject, reason });
+            heard.events.push(self.tally.deny(&tool_of(call), subject, &reason));
         }
         heard
     }
