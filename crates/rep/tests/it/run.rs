@@ -32,7 +32,14 @@ fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
     let _model = Model::start(&mut ws, says("It is compliant."));
     let ran = ws.rep("run -a analyst Analyze this Danish tender");
     assert_eq!(ran.stdout, "It is compliant.\n");
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @r#"
+    It is compliant.
+    [stderr]
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    + tenders                   0.99  trigger phrase "danish tender"; "tender" in name, description;…
+    $0.0002 · 100 tokens in, 20 out · 1 turn · [TIME] · rep run --resume [ID]
+    [exit 0]
+    "#);
 }
 
 #[test]
@@ -44,7 +51,16 @@ fn tools_are_one_line_each() {
         .turn(Turn::text("Two lines."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --no-auto how long is notes.txt");
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @"
+    Two lines.
+    [stderr]
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    ⏺ read  notes.txt  ✓ [TIME]
+    ⏺ read  gone.txt  ✗ [TIME]
+      there is no `gone.txt`; `list` and `glob` show what there is
+    $0.0006 · 300 tokens in, 60 out · 3 turns · [TIME] · rep run --resume [ID]
+    [exit 0]
+    ");
 }
 
 #[test]
@@ -232,7 +248,14 @@ fn without_a_key_it_says_what_would_help() {
     std::process::Command::new("chmod").arg("+x").arg(ws.path("bin/codex")).status().unwrap();
     let bin = ws.path("bin").to_string();
     ws.set("PATH", &bin);
-    assert_snapshot!(ws.rep("run hello"), @"");
+    assert_snapshot!(ws.rep("run hello"), @"
+    [stderr]
+    error: there is no key for anthropic/claude-haiku-4-5: ANTHROPIC_API_KEY is not set
+    hint: A server of your own (Ollama, vLLM, llama.cpp): `-m compat/NAME`, with OPENAI_BASE_URL for its address.
+    hint: An agent that is installed here: `--backend codex`.
+    hint: `--dry-run` shows what would be sent, without a key.
+    [exit 3]
+    ");
     ws.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
     assert!(
         ws.rep("run hello")
