@@ -220,12 +220,6 @@ pub static KEYS: &[Key] = &[
         "",
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
     ),
-    user_key(
-        "research.search_url",
-        Shape::Text,
-        "",
-        "Where the `search` tool sends its queries; `{query}` stands for the words.",
-    ),
 ];
 
 /// Where a value came from.

@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("shop/.claude/skills/draft/SKILL.md", include_str!("demo/draft.md")),
     ("shop/.claude/agents/schema-keeper.md", include_str!("demo/schema-keeper.md")),
     ("shop/PLAN.md", include_str!("demo/plan.md")),
+    ("shop/transcript.yaml", include_str!("demo/transcript.yaml")),
 ];
 
 struct Step {
@@ -86,6 +87,23 @@ const STEPS: &[Step] = &[
         args: &["sync"],
     },
     Step {
+        title: "Look before it is sent",
+        about: "What a model would be sent for a task, to the byte: instructions, skills, tools. It needs no key, \
+                and nothing leaves the machine.",
+        args: &["run", "--dry-run", "-a", "schema-keeper", "is the index of this migration safe?"],
+    },
+    Step {
+        title: "Run",
+        about: "The same task, done. There may be no model here, so the turns are replayed from transcript.yaml; \
+                with a key, leave out `--backend`.",
+        args: &["run", "--backend", "scripted:transcript.yaml", "is the index of this migration safe?"],
+    },
+    Step {
+        title: "Go on later",
+        about: "Every conversation is kept, with the skills that are in it.",
+        args: &["conversations"],
+    },
+    Step {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],
@@ -109,6 +127,8 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         vars: [
             ("HOME".to_owned(), dir.join("home").to_string()),
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
+            // No command of an agent is run, so what a sandbox could do is of no interest.
+            ("REPERTOIRE_SANDBOX".to_owned(), "off".to_owned()),
         ]
         .into(),
         // The demo's commands write to memory, and ask nobody.

@@ -125,7 +125,7 @@ impl Live {
                 faint(format!("☐ {done} of {} done{now}", items.len()))
             }
             EventKind::Limit { limit, message } => warning(format!("! {limit}: {message}")),
-            EventKind::Degraded { what, message } => warning(format!("! {what}: {message}")),
+            EventKind::Degraded { what, message } => faint(format!("! {what}: {message}")),
             EventKind::Warning { message } => warning(format!("! {message}")),
             _ => None,
         }

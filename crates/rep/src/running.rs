@@ -1,16 +1,20 @@
 //! From the configuration and the command line to a system that runs agents.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_agent::backend::{Backend, Freedom};
+use repertoire_agent::backend::{Backend, Choice, Freedom, Kind, available, backend};
+use repertoire_agent::clock::SystemClock;
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
+use repertoire_agent::event::{Events, Sink};
+use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions, Rule};
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
-use repertoire_agent::{RunOptions, System};
+use repertoire_agent::{Event, EventKind, RunOptions, System};
 use repertoire_drive::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_model::prices::Prices;
 use repertoire_model::{ModelName, Service};
@@ -21,6 +25,7 @@ use crate::cli::Ctx;
 use crate::config::duration;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::ui::{self, Ui};
 
 const WHO: &str = "Agent and model";
 const LIMITS: &str = "Limits";
@@ -32,7 +37,7 @@ pub(crate) struct RunFlags {
     /// The model, as anthropic/NAME, openai/NAME or compat/NAME
     #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
     pub(crate) model: Option<ModelName>,
-    /// Who executes the turns: api, or somebody else's agent
+    /// Who executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM, command:PROGRAM, scripted:FILE
     #[arg(long, value_name = "BACKEND", help_heading = WHO)]
     pub(crate) backend: Option<String>,
     /// Skills to load in any case (may be repeated, or a list)
@@ -91,13 +96,61 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 impl Ctx<'_> {
     /// A driver for conversations, under the configuration.
-    pub(crate) fn driver(&self, flags: &RunFlags) -> Result<Driver, Failure> {
-        Driver::new(self.builder(flags)?, self.store()).map_err(not_built)
+    pub(crate) async fn driver(
+        &self,
+        flags: &RunFlags,
+        ui: &mut Ui<'_>,
+    ) -> Result<(Driver, Servers), Failure> {
+        let (builder, servers) = self.served(flags, ui).await?;
+        let driver = Driver::new(builder, self.store()).map_err(not_built)?;
+        Ok((driver, servers))
     }
 
     /// A system that keeps no conversations.
-    pub(crate) fn system(&self, flags: &RunFlags) -> Result<System, Failure> {
-        self.builder(flags)?.build().map_err(not_built)
+    pub(crate) async fn system(
+        &self,
+        flags: &RunFlags,
+        ui: &mut Ui<'_>,
+    ) -> Result<(System, Servers), Failure> {
+        let (builder, servers) = self.served(flags, ui).await?;
+        Ok((builder.build().map_err(not_built)?, servers))
+    }
+
+    /// With the tools of MCP servers, which run as long as what comes back with them.
+    async fn served(
+        &self,
+        flags: &RunFlags,
+        ui: &mut Ui<'_>,
+    ) -> Result<(Builder, Servers), Failure> {
+        let mut builder = self.builder(flags)?;
+        let configs = self.mcp_configs()?;
+        // Somebody else's agent starts them itself.
+        if configs.is_empty() || !is_own_loop(flags) {
+            return Ok((builder, Servers::default()));
+        }
+        let place = Place {
+            dir: self.work_dir(flags),
+            environment: self.env.tool_environment(false),
+            limits: McpLimits::default(),
+        };
+        let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = warnings.clone();
+        let sink: Sink = Arc::new(move |event: &Event| {
+            if let EventKind::Warning { message } = &event.kind {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(message.clone());
+            }
+        });
+        let events = Events::new("mcp", "mcp", Arc::new(SystemClock), sink);
+        let servers = Servers::connect(&configs, &place, &events).await;
+        for tool in servers.tools() {
+            builder = builder.tool(tool);
+        }
+        let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        for warning in warnings {
+            let line = ui.paint_err(ui::WARN, format!("! {}", ui::fit(&warning, 400)));
+            ui.note(&line)?;
+        }
+        Ok((builder, servers))
     }
 
     /// Where conversations are kept.
@@ -223,15 +276,62 @@ impl Ctx<'_> {
             permissions: Some(self.permissions(flags)?),
             backend: self.backend(flags)?,
             freedom: freedom(flags),
+            mcp_servers: self.mcp_servers(),
             ..RunOptions::default()
         })
     }
 
+    /// `claude`, or `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`.
     fn backend(&self, flags: &RunFlags) -> Result<Option<Arc<dyn Backend>>, Failure> {
-        match flags.backend.as_deref() {
-            None | Some("api") => Ok(None),
-            Some(other) => Err(Failure::usage(format!("there is no backend `{other}`"))),
+        let Some(text) = flags.backend.as_deref() else { return Ok(None) };
+        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+        let names = || Kind::ALL.iter().map(|kind| kind.name());
+        let Some(kind) = Kind::from_name(word) else {
+            let failure = Failure::usage(format!("there is no backend `{word}`"));
+            let failure = match nearest(word, names()) {
+                Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+                None => failure,
+            };
+            let all: Vec<&str> = names().collect();
+            return Err(failure.hint(format!("There are {}.", all.join(", "))));
+        };
+        if kind == Kind::Api {
+            return Ok(None);
         }
+        if let Some(program) = kind.program().filter(|name| self.env.program(name).is_none()) {
+            return Err(Failure::cannot_run(format!("`{program}` is not on PATH"))
+                .hint(format!("`--backend {word}` needs it installed.")));
+        }
+        let mut words = rest.split_whitespace().map(str::to_owned);
+        let (program, args) = match kind {
+            Kind::Scripted => {
+                let file = Some(rest).filter(|rest| !rest.is_empty());
+                (file.map(|file| self.env.here.join(file).to_string()), Vec::new())
+            }
+            _ => (words.next(), words.collect()),
+        };
+        let made = backend(Choice { kind, program, args }).map_err(|error| {
+            Failure::usage(error.to_string()).hint(format!("Write it as `--backend {word}:…`."))
+        })?;
+        Ok(Some(Arc::from(made)))
+    }
+
+    /// The MCP servers of the configuration, as the `mcpServers` object that others know.
+    fn mcp_servers(&self) -> Option<serde_json::Value> {
+        self.config.table("mcp_servers").and_then(|table| serde_json::to_value(table).ok())
+    }
+
+    /// The same servers, checked.
+    fn mcp_configs(&self) -> Result<BTreeMap<String, ServerConfig>, Failure> {
+        let servers = self.mcp_servers().unwrap_or_default();
+        let servers = servers.as_object().into_iter().flatten();
+        let read = |(name, value): (&String, &serde_json::Value)| {
+            let config = ServerConfig::from_json(name, value).map_err(|error| {
+                Failure::usage(format!("{}: {error}", self.config.origin("mcp_servers")))
+            })?;
+            Ok((name.clone(), config))
+        };
+        servers.map(read).collect()
     }
 
     /// Counts the skills that were used, for choosing the next ones.
@@ -248,7 +348,7 @@ impl Ctx<'_> {
         flags: &RunFlags,
     ) -> Result<(), Failure> {
         let definition = definition(system, agent)?;
-        if flags.backend.as_deref().is_some_and(|backend| backend != "api") {
+        if !is_own_loop(flags) {
             return Ok(());
         }
         let model = flags.model.as_ref().or(definition.model.as_ref());
@@ -284,8 +384,8 @@ impl Ctx<'_> {
 
     /// Somebody else's agents that are installed.
     pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
-        let known = ["claude", "codex", "opencode", "gemini"];
-        known.into_iter().filter(|name| self.env.program(name).is_some()).collect()
+        let path = self.env.var("PATH").unwrap_or_default();
+        available(path).into_iter().map(|installed| installed.kind.name()).collect()
     }
 }
 
@@ -308,6 +408,11 @@ pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Fai
         None => failure,
     };
     Err(failure.hint("`rep agents` lists them."))
+}
+
+/// Whether the turns are ours, and not somebody else's agent's.
+fn is_own_loop(flags: &RunFlags) -> bool {
+    flags.backend.as_deref().is_none_or(|word| word == "api")
 }
 
 fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {

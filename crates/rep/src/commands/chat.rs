@@ -55,7 +55,21 @@ enum Then {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let driver = ctx.driver(&args.flags)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let (driver, servers) = ctx.driver(&args.flags, ui).await?;
+        let outcome = match chat(ctx, args, driver) {
+            Ok(mut chat) => chat.converse(ui).await,
+            Err(failure) => Err(failure),
+        };
+        servers.close().await;
+        outcome
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, Failure> {
     let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
     let known = resumed.as_ref().map(|talk| talk.head().agent.clone());
     let agent = args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
@@ -64,14 +78,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Some(talk) => talk,
         None => driver.begin(&agent).map_err(not_kept)?,
     };
-    let manner =
-        Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
+    let manner = Manner {
+        thinking: args.thinking,
+        streamed: true,
+        rewritten: ctx.env.stderr_is_terminal,
+    };
     let flags = args.flags.clone();
-    let mut chat = Chat { ctx, driver, talk, agent, flags, manner, lines: Lines::new() };
-    let runtime = runtime()?;
-    let outcome = runtime.block_on(chat.converse(ui));
-    runtime.shutdown_background();
-    outcome
+    Ok(Chat { ctx, driver, talk, agent, flags, manner, lines: Lines::new() })
 }
 
 impl Chat<'_> {

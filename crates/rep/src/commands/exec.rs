@@ -36,10 +36,10 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let context = context(ctx, args)?;
     let mut options = ctx.run_options(&args.flags)?;
-    let system = ctx.system(&args.flags)?;
-    ctx.check_reach(&system, repertoire_agent::definition::DEFAULT_AGENT, &args.flags)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
+        let (system, servers) = ctx.system(&args.flags, ui).await?;
+        ctx.check_reach(&system, repertoire_agent::definition::DEFAULT_AGENT, &args.flags)?;
         let attended = Attended::of(&mut options, person(ctx, ui));
         let executor = SkillExecutor::new(system, options);
         let work = async {
@@ -71,6 +71,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             }
         };
         ui.json = json;
+        servers.close().await;
         match left? {
             Left::Ended(result) => {
                 live.close(ui)?;

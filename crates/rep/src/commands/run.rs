@@ -53,13 +53,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let prompt = prompt(ctx, args, ui)?;
     let mut options = ctx.run_options(&args.flags)?;
     options.format = args.schema.as_ref().map(|path| schema(ctx, path)).transpose()?;
-    let driver = ctx.driver(&args.flags)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        match args.dry_run {
+        let (driver, servers) = ctx.driver(&args.flags, ui).await?;
+        let outcome = match args.dry_run {
             true => preview::run(&driver, args, &prompt, options, ui).await,
             false => attend(ctx, &driver, args, &prompt, options, ui).await,
-        }
+        };
+        servers.close().await;
+        outcome
     });
     // A thread may wait for a line that nobody types.
     runtime.shutdown_background();

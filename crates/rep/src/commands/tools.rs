@@ -22,9 +22,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let system = ctx.system(&RunFlags::default())?;
+    let runtime = runtime()?;
+    let (system, servers) = runtime.block_on(ctx.system(&RunFlags::default(), ui))?;
     let agent = args.agent.as_ref().map(|name| definition(&system, name)).transpose()?;
-    let specs = specs(&system)?;
+    let specs = runtime.block_on(async {
+        let specs = specs(&system).await;
+        servers.close().await;
+        specs
+    })?;
     let rows: Vec<ToolJson> = system
         .tools()
         .iter()
@@ -71,14 +76,14 @@ fn about(specs: &[ToolSpec], name: &str) -> String {
 }
 
 /// The tools as an agent that may use all of them sees them.
-fn specs(system: &System) -> Result<Vec<ToolSpec>, Failure> {
+async fn specs(system: &System) -> Result<Vec<ToolSpec>, Failure> {
     let selection = Settings { enabled: false, ..Settings::default() };
     let options = RunOptions {
         definition: Some(Definition::default()),
         selection: Some(selection),
         ..RunOptions::default()
     };
-    let preview = runtime()?.block_on(system.preview(DEFAULT_AGENT, "", options));
+    let preview = system.preview(DEFAULT_AGENT, "", options).await;
     Ok(preview.map_err(|error| Failure::cannot_run(error.to_string()))?.tools)
 }
 

@@ -23,7 +23,16 @@ fn agency() -> Workspace {
 
 #[test]
 fn agents_are_listed_with_what_sets_them_apart() {
-    assert_snapshot!(agency().rep("agents"), @"");
+    assert_snapshot!(agency().rep("agents"), @"
+    analyst (user · anthropic/claude-sonnet-4-5 · read, skill · pins first-aid, gone)
+      Analyses tenders.
+    default (every tool)
+      Works in the project with every tool there is.
+    wild (user · every tool)
+      `temperature` must be from 0 to 2, and is 9
+      Cannot be run.
+    [exit 0]
+    ");
     let list = agency().json("--json agents", "agents.json");
     let names: Vec<&str> = list["agents"]
         .as_array()
@@ -36,7 +45,22 @@ fn agents_are_listed_with_what_sets_them_apart() {
 
 #[test]
 fn one_agent_is_shown_with_its_problems() {
-    assert_snapshot!(agency().rep("agents analyst"), @"");
+    assert_snapshot!(agency().rep("agents analyst"), @"
+    analyst
+      Analyses tenders.
+
+      file       ~/.claude/agents/analyst.md
+      trust      trusted
+      model      anthropic/claude-sonnet-4-5
+      tools      read, skill
+      skills     first-aid, gone
+      thinking   no
+      turns      as configured
+      can do     analysis
+
+    skill `gone` is pinned, and is not there
+    [exit 0]
+    ");
     let ran = agency().rep("agents wild");
     assert!(
         ran.code == 1 && ran.stdout.contains("cannot run: `temperature` must be from 0 to 2"),
@@ -63,7 +87,14 @@ fn a_skill_is_executed_and_its_result_told() {
     let mut ws = agency();
     let model = Model::start(&mut ws, Script::new().turn(Turn::text("Bandaged.")).repeat_last());
     let ran = ws.rep("exec first-aid a cut finger");
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @"
+    Bandaged.
+    [stderr]
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    + first-aid                 1.00  named as `first-aid`
+    [TIME]
+    [exit 0]
+    ");
     assert!(model.requests()[0].body.to_string().contains("a cut finger"));
     let result = ws.json("--json exec --capability analysis look", "exec.json");
     assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Bandaged.")));
@@ -96,7 +127,19 @@ fn a_chat_goes_on_line_by_line() {
     let model = Model::start(&mut ws, script);
     let input = "hi \\\nthere\n/first-aid my finger\n/cost\n/nothing\n/exit\nnever said\n";
     let ran = with_input(&ws, &["chat", "--no-auto"], input);
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @"
+    Hello.
+    Bandaged.
+    [stderr]
+    default on anthropic/claude-haiku-4-5. /help says what can be typed.
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    + first-aid                 1.00  named as `first-aid`
+    $0.0004 · 200 tokens in, 40 out
+    There is no command and no skill /nothing. /help helps.
+    rep chat --resume [ID] goes on here
+    [exit 0]
+    ");
     let requests = model.requests();
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].last_user_text(), "hi \nthere");

@@ -34,6 +34,19 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     walk.entries_max = 99                    # $REPERTOIRE_WALK_ENTRIES_MAX
     limits.file_bytes_max = 2097152          # default
     limits.frontmatter_bytes_max = 65536     # default
+    limits.depth = 5                         # default
+    limits.iterations = 50                   # default
+    limits.tokens = (not set)                # default
+    limits.cost = (not set)                  # default
+    limits.duration = "1h"                   # default
+    model = "anthropic/claude-haiku-4-5"     # default
+    models = (not set)                       # default
+    permissions.mode = "default"             # default
+    permissions.allow = []                   # default
+    permissions.ask = []                     # default
+    permissions.deny = []                    # default
+    sandbox = "off"                          # $REPERTOIRE_SANDBOX
+    mcp_servers = (not set)                  # default
     [exit 0]
     "#);
 }
@@ -90,13 +103,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers.
     [exit 2]
     ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"
@@ -175,6 +188,12 @@ fn skills_that_are_switched_off_are_said_to_be() {
       Claude Code   ✓ nothing to offer (0 of 8000 characters)
       Codex         ✓ nothing to offer (0 of 16000 characters)
       Copilot CLI   ✓ nothing to offer (0 of 15000 characters)
+
+    Running agents (`rep run`, with anthropic/claude-haiku-4-5)
+      ! no sandbox: it is switched off
+      ! services: none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of
+        your own
+      · agents of others: none on PATH
 
     Skills are switched off by `skills_enabled`; `rep config` says where that is set.
     [exit 0]

@@ -31,6 +31,9 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep deps auto-merge
     $ rep read release-notes
     $ rep sync
+    $ rep run --dry-run -a schema-keeper "is the index of this migration safe?"
+    $ rep run --backend scripted:transcript.yaml "is the index of this migration safe?"
+    $ rep conversations
     $ rep doctor
     "#);
 }
@@ -122,24 +125,30 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
     Usage: rep [OPTIONS] <COMMAND>
 
     Commands:
-      demo         Walk through what Repertoire does, in a temporary folder
-      list         List skills by root, with those that are shadowed or broken [alias: ls]
-      show         Show everything known about a skill
-      match        Pick the skills that a task needs, and say why
-      read         Print skills for an agent to read
-      lint         Check skills, and mend what is certain
-      eval         Measure how well skills are picked for labelled queries
-      sync         Write the list of skills into AGENTS.md
-      to-prompt    Print the catalog for a system prompt
-      props        Print a skill's properties as JSON
-      deps         Show which skills need which
-      new          Start a new skill
-      docs         Write documentation for the skills
-      trust        Trust a skill of a project or plugin, as it is now
-      doctor       Explain what an agent would see, what it would not, and why
-      config       Print the configuration and where each value came from
-      completions  Print completions for a shell
-      man          Print the manual page
+      demo           Walk through what Repertoire does, in a temporary folder
+      list           List skills by root, with those that are shadowed or broken [alias: ls]
+      show           Show everything known about a skill
+      match          Pick the skills that a task needs, and say why
+      read           Print skills for an agent to read
+      lint           Check skills, and mend what is certain
+      eval           Measure how well skills are picked for labelled queries
+      sync           Write the list of skills into AGENTS.md
+      to-prompt      Print the catalog for a system prompt
+      props          Print a skill's properties as JSON
+      deps           Show which skills need which
+      new            Start a new skill
+      docs           Write documentation for the skills
+      trust          Trust a skill of a project or plugin, as it is now
+      run            Let an agent do a task, with the skills that it needs
+      chat           Talk with an agent
+      exec           Execute one skill or sub-agent
+      agents         List agents, or show one
+      tools          List the tools that agents have
+      conversations  List conversations that can be resumed, or remove one
+      doctor         Explain what an agent would see, what it would not, and why
+      config         Print the configuration and where each value came from
+      completions    Print completions for a shell
+      man            Print the manual page
 
     Options:
       -h, --help     Print help
@@ -159,6 +168,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       rep match "fill in a form"   which skills a task needs, and why
       rep lint --fix .claude       check skills and mend what is certain
       rep read pdf-processing      hand a skill to an agent
+      rep run "fix the test"       let an agent do it, with the skills it needs
 
     Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.
     [exit 0]

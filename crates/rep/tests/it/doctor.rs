@@ -31,6 +31,12 @@ fn a_healthy_place_is_ok() {
       Codex         ✓ the one description fits (59 of 16000 characters)
       Copilot CLI   ✓ the one description fits (107 of 15000 characters)
 
+    Running agents (`rep run`, with anthropic/claude-haiku-4-5)
+      ! no sandbox: it is switched off
+      ! services: none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of
+        your own
+      · agents of others: none on PATH
+
     ok: nothing stands in the way
     [exit 0]
     ");
@@ -56,6 +62,12 @@ fn what_is_wrong_is_listed_with_what_to_do() {
       Claude Code   ✓ all 2 descriptions fit (90 of 8000 characters)
       Codex         ✓ all 2 descriptions fit (106 of 16000 characters)
       Copilot CLI   ✓ all 2 descriptions fit (202 of 15000 characters)
+
+    Running agents (`rep run`, with anthropic/claude-haiku-4-5)
+      ! no sandbox: it is switched off
+      ! services: none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of
+        your own
+      · agents of others: none on PATH
 
     Findings (`rep lint` shows the lines)
       RS103 .claude/skills/draft/SKILL.md: the skill has no `description`
@@ -88,6 +100,12 @@ fn verbose_names_every_root_that_is_not_there() {
       Claude Code   ✓ all 2 descriptions fit (80 of 8000 characters)
       Codex         ✓ all 2 descriptions fit (96 of 16000 characters)
       Copilot CLI   ✓ all 2 descriptions fit (192 of 15000 characters)
+
+    Running agents (`rep run`, with anthropic/claude-haiku-4-5)
+      ! no sandbox: it is switched off
+      ! services: none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of
+        your own
+      · agents of others: none on PATH
 
     Findings (`rep lint` shows the lines)
       RS103 .claude/skills/draft/SKILL.md: the skill has no `description`
@@ -128,6 +146,12 @@ fn more_descriptions_than_fit_are_counted() {
       Codex         ! 23 descriptions whole, 8 cut or dropped (21659 of 16000 characters)
       Copilot CLI   ! 20 descriptions whole, 11 cut or dropped (23147 of 15000 characters)
 
+    Running agents (`rep run`, with anthropic/claude-haiku-4-5)
+      ! no sandbox: it is switched off
+      ! services: none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of
+        your own
+      · agents of others: none on PATH
+
     ok: nothing stands in the way
     ");
 }
@@ -137,7 +161,7 @@ fn json_is_the_whole_report() {
     let report = mixed().json("--json doctor", "doctor.json");
     assert_eq!(
         keys(&report),
-        ["profile", "roots", "summary", "untrusted", "hidden", "budgets", "diagnostics"]
+        ["profile", "roots", "summary", "untrusted", "hidden", "budgets", "running", "diagnostics"]
     );
     assert_eq!(report["untrusted"], serde_json::json!(["pdf"]));
     assert_eq!(report["hidden"], serde_json::json!(["quiet"]));

@@ -32,7 +32,14 @@ fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
     let _model = Model::start(&mut ws, says("It is compliant."));
     let ran = ws.rep("run -a analyst Analyze this Danish tender");
     assert_eq!(ran.stdout, "It is compliant.\n");
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @r#"
+    It is compliant.
+    [stderr]
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    + tenders                   0.99  trigger phrase "danish tender"; "tender" in name, description;…
+    $0.0002 · 100 tokens in, 20 out · 1 turn · [TIME] · rep run --resume [ID]
+    [exit 0]
+    "#);
 }
 
 #[test]
@@ -44,7 +51,16 @@ fn tools_are_one_line_each() {
         .turn(Turn::text("Two lines."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --no-auto how long is notes.txt");
-    assert_snapshot!(tidy(&ran), @"");
+    assert_snapshot!(tidy(&ran), @"
+    Two lines.
+    [stderr]
+    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
+    ⏺ read  notes.txt  ✓ [TIME]
+    ⏺ read  gone.txt  ✗ [TIME]
+      there is no `gone.txt`; `list` and `glob` show what there is
+    $0.0006 · 300 tokens in, 60 out · 3 turns · [TIME] · rep run --resume [ID]
+    [exit 0]
+    ");
 }
 
 #[test]
@@ -121,9 +137,8 @@ fn a_dry_run_shows_the_prompt_and_needs_no_key() {
 fn a_dry_run_is_what_is_sent() {
     let mut ws = office();
     let model = Model::start(&mut ws, says("Yes."));
-    let dry: Value =
-        serde_json::from_str(&ws.rep("run --dry-run --json -a analyst this Danish tender").stdout)
-            .unwrap();
+    let dry = ws.raw("run --dry-run --json -a analyst this Danish tender");
+    let dry: Value = serde_json::from_slice(&dry).unwrap();
     ws.rep("run -a analyst this Danish tender");
     let sent = &model.requests()[0].body;
     for part in ["model", "system", "messages", "tools", "max_tokens"] {
@@ -166,7 +181,6 @@ fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
 #[test]
 fn what_nobody_allowed_is_denied_with_what_to_do() {
     let mut ws = office();
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     let script = Script::new()
         .turn(Turn::tool("bash", json!({"command": "touch made"})))
         .turn(Turn::text("I may not."));
@@ -182,7 +196,6 @@ fn what_nobody_allowed_is_denied_with_what_to_do() {
 #[test]
 fn what_a_rule_allows_is_done() {
     let mut ws = office();
-    ws.write("home/.config/repertoire/repertoire.toml", "sandbox = \"off\"\n");
     let script = Script::new()
         .turn(Turn::tool("bash", json!({"command": "touch made"})))
         .turn(Turn::text("Done."));
@@ -193,13 +206,56 @@ fn what_a_rule_allows_is_done() {
 }
 
 #[test]
+fn commands_run_in_the_sandbox_of_the_binary() {
+    let mut ws = office();
+    ws.set("REPERTOIRE_SANDBOX", "auto");
+    ws.set("PATH", "/usr/bin:/bin");
+    let outside = ws.path("outside");
+    let command = format!("touch inside; touch {outside}");
+    let script =
+        Script::new().turn(Turn::tool("bash", json!({ "command": command }))).turn(Turn::text("Done."));
+    let _model = Model::start(&mut ws, script);
+    let enforced = ws.json("--json doctor", "doctor.json")["running"]["sandbox_is_enforced"] == true;
+    let ran = ws.rep("run --no-auto --accept-edits make files");
+    assert_eq!(ran.code, 0, "{ran}");
+    // Without a sandbox nothing is started unasked.
+    assert_eq!(ws.path("project/inside").exists(), enforced, "{ran}");
+    assert!(!outside.exists(), "{ran}");
+}
+
+#[test]
+fn somebody_elses_agent_does_the_work_with_the_same_skills() {
+    let mut ws = office();
+    ws.write(
+        "project/transcript.yaml",
+        "- thinking: hm\n- tool: shell\n  arguments: {command: ls}\n  result: notes.txt\n- text: It is compliant.\n",
+    );
+    ws.set("PATH", "/usr/bin:/bin");
+    let ran = ws.rep("run --backend scripted:transcript.yaml this Danish tender");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("It is compliant.\n", 0), "{ran}");
+    assert!(ran.stderr.contains("+ tenders") && ran.stderr.contains("⏺ shell"), "{ran}");
+    let ran = ws.rep("run --no-auto --backend command:cat say this back");
+    assert!(ran.stdout.contains("say this back"), "{ran}");
+    assert_eq!(ws.rep("run --backend scripted hello").code, 2);
+    let ran = ws.rep("run --backend codex hello");
+    assert!(ran.code == 3 && ran.stderr.contains("codex"), "{ran}");
+}
+
+#[test]
 fn without_a_key_it_says_what_would_help() {
     let mut ws = office();
     ws.write("bin/codex", "#!/bin/sh\n");
     std::process::Command::new("chmod").arg("+x").arg(ws.path("bin/codex")).status().unwrap();
     let bin = ws.path("bin").to_string();
     ws.set("PATH", &bin);
-    assert_snapshot!(ws.rep("run hello"), @"");
+    assert_snapshot!(ws.rep("run hello"), @"
+    [stderr]
+    error: there is no key for anthropic/claude-haiku-4-5: ANTHROPIC_API_KEY is not set
+    hint: A server of your own (Ollama, vLLM, llama.cpp): `-m compat/NAME`, with OPENAI_BASE_URL for its address.
+    hint: An agent that is installed here: `--backend codex`.
+    hint: `--dry-run` shows what would be sent, without a key.
+    [exit 3]
+    ");
     ws.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
     assert!(
         ws.rep("run hello")

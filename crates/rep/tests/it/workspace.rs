@@ -147,6 +147,8 @@ impl Workspace {
         command.args(args).current_dir(self.path("project")).env_clear();
         command.env("HOME", self.path("home")).env("REPERTOIRE_DATA_DIR", self.path("data"));
         command.env("COLUMNS", "100").env("NO_COLOR", "1");
+        // What a sandbox can do depends on the machine.
+        command.env("REPERTOIRE_SANDBOX", "off");
         if self.pack == Pack::Small {
             command.env("REPERTOIRE_SKILLS_BUILTIN_DIR", self.path("pack"));
         }
