@@ -145,7 +145,8 @@ impl Ctx<'_> {
         for tool in servers.tools() {
             builder = builder.tool(tool);
         }
-        let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let warnings =
+            std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
         for warning in warnings {
             let line = ui.paint_err(ui::WARN, format!("! {}", ui::fit(&warning, 400)));
             ui.note(&line)?;

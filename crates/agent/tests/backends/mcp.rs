@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::System;
+use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::run::Run;
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::tool::{Access, Call, Output};
@@ -53,7 +53,7 @@ fn program(command: &str, args: &[&str]) -> ServerConfig {
 fn a_run(dir: &Utf8Path) -> Run {
     let (events, _) = kept();
     let workplace = Workplace::new(dir, dir.join("spill"), Sandbox::default());
-    let system = System::builder().work_dir(dir).build().unwrap();
+    let system = System::builder().work_dir(dir).build().expect("a system");
     Run::new(system, workplace, events)
 }
 

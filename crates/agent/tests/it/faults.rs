@@ -127,11 +127,11 @@ async fn an_error_in_the_stream_and_garbage_do_not_end_the_run() {
 #[tokio::test]
 async fn nobody_there_is_told_as_such() {
     let workspace = Workspace::new(Script::new()).await;
-    let mut endpoints = repertoire_model::Endpoints::default();
-    endpoints.anthropic = Some(repertoire_model::Endpoint {
+    let nobody = repertoire_model::Endpoint {
         base_url: "http://127.0.0.1:9".to_owned(),
         key: Some(repertoire_model::Secret::new("key-under-test")),
-    });
+    };
+    let endpoints = repertoire_model::Endpoints { anthropic: Some(nobody), ..Default::default() };
     let system = workspace.builder().config(config()).endpoints(endpoints).build().unwrap();
     let report = system.run("default", "Do it", RunOptions::default()).await;
     assert_eq!(report.status, Status::Failed);

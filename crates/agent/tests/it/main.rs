@@ -1,4 +1,5 @@
 //! Whole runs against a scripted model server.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod commands;
 mod executing;

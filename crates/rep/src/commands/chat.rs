@@ -78,11 +78,8 @@ fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, F
         Some(talk) => talk,
         None => driver.begin(&agent).map_err(not_kept)?,
     };
-    let manner = Manner {
-        thinking: args.thinking,
-        streamed: true,
-        rewritten: ctx.env.stderr_is_terminal,
-    };
+    let manner =
+        Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
     let flags = args.flags.clone();
     Ok(Chat { ctx, driver, talk, agent, flags, manner, lines: Lines::new() })
 }
