@@ -96,7 +96,12 @@ const STEPS: &[Step] = &[
         title: "Run",
         about: "The same task, done. There may be no model here, so the turns are replayed from transcript.yaml; \
                 with a key, leave out `--backend`.",
-        args: &["run", "--backend", "scripted:transcript.yaml", "is the index of this migration safe?"],
+        args: &[
+            "run",
+            "--backend",
+            "scripted:transcript.yaml",
+            "is the index of this migration safe?",
+        ],
     },
     Step {
         title: "Go on later",

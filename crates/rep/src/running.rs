@@ -145,7 +145,8 @@ impl Ctx<'_> {
         for tool in servers.tools() {
             builder = builder.tool(tool);
         }
-        let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let warnings =
+            std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
         for warning in warnings {
             let line = ui.paint_err(ui::WARN, format!("! {}", ui::fit(&warning, 400)));
             ui.note(&line)?;
@@ -438,7 +439,7 @@ fn not_built(error: BuildError) -> Failure {
 
 /// What is in the way of a conversation.
 pub(crate) fn not_kept(error: StoreError) -> Failure {
-    let failure = match &error {
+    match &error {
         StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
             Failure::no(error.to_string()).hint("`rep conversations` lists them.")
         }
@@ -452,6 +453,5 @@ pub(crate) fn not_kept(error: StoreError) -> Failure {
             Failure::cannot_run(error.to_string()).hint("Use the later version of `rep`.")
         }
         StoreError::Io { .. } => Failure::cannot_run(error.to_string()),
-    };
-    failure
+    }
 }

@@ -212,10 +212,12 @@ fn commands_run_in_the_sandbox_of_the_binary() {
     ws.set("PATH", "/usr/bin:/bin");
     let outside = ws.path("outside");
     let command = format!("touch inside; touch {outside}");
-    let script =
-        Script::new().turn(Turn::tool("bash", json!({ "command": command }))).turn(Turn::text("Done."));
+    let script = Script::new()
+        .turn(Turn::tool("bash", json!({ "command": command })))
+        .turn(Turn::text("Done."));
     let _model = Model::start(&mut ws, script);
-    let enforced = ws.json("--json doctor", "doctor.json")["running"]["sandbox_is_enforced"] == true;
+    let enforced =
+        ws.json("--json doctor", "doctor.json")["running"]["sandbox_is_enforced"] == true;
     let ran = ws.rep("run --no-auto --accept-edits make files");
     assert_eq!(ran.code, 0, "{ran}");
     // Without a sandbox nothing is started unasked.
