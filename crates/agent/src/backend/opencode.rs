@@ -13,7 +13,7 @@ use super::structured;
 use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Job};
 use crate::event::{EventKind, Status};
-use crate::process::Ended;
+use crate::process::{Ended, Stopped};
 
 /// opencode.
 pub(crate) const CLI: Cli =
@@ -190,7 +190,12 @@ impl Parser for Stream {
         if let Some(words) = failure {
             tally.fail(&words, now_ms);
         }
-        tally.finish(ended, now_ms)
+        // It answered and did not end: the answer stands.
+        let stopped = match (ended.stopped, tally.verdict) {
+            (Some(Stopped::Idle), Some(_)) => Some(Stopped::AfterResult),
+            (stopped, _) => stopped,
+        };
+        tally.finish(&Ended { stopped, ..ended.clone() }, now_ms)
     }
 }
 

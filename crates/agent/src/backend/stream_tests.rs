@@ -184,6 +184,8 @@ fn a_good_result_with_a_bad_exit_is_a_failure_unless_we_ended_it() {
         assert_eq!(status(&killed), Status::Failed, "{}", cli.name);
         let by_us = Ended { stopped: Some(Stopped::AfterResult), ..killed };
         assert_eq!(status(&by_us), Status::Done, "{}", cli.name);
+        let cut_off = Ended { stopped: Some(Stopped::Cancelled), ..ended(0) };
+        assert_eq!(status(&cut_off), Status::Cancelled, "{}", cli.name);
     }
 }
 

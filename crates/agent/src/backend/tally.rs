@@ -191,6 +191,10 @@ impl Tally {
     }
 
     fn judge(&mut self, ended: &Ended, now_ms: u64) -> (Status, Option<String>) {
+        // What a CLI says after it was asked to end is no result: its work was cut off.
+        if matches!(ended.stopped, Some(Stopped::Idle | Stopped::Absolute | Stopped::Cancelled)) {
+            return self.judge_without_result(ended, now_ms);
+        }
         let clean = ended.code == Some(0) || ended.stopped.is_some();
         match self.verdict {
             Some(Status::Done) if clean => (Status::Done, None),

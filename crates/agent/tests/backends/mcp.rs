@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
+use repertoire_agent::System;
 use repertoire_agent::run::Run;
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::tool::{Access, Call, Output};
@@ -52,7 +53,8 @@ fn program(command: &str, args: &[&str]) -> ServerConfig {
 fn a_run(dir: &Utf8Path) -> Run {
     let (events, _) = kept();
     let workplace = Workplace::new(dir, dir.join("spill"), Sandbox::default());
-    Run { workplace, events, cancel: CancellationToken::new() }
+    let system = System::builder().work_dir(dir).build().unwrap();
+    Run::new(system, workplace, events)
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ async fn the_events_of_a_run_are_a_transcript() {
         cost_usd,
         iterations,
         duration_ms: 5,
-        denials: 0,
+        denials: Vec::new(),
         session,
     });
     let recorded = lines.lock().expect("a text").clone() + "{\"type\": \"of the future\"}\n";
@@ -186,7 +186,7 @@ async fn an_agent_of_the_protocol_works_within_its_freedom() {
         (Status::Done, "allowed unknown new"),
         "{finished:?}"
     );
-    assert_eq!((finished.session.as_deref(), finished.denials), (Some("a1"), 0));
+    assert_eq!((finished.session.as_deref(), finished.denials.len()), (Some("a1"), 0));
     let todo = |kind: &EventKind| matches!(kind, EventKind::Todos { items } if items.len() == 1);
     let result = |kind: &EventKind| matches!(kind, EventKind::ToolResult { tool, summary, .. } if tool == "edit" && summary == "edited");
     let garbage = |kind: &EventKind| matches!(kind, EventKind::Warning { message } if message.starts_with("1 lines"));
@@ -206,7 +206,7 @@ async fn an_agent_of_the_protocol_is_refused_what_is_outside() {
     ] {
         let (finished, _) = agent(path, |job| job.freedom = freedom).await;
         assert_eq!(
-            (finished.text.as_str(), finished.denials),
+            (finished.text.as_str(), finished.denials.len()),
             (text, denials),
             "{path} {freedom:?}"
         );
