@@ -1,7 +1,7 @@
 //! A run as people watch it: the answer as it comes, one line for each call of a tool, skills with their reason,
 //! and what went differently than planned. For programs: the events themselves, one a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use repertoire_agent::event::LoadedBy;
 use repertoire_agent::{Event, EventKind, Report, Status};
@@ -33,6 +33,8 @@ pub(crate) struct Live {
     open: Option<String>,
     calls: BTreeMap<String, Call>,
     scores: BTreeMap<String, f64>,
+    /// What works less well than it should, as far as it was told.
+    degraded: BTreeSet<String>,
 }
 
 struct Call {
@@ -50,6 +52,7 @@ impl Live {
             open: None,
             calls: BTreeMap::new(),
             scores: BTreeMap::new(),
+            degraded: BTreeSet::new(),
         }
     }
 
@@ -68,6 +71,8 @@ impl Live {
                 self.scores.extend(picks.iter().map(|pick| (pick.skill.clone(), pick.score)));
                 Ok(())
             }
+            // It stays so for as long as we look on: once is enough.
+            EventKind::Degraded { message, .. } if !self.degraded.insert(message.clone()) => Ok(()),
             EventKind::ToolCall { id, tool, subject, .. } => {
                 self.call(id, tool, subject, &indent, ui)
             }

@@ -439,7 +439,7 @@ fn not_built(error: BuildError) -> Failure {
 
 /// What is in the way of a conversation.
 pub(crate) fn not_kept(error: StoreError) -> Failure {
-    let failure = match &error {
+    match &error {
         StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
             Failure::no(error.to_string()).hint("`rep conversations` lists them.")
         }
@@ -453,6 +453,5 @@ pub(crate) fn not_kept(error: StoreError) -> Failure {
             Failure::cannot_run(error.to_string()).hint("Use the later version of `rep`.")
         }
         StoreError::Io { .. } => Failure::cannot_run(error.to_string()),
-    };
-    failure
+    }
 }

@@ -44,7 +44,7 @@ struct Chat<'a> {
     talk: Talk,
     agent: String,
     flags: RunFlags,
-    manner: Manner,
+    live: Live,
     lines: Lines,
 }
 
@@ -81,7 +81,8 @@ fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, F
     let manner =
         Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
     let flags = args.flags.clone();
-    Ok(Chat { ctx, driver, talk, agent, flags, manner, lines: Lines::new() })
+    let live = Live::new(manner);
+    Ok(Chat { ctx, driver, talk, agent, flags, live, lines: Lines::new() })
 }
 
 impl Chat<'_> {
@@ -164,17 +165,16 @@ impl Chat<'_> {
             options.arguments.insert(skill, arguments);
         }
         let attended = Attended::of(&mut options, person(self.ctx, ui));
-        let mut live = Live::new(self.manner);
         let work = self.talk.send(&self.agent, said, options);
-        let report = match attended.stay(work, &mut live, &mut self.lines, ui).await? {
+        let report = match attended.stay(work, &mut self.live, &mut self.lines, ui).await? {
             Left::Ended(report) => report.map_err(not_kept)?,
             Left::Dropped => return Ok(Then::Leave),
         };
-        live.close(ui)?;
+        self.live.close(ui)?;
         self.ctx.remember_use(&self.talk);
         // A chat goes on whatever happens.
         match (&report.error, report.status) {
-            (Some(_), Status::Cancelled) => live.note("stopped", ui)?,
+            (Some(_), Status::Cancelled) => self.live.note("stopped", ui)?,
             (Some(error), _) => {
                 let word = ui.paint_err(ui::BAD, "error:");
                 ui.note(&format!("{word} {}", ui::fit(&error.to_string(), 1000)))?;
