@@ -133,9 +133,15 @@ fn ms(duration: Duration) -> f64 {
 }
 
 fn cost(runtime: &tokio::runtime::Runtime, agent: &Agent, turns: usize) -> Result<Cost> {
+    // Codex keeps helpers in its home and refuses the system's folder for temporary files.
+    let base = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let dir = tempfile::Builder::new().prefix("agents-").tempdir_in(base)?;
+    let here = Utf8Path::from_path(dir.path()).context("the folder's name is not UTF-8")?;
+    // What is set up on the first day is not measured.
+    once(runtime, agent, turns, here)?;
     let mut costs = Vec::new();
     for _ in 0..RUNS {
-        costs.push(once(runtime, agent, turns)?);
+        costs.push(once(runtime, agent, turns, here)?);
     }
     let middle = |of: fn(&Cost) -> Duration| {
         let mut values: Vec<Duration> = costs.iter().map(of).collect();
@@ -149,16 +155,17 @@ fn cost(runtime: &tokio::runtime::Runtime, agent: &Agent, turns: usize) -> Resul
     })
 }
 
-fn once(runtime: &tokio::runtime::Runtime, agent: &Agent, turns: usize) -> Result<Cost> {
+fn once(
+    runtime: &tokio::runtime::Runtime,
+    agent: &Agent,
+    turns: usize,
+    here: &Utf8Path,
+) -> Result<Cost> {
     let mut script = Script::new().by_results().aside("A title").repeat_last();
     for _ in 1..turns {
         script = script.turn(Turn::tool(agent.tool.0, agent.tool.1.clone()));
     }
     let server = runtime.block_on(Server::start(script.turn(Turn::text("Done."))));
-    // Codex keeps helpers in its home and refuses the system's folder for temporary files.
-    let base = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    let dir = tempfile::Builder::new().prefix("agents-").tempdir_in(base)?;
-    let here = Utf8Path::from_path(dir.path()).context("the folder's name is not UTF-8")?;
     let (home, work) = (here.join("home"), here.join("work"));
     std::fs::create_dir_all(home.join("codex"))?;
     std::fs::create_dir_all(&work)?;

@@ -3,8 +3,8 @@
 //! Events are for watching and for keeping. They carry no secrets, and a reader that meets a kind it does not
 //! know passes over it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use repertoire_model::Usage;
 use schemars::JsonSchema;
@@ -353,6 +353,8 @@ pub struct Events {
     agent: Arc<str>,
     depth: u32,
     seq: Arc<AtomicU64>,
+    /// What is told only once.
+    told: Arc<Mutex<Vec<EventKind>>>,
 }
 
 impl std::fmt::Debug for Events {
@@ -371,6 +373,7 @@ impl Events {
             agent: agent.into(),
             depth: 0,
             seq: Arc::new(AtomicU64::new(0)),
+            told: Arc::default(),
         }
     }
 
@@ -391,6 +394,17 @@ impl Events {
             kind,
         };
         (self.sink)(&event);
+    }
+
+    /// Tells of something, unless it was told before in this run or by a sub-agent of it.
+    pub fn emit_once(&self, kind: EventKind) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.contains(&kind) {
+            return;
+        }
+        told.push(kind.clone());
+        drop(told);
+        self.emit(kind);
     }
 
     /// The run's id.

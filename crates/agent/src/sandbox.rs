@@ -21,9 +21,11 @@ mod guard;
 mod helper;
 mod policy;
 mod probe;
+mod probed;
 
 pub use self::environment::scrubbed;
 pub use self::guard::{Change, Guard, Outcome};
+pub use self::probed::Probed;
 
 /// What keeps programs in their place. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

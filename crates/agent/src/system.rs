@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use repertoire_model::breaker::Breakers;
 use repertoire_model::prices::Prices;
 use repertoire_model::{Message, ModelName, Provider, ToolSpec, UserPart};
-use repertoire_select::{Model, Selector, Task};
+use repertoire_select::{Selector, Task};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::Library;
 use repertoire_skill::render::catalog::is_offered;
@@ -23,7 +23,7 @@ use crate::event::{Event, EventKind, Events, Sink, Status};
 use crate::limits::{BACKEND_IDLE, CONVERSATIONS_MAX};
 use crate::middleware::{Middleware, Next, Outcome, Turn};
 use crate::run::{Run, lock};
-use crate::sandbox::Sandbox;
+use crate::sandbox::Probed;
 use crate::spending::Spending;
 use crate::tool::Tool;
 use crate::tools;
@@ -32,7 +32,7 @@ use crate::workplace::Workplace;
 mod builder;
 mod options;
 
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, Builder, MakeSelector};
 pub use options::{Report, RunError, RunOptions};
 
 /// Agents, skills, tools and models, ready to run. Cloning it is cheap.
@@ -46,6 +46,7 @@ struct Inner {
     /// Whether nobody has run anything since skills were read.
     is_fresh: AtomicBool,
     selector: Mutex<Option<(u64, Arc<Selector>)>>,
+    make_selector: MakeSelector,
     provider: Arc<dyn Provider>,
     prices: Prices,
     breakers: Breakers,
@@ -55,7 +56,7 @@ struct Inner {
     work_dir: Utf8PathBuf,
     spill_dir: Utf8PathBuf,
     environment: Vec<(String, String)>,
-    sandbox: Sandbox,
+    sandbox: Probed,
     sink: Option<Sink>,
     clock: Arc<dyn Clock>,
     conversations: Mutex<Vec<Kept>>,
@@ -232,9 +233,6 @@ impl System {
             model: start.options.model.as_ref().map(ToString::to_string),
             session: turn.conversation.session.clone(),
         });
-        for lack in self.inner.sandbox.degradations().into_iter().filter(|_| start.depth == 0) {
-            start.events.emit(EventKind::Degraded { what: "sandbox".to_owned(), message: lack });
-        }
         let mut report = Report {
             run: start.events.run().to_owned(),
             conversation: id,
@@ -454,7 +452,7 @@ impl System {
         let selector = match held.take() {
             Some((generation, selector)) if generation == catalog.generation() => selector,
             Some((_, selector)) => Arc::new(selector.reload(catalog)),
-            None => Arc::new(Selector::of(catalog, Model::embedded(), settings)),
+            None => Arc::new((self.inner.make_selector)(catalog, settings)),
         };
         *held = Some((catalog.generation(), selector.clone()));
         selector

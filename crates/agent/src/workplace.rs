@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::limits::ToolLimits;
-use crate::sandbox::Sandbox;
+use crate::sandbox::Probed;
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Workplace {
     /// The environment of programs, scrubbed.
     pub environment: Vec<(String, String)>,
     /// What keeps programs in their place.
-    pub sandbox: Sandbox,
+    pub sandbox: Probed,
     /// Caps.
     pub limits: ToolLimits,
 }
@@ -33,7 +33,7 @@ impl Workplace {
     pub fn new(
         dir: impl Into<Utf8PathBuf>,
         spill_dir: impl Into<Utf8PathBuf>,
-        sandbox: Sandbox,
+        sandbox: impl Into<Probed>,
     ) -> Self {
         let dir = dir.into();
         Workplace {
@@ -43,7 +43,7 @@ impl Workplace {
             readable: Readable::default(),
             writable: Vec::new(),
             environment: Vec::new(),
-            sandbox,
+            sandbox: sandbox.into(),
             limits: ToolLimits::default(),
         }
     }

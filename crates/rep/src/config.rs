@@ -220,6 +220,12 @@ pub static KEYS: &[Key] = &[
         "",
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
     ),
+    user_key(
+        "research.search_url",
+        Shape::Text,
+        "",
+        "Where the `research` tool searches: an address with `{query}` that answers as SearXNG does (`format=json`).",
+    ),
 ];
 
 /// Where a value came from.

@@ -11,9 +11,10 @@ use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions, Rule};
-use repertoire_agent::sandbox::Sandbox;
+use repertoire_agent::sandbox::{Probed, Sandbox};
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
+use repertoire_agent::tools::ResearchSettings;
 use repertoire_agent::{Event, EventKind, RunOptions, System};
 use repertoire_drive::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_model::prices::Prices;
@@ -171,6 +172,8 @@ impl Ctx<'_> {
             .prices(self.prices()?)
             .environment(self.env.tool_environment(flags.backend.is_some()))
             .sandbox(self.sandbox()?)
+            .selector(self.make_selector()?)
+            .research(self.research())
             .work_dir(self.work_dir(flags))
             .spill_dir(self.env.cache_dir().join("output")))
     }
@@ -192,13 +195,19 @@ impl Ctx<'_> {
         Ok(out)
     }
 
+    /// What the `research` tool may reach.
+    fn research(&self) -> ResearchSettings {
+        let search_url = self.config.text("research.search_url").map(str::to_owned);
+        ResearchSettings { search_url, ..ResearchSettings::default() }
+    }
+
     /// What keeps the programs of agents in their place.
-    pub(crate) fn sandbox(&self) -> Result<Sandbox, Failure> {
+    pub(crate) fn sandbox(&self) -> Result<Probed, Failure> {
         let word = self.config.text("sandbox").unwrap_or("auto");
         if word == "off" {
-            return Ok(Sandbox::None);
+            return Ok(Sandbox::None.into());
         }
-        let sandbox = Sandbox::probe(&Env::sandbox_helper());
+        let sandbox = Probed::later(Env::sandbox_helper());
         match word == "require" && !sandbox.is_enforced() {
             true => Err(Failure::cannot_run(sandbox.describe())
                 .hint("`sandbox = \"require\"` in the configuration asks for one.")),

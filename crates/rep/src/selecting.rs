@@ -1,9 +1,11 @@
 //! Making a catalog ready for selection, with what was kept from last time.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
+use repertoire_agent::system::MakeSelector;
 use repertoire_select::vectors::Vectors;
 use repertoire_select::{Document, Index, Model, Selector, Settings};
 use repertoire_skill::catalog::Catalog;
@@ -25,22 +27,14 @@ impl Ctx<'_> {
         catalog: &Catalog,
         settings: Settings,
     ) -> Result<&'static Selector, Failure> {
-        let model = self.model()?;
-        // Digests are independent of each other, and all of them are needed.
-        catalog.entries().par_iter().for_each(|entry| {
-            entry.skill.digest();
-        });
-        let documents = Document::all(catalog);
-        let cache = Cache::of(self);
-        let before = cache.read();
-        let is_current = before
-            .as_ref()
-            .is_some_and(|index| index.is_made_with(model.vectors()) && index.is_of(&documents));
-        let selector = Selector::new(&documents, model, settings, before);
-        if !is_current {
-            cache.write(selector.index());
-        }
+        let selector = Cache::of(self).selector(catalog, self.model()?, settings);
         Ok(Box::leak(Box::new(selector)))
+    }
+
+    /// How an agent's system makes the same selector, when it needs one.
+    pub(crate) fn make_selector(&self) -> Result<MakeSelector, Failure> {
+        let (cache, model) = (Cache::of(self), self.model()?);
+        Ok(Arc::new(move |catalog, settings| cache.selector(catalog, model.clone(), settings)))
     }
 
     /// The vectors and frequencies to select with.
@@ -64,6 +58,23 @@ impl Cache {
         let digest = Digest::of(place.as_bytes()).to_string();
         let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default();
         Cache { dir: ctx.env.cache_dir().join("index"), name: format!("{short}.index") }
+    }
+
+    fn selector(&self, catalog: &Catalog, model: Model, settings: Settings) -> Selector {
+        // Digests are independent of each other, and all of them are needed.
+        catalog.entries().par_iter().for_each(|entry| {
+            entry.skill.digest();
+        });
+        let documents = Document::all(catalog);
+        let before = self.read();
+        let is_current = before
+            .as_ref()
+            .is_some_and(|index| index.is_made_with(model.vectors()) && index.is_of(&documents));
+        let selector = Selector::new(&documents, model, settings, before);
+        if !is_current {
+            self.write(selector.index());
+        }
+        selector
     }
 
     fn read(&self) -> Option<Index> {

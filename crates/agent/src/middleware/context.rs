@@ -68,12 +68,7 @@ fn system_prompt(turn: &Turn) -> String {
              with what you found, where, and what you could not do. Ask nobody; work with what you have.",
         );
     }
-    let place = &turn.run.workplace;
-    let mut about = format!("Working folder: {}", place.dir);
-    if turn.tools.iter().any(|tool| tool.name() == "bash") {
-        about.push_str(&format!("\nCommands of `bash`: {}", place.sandbox.describe()));
-    }
-    push(&mut out, &about);
+    push(&mut out, &format!("Working folder: {}", turn.run.workplace.dir));
     out
 }
 

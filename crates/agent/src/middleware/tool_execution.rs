@@ -202,7 +202,12 @@ async fn permitted(
     if access == Access::None {
         return Ok(());
     }
-    let is_sandboxed = run.workplace.sandbox.is_enforced();
+    let runs_programs = matches!(access, Access::Execute | Access::Network);
+    // Only here does it matter what the sandbox is, and looking for one may still be going on.
+    let is_sandboxed = runs_programs && run.workplace.sandbox.is_enforced();
+    if runs_programs {
+        tell_degradations(run);
+    }
     let Verdict { decision, reason } =
         run.permissions().decide(tool.name(), access, subject, is_sandboxed);
     match decision {
@@ -224,6 +229,13 @@ async fn permitted(
                 Answer::No(why) => Err(why),
             }
         }
+    }
+}
+
+/// What the sandbox lacks is told once, before the first program.
+fn tell_degradations(run: &Run) {
+    for message in run.workplace.sandbox.degradations() {
+        run.events.emit_once(EventKind::Degraded { what: "sandbox".to_owned(), message });
     }
 }
 

@@ -7,7 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_model::breaker::Breakers;
 use repertoire_model::prices::Prices;
 use repertoire_model::{Client, Endpoints, Provider};
-use repertoire_select::Selector;
+use repertoire_select::{Model, Selector, Settings};
+use repertoire_skill::catalog::Catalog;
 use repertoire_skill::discover::Request;
 use repertoire_skill::library::Library;
 use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
@@ -17,9 +18,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::event::Sink;
 use crate::middleware::{Middleware, standard};
-use crate::sandbox::Sandbox;
+use crate::sandbox::Probed;
 use crate::tool::Tool;
-use crate::tools;
+use crate::tools::{self, ResearchSettings};
 
 /// A system that could not be put together.
 #[derive(Debug, thiserror::Error)]
@@ -48,12 +49,16 @@ pub enum BuildError {
     },
 }
 
+/// Makes a selector over a catalog.
+pub type MakeSelector = Arc<dyn Fn(&Catalog, Settings) -> Selector + Send + Sync>;
+
 /// Puts a [`System`] together.
 #[must_use]
 pub struct Builder {
     roots: Vec<Root>,
     request: Option<Request>,
-    selector: Option<Selector>,
+    make_selector: MakeSelector,
+    research: ResearchSettings,
     config: Config,
     endpoints: Endpoints,
     provider: Option<Arc<dyn Provider>>,
@@ -63,7 +68,7 @@ pub struct Builder {
     work_dir: Utf8PathBuf,
     spill_dir: Option<Utf8PathBuf>,
     environment: Vec<(String, String)>,
-    sandbox: Sandbox,
+    sandbox: Probed,
     sink: Option<Sink>,
     clock: Arc<dyn Clock>,
 }
@@ -73,7 +78,10 @@ impl Default for Builder {
         Builder {
             roots: Vec::new(),
             request: None,
-            selector: None,
+            make_selector: Arc::new(|catalog, settings| {
+                Selector::of(catalog, Model::embedded(), settings)
+            }),
+            research: ResearchSettings::default(),
             config: Config::default(),
             endpoints: Endpoints::default(),
             provider: None,
@@ -83,7 +91,7 @@ impl Default for Builder {
             work_dir: Utf8PathBuf::from("."),
             spill_dir: None,
             environment: Vec::new(),
-            sandbox: Sandbox::default(),
+            sandbox: Probed::default(),
             sink: None,
             clock: Arc::new(SystemClock),
         }
@@ -110,9 +118,16 @@ impl Builder {
         self
     }
 
-    /// Takes over a selector that was made for the same skills, so that it is not made again.
-    pub fn selector(mut self, selector: Selector) -> Self {
-        self.selector = Some(selector);
+    /// Sets how a selector over the catalog is made when the first is needed: with other vectors, or with an index that
+    /// was kept on disk.
+    pub fn selector(mut self, make: MakeSelector) -> Self {
+        self.make_selector = make;
+        self
+    }
+
+    /// Sets what the `research` tool may reach.
+    pub fn research(mut self, settings: ResearchSettings) -> Self {
+        self.research = settings;
         self
     }
 
@@ -171,8 +186,8 @@ impl Builder {
     }
 
     /// Sets what keeps programs in their place; nothing by default, and then commands need permission.
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = sandbox;
+    pub fn sandbox(mut self, sandbox: impl Into<Probed>) -> Self {
+        self.sandbox = sandbox.into();
         self
     }
 
@@ -211,7 +226,7 @@ impl Builder {
             }
             None => only_these(self.roots, &work_dir),
         };
-        let mut tools = tools::builtin();
+        let mut tools = tools::builtin_with(self.research);
         tools.extend(self.own_tools);
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
         names.sort_unstable();
@@ -220,7 +235,6 @@ impl Builder {
         }
         let spill_dir = self.spill_dir.unwrap_or_else(|| work_dir.join(".repertoire/output"));
         let library = Library::open(request);
-        let generation = library.snapshot().generation();
         let prices = self.prices;
         let provider = self.provider.unwrap_or_else(|| {
             Arc::new(Client::new(self.endpoints, self.config.timeouts).with_prices(prices.clone()))
@@ -229,7 +243,8 @@ impl Builder {
             inner: Arc::new(Inner {
                 library,
                 is_fresh: AtomicBool::new(true),
-                selector: self.selector.map(|selector| (generation, Arc::new(selector))).into(),
+                selector: Default::default(),
+                make_selector: self.make_selector,
                 provider,
                 prices,
                 breakers: Breakers::default(),
