@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_agent::backend::{Choice, Freedom, Job, Kind, backend};
+use repertoire_agent::backend::{Choice, Freedom, Job, Kind, Told, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::event::{Event, Events};
 use serde_json::Value;
@@ -47,6 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some("full") => Freedom::Full,
             _ => Freedom::Workspace,
         },
+        told: Told::default(),
         max_cost_usd: task.get("max_cost_usd").and_then(Value::as_f64),
         max_iterations: task
             .get("max_iterations")

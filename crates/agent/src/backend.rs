@@ -18,6 +18,7 @@ mod codex;
 mod command;
 mod fields;
 mod gemini;
+mod holds;
 mod kind;
 pub mod limits;
 mod opencode;
@@ -30,6 +31,8 @@ pub(crate) mod tally;
 pub use acp::AcpBackend;
 pub use cli::CliBackend;
 pub use command::CommandBackend;
+pub use holds::{Holds, Rules, Told};
+pub(crate) use holds::{freedom, hold};
 pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
 pub use scripted::{ScriptedBackend, TranscriptError};
 
@@ -37,6 +40,9 @@ pub use scripted::{ScriptedBackend, TranscriptError};
 pub trait Backend: Send + Sync {
     /// The word that users choose it by.
     fn name(&self) -> &str;
+
+    /// What it can be held to.
+    fn holds(&self) -> Holds;
 
     /// Runs a task to its end. Everything that happens is told through `events`, but for the start and the end of
     /// the run, which the caller tells. It never fails: what goes wrong is a [`Finished`] as well.
@@ -62,6 +68,8 @@ pub struct Job {
     pub schema: Option<Value>,
     /// What it may do.
     pub freedom: Freedom,
+    /// What it is told of our rules, where it knows such rules.
+    pub told: Told,
     /// Most dollars to spend, where the backend can be told.
     pub max_cost_usd: Option<f64>,
     /// Most turns, where the backend can be told.

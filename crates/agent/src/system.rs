@@ -12,9 +12,10 @@ use repertoire_select::{Selector, Task};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::Library;
 use repertoire_skill::render::catalog::is_offered;
+use repertoire_skill::skill::Digest;
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
-use crate::backend::{Backend, Finished, Job};
+use crate::backend::{Backend, Finished, Job, Told, freedom, hold};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversation::Conversation;
@@ -268,6 +269,7 @@ impl System {
         report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
         turn.conversation.ledger = ledger;
         turn.conversation.todos = turn.run.state.todos();
+        turn.run.workplace.clean_up();
         start.events.emit(finished(&report));
         report
     }
@@ -300,7 +302,16 @@ impl System {
             report.error = Some(error.into());
             return;
         }
-        let job = job(turn, before);
+        let permissions = turn.run.permissions();
+        let told = match hold(backend, &permissions, &turn.agent.tools, &turn.run.events) {
+            Ok(told) => told,
+            Err(message) => {
+                let backend = backend.name().to_owned();
+                report.error = Some(RunError::Backend { backend, message });
+                return;
+            }
+        };
+        let job = job(turn, before, told);
         let ended = backend.run(&job, &turn.run.events).await;
         let Finished { status, text, structured, error, usage, cost_usd, .. } = ended;
         if !text.is_empty() {
@@ -341,7 +352,7 @@ impl System {
             state: tools::State::hiding(permissions.hidden()),
             ledger: Mutex::new(conversation.ledger.clone()),
             permissions: Mutex::new(permissions),
-            ..Run::new(self.clone(), self.workplace(), start.events.clone())
+            ..Run::new(self.clone(), self.workplace(&conversation.id), start.events.clone())
         };
         run.state.set_todos(conversation.todos.clone());
         for held in conversation.ledger.held() {
@@ -369,9 +380,11 @@ impl System {
         }
     }
 
-    fn workplace(&self) -> Workplace {
+    /// Every conversation has a folder of its own for large output and for the private files of its programs.
+    fn workplace(&self, conversation: &str) -> Workplace {
         let inner = &self.inner;
-        let mut place = Workplace::new(&inner.work_dir, &inner.spill_dir, inner.sandbox.clone());
+        let spill_dir = inner.spill_dir.join(folder_of(conversation));
+        let mut place = Workplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
         place
@@ -513,7 +526,7 @@ impl System {
 }
 
 /// What somebody else's agent is asked: the operator's words once, skills that came later and the user's words now.
-fn job(turn: &Turn, before: usize) -> Job {
+fn job(turn: &Turn, before: usize, told: Told) -> Job {
     let messages = &turn.conversation.messages;
     let goes_on = turn.conversation.session.is_some() && before > 0;
     let text_of = |message: &Message| match message {
@@ -545,7 +558,8 @@ fn job(turn: &Turn, before: usize) -> Job {
         model: options.model.as_ref().map(|model| model.model.clone()),
         session: turn.conversation.session.clone(),
         schema,
-        freedom: options.freedom,
+        freedom: freedom(&turn.run.permissions()),
+        told,
         max_cost_usd: limits.cost_usd_max,
         max_iterations: turn.agent.max_iterations,
         mcp_servers: options.mcp_servers.clone(),
@@ -553,6 +567,15 @@ fn job(turn: &Turn, before: usize) -> Job {
         absolute: limits.duration_max,
         cancel: turn.run.cancel.clone(),
     }
+}
+
+/// The name of a conversation's folder. Ids may be anything that a caller thinks of.
+fn folder_of(conversation: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if !conversation.is_empty() && conversation.len() <= 64 && conversation.chars().all(is_plain) {
+        return conversation.to_owned();
+    }
+    Digest::of(conversation.as_bytes()).to_string().replace(':', "-")
 }
 
 fn since(now: repertoire_model::Usage, before: repertoire_model::Usage) -> repertoire_model::Usage {

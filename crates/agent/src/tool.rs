@@ -26,6 +26,11 @@ pub trait Tool: Send + Sync {
     /// What a call is about, on one line: the command, the path. Permission patterns are matched against it.
     fn subject(&self, arguments: &Value) -> String;
 
+    /// What a call is about, for people; what rules are matched against, unless that says too little.
+    fn label(&self, arguments: &Value) -> String {
+        self.subject(arguments)
+    }
+
     /// Does it. A failure is an [`Output`] as well: the model shall read it.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output>;
 }

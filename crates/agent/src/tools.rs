@@ -176,6 +176,14 @@ fn path_subject(arguments: &Value) -> String {
     crate::beneath::normalised(text_argument(arguments, "path"))
 }
 
+/// What a search is about, for people: what is sought, and where.
+fn sought(arguments: &Value, what: &str) -> String {
+    match path_subject(arguments).as_str() {
+        "." => text_argument(arguments, what).to_owned(),
+        path => format!("{} in {path}", text_argument(arguments, what)),
+    }
+}
+
 /// Runs work that waits for the disk where it holds up nobody.
 async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> Output {
     match tokio::task::spawn_blocking(work).await {

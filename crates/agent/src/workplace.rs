@@ -49,6 +49,20 @@ impl Workplace {
     }
 }
 
+impl Workplace {
+    /// Removes what programs left in the folders that were theirs alone. Large output and what was moved aside stay:
+    /// the conversation may still speak of them.
+    pub fn clean_up(&self) {
+        // A sandbox may never have made them, and a program may hold on to something: neither is worth a word.
+        let private = crate::sandbox::private_dir(self);
+        for folder in ["tmp", "home", "root"] {
+            let _ = std::fs::remove_dir_all(private.join(folder));
+        }
+        let _ = std::fs::remove_dir(&private);
+        let _ = std::fs::remove_dir(&self.spill_dir);
+    }
+}
+
 /// Folders that may be read. It grows while a run goes on, and everybody who has a clone sees that.
 #[derive(Clone, Debug, Default)]
 pub struct Readable(Arc<RwLock<Vec<Utf8PathBuf>>>);

@@ -1,5 +1,8 @@
 //! Texts that must not be printed.
 
+/// No service gives out keys that are shorter.
+const KEY_BYTES_MIN: usize = 6;
+
 /// A key or token. It shows itself as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -20,12 +23,14 @@ impl Secret {
     /// ```
     /// use repertoire_model::Secret;
     ///
-    /// let key = Secret::new("sk-123");
-    /// assert_eq!(key.scrub("the key sk-123 is wrong"), "the key *** is wrong");
+    /// let key = Secret::new("sk-12345");
+    /// assert_eq!(key.scrub("the key sk-12345 is wrong"), "the key *** is wrong");
     /// ```
+    ///
+    /// A text that is shorter than any key could be is left alone: it would be found in the middle of words.
     pub fn scrub(&self, text: &str) -> String {
         match self.0.trim() {
-            "" => text.to_owned(),
+            short if short.len() < KEY_BYTES_MIN => text.to_owned(),
             secret => text.replace(secret, "***"),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_agent::backend::{Backend, Choice, Freedom, Kind, available, backend};
+use repertoire_agent::backend::{Backend, Choice, Kind, available, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
@@ -285,7 +285,6 @@ impl Ctx<'_> {
             limits: Some(limits),
             permissions: Some(self.permissions(flags)?),
             backend: self.backend(flags)?,
-            freedom: freedom(flags),
             mcp_servers: self.mcp_servers(),
             ..RunOptions::default()
         })
@@ -432,14 +431,6 @@ fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
         })
     };
     texts.iter().map(rule).collect()
-}
-
-fn freedom(flags: &RunFlags) -> Freedom {
-    match (flags.read_only, flags.full_access) {
-        (true, _) => Freedom::ReadOnly,
-        (_, true) => Freedom::Full,
-        _ => Freedom::Workspace,
-    }
 }
 
 fn not_built(error: BuildError) -> Failure {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::cli::{Stopwatch, failed, named, tell_garbage};
 use super::limits::{ACP_GRACE, KEPT_BYTES_MAX, REPLIES_WAITING_MAX};
 use super::structured;
-use super::{Backend, Finished, Job};
+use super::{Backend, Finished, Holds, Job, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::Events;
 use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
@@ -95,6 +95,10 @@ impl AcpBackend {
 impl Backend for AcpBackend {
     fn name(&self) -> &str {
         "acp"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { rules: Rules::Freedom, sandbox: false }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

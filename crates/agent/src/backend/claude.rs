@@ -9,13 +9,19 @@ use serde_json::{Map, Value};
 use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, entries, field, list, number, str_of};
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Job};
+use crate::backend::{Finished, Freedom, Holds, Job, Rules};
 use crate::event::{EventKind, Status};
+use crate::permission::tool_name;
 use crate::process::Ended;
 
 /// Claude Code.
-pub(crate) const CLI: Cli =
-    Cli { name: "claude", program: "claude", ask, parser: || Box::new(Stream::new()) };
+pub(crate) const CLI: Cli = Cli {
+    name: "claude",
+    program: "claude",
+    holds: Holds { rules: Rules::All, sandbox: false },
+    ask,
+    parser: || Box::new(Stream::new()),
+};
 
 const READING: &str = "Read,Grep,Glob";
 const WORKING: &str = "Read,Grep,Glob,Edit,Write,NotebookEdit,Bash,Task,Skill,WebFetch,WebSearch";
@@ -63,8 +69,42 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         }
         Freedom::Full => asked.args(["--permission-mode", "bypassPermissions"]),
     }
+    if !job.told.denied.is_empty() {
+        let denied: Vec<String> = job.told.denied.iter().map(|rule| its_rule(rule)).collect();
+        asked.args(["--disallowedTools", &denied.join(",")]);
+    }
+    if let Some(tools) = &job.told.tools {
+        let names: Vec<&str> = tools.iter().flat_map(|tool| its_names(tool)).copied().collect();
+        asked.args(["--tools", &names.join(",")]);
+    }
     asked.args(extra.iter().map(String::as_str));
     asked
+}
+
+/// What Claude Code calls a tool of ours.
+fn its_names(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "bash" | "run_tests" | "git" | "github" => &["Bash"],
+        "read" => &["Read"],
+        "write" => &["Write"],
+        "edit" => &["Edit"],
+        "grep" | "search" => &["Grep"],
+        "glob" | "list" => &["Glob"],
+        "research" => &["WebFetch", "WebSearch"],
+        "todo" | "plan" => &["TodoWrite"],
+        "delegate" => &["Task"],
+        "skill" | "skill_search" => &["Skill"],
+        _ => &[],
+    }
+}
+
+/// A rule of ours as Claude Code writes it.
+fn its_rule(rule: &str) -> String {
+    let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
+    match its_names(&tool_name(name)) {
+        [] => rule.to_owned(),
+        names => names.iter().map(|name| format!("{name}{rest}")).collect::<Vec<_>>().join(","),
+    }
 }
 
 /// The tools that may be called without asking: those of the CLI, and all of the servers that we offer.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::limits::{GRACE, KEPT_BYTES_MAX, OPEN_CALLS_MAX};
 use super::structured;
-use super::{Backend, Finished, Job};
+use super::{Backend, Finished, Holds, Job};
 use crate::clock::{Clock, SystemClock};
 use crate::event::{EventKind, Events, Status};
 use crate::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin};
@@ -27,6 +27,8 @@ pub(crate) struct Cli {
     pub(crate) name: &'static str,
     /// The program, as it is found on PATH.
     pub(crate) program: &'static str,
+    /// What it can be held to.
+    pub(crate) holds: Holds,
     /// How it is asked; the folder is for files that only it shall read.
     pub(crate) ask: fn(&Job, &[String], &Utf8Path) -> Asked,
     /// What reads its answers.
@@ -176,6 +178,10 @@ impl CliBackend {
 impl Backend for CliBackend {
     fn name(&self) -> &str {
         self.cli.name
+    }
+
+    fn holds(&self) -> Holds {
+        self.cli.holds
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

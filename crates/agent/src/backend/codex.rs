@@ -11,13 +11,18 @@ use super::fields::{count, field, str_of};
 use super::limits::ARGUMENT_BYTES_MAX;
 use super::structured;
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Job};
+use crate::backend::{Finished, Freedom, Holds, Job, Rules};
 use crate::event::{EventKind, Status};
 use crate::process::Ended;
 
 /// Codex.
-pub(crate) const CLI: Cli =
-    Cli { name: "codex", program: "codex", ask, parser: || Box::new(Stream::new()) };
+pub(crate) const CLI: Cli = Cli {
+    name: "codex",
+    program: "codex",
+    holds: Holds { rules: Rules::Freedom, sandbox: true },
+    ask,
+    parser: || Box::new(Stream::new()),
+};
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let short = job.system.len() <= ARGUMENT_BYTES_MAX;

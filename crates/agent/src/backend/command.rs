@@ -9,7 +9,7 @@ use super::cli::{failed, named};
 use super::limits::{ANSWER_BYTES_MAX, ARGUMENT_BYTES_MAX, COMMAND_OUTPUT_BYTES_MAX, GRACE};
 use super::structured;
 use super::tally::Tally;
-use super::{Backend, Finished, Freedom, Job};
+use super::{Backend, Finished, Freedom, Holds, Job, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::{Events, Status};
 use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
@@ -126,6 +126,10 @@ fn environment(job: &Job) -> Vec<(String, String)> {
 impl Backend for CommandBackend {
     fn name(&self) -> &str {
         "command"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { rules: Rules::Nothing, sandbox: false }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -11,13 +11,18 @@ use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, field, str_of};
 use super::structured;
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Job};
+use crate::backend::{Finished, Freedom, Holds, Job, Rules};
 use crate::event::{EventKind, Status};
 use crate::process::{Ended, Stopped};
 
 /// opencode.
-pub(crate) const CLI: Cli =
-    Cli { name: "opencode", program: "opencode", ask, parser: || Box::new(Stream::new()) };
+pub(crate) const CLI: Cli = Cli {
+    name: "opencode",
+    program: "opencode",
+    holds: Holds { rules: Rules::Freedom, sandbox: false },
+    ask,
+    parser: || Box::new(Stream::new()),
+};
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let request = job.schema.as_ref().map(structured::request).unwrap_or_default();

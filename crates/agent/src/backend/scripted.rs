@@ -19,7 +19,7 @@ use super::limits::{
 };
 use super::structured;
 use super::tally::Tally;
-use super::{Backend, Finished, Job};
+use super::{Backend, Finished, Holds, Job, Rules};
 use crate::event::{Denial, Event, EventKind, Events, Status};
 
 /// A transcript that is replayed.
@@ -132,6 +132,10 @@ impl ScriptedBackend {
 impl Backend for ScriptedBackend {
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { rules: Rules::All, sandbox: true }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::cli::{Asked, Cli};
-use super::{Finished, Freedom, Job, claude, codex, gemini, opencode};
+use super::{Finished, Freedom, Job, Told, claude, codex, gemini, opencode};
 use crate::event::{EventKind, Status};
 use crate::process::{Captured, Ended, Stdin, Stopped};
 
@@ -240,6 +240,7 @@ fn job() -> Job {
         session: Some("s1".to_owned()),
         schema: Some(json!({"type": "object"})),
         freedom: Freedom::Workspace,
+        told: Told { denied: vec!["bash(rm:*)".to_owned()], tools: Some(vec!["read".to_owned()]) },
         max_cost_usd: Some(0.5),
         max_iterations: Some(7),
         mcp_servers: Some(json!({"rep": {"command": "rep", "args": ["mcp"], "env": {"A": "b"}}})),
@@ -251,7 +252,14 @@ fn job() -> Job {
 
 fn plain(freedom: Freedom) -> Job {
     let none = Job { system: String::new(), model: None, session: None, schema: None, ..job() };
-    Job { freedom, max_cost_usd: None, max_iterations: None, mcp_servers: None, ..none }
+    Job {
+        freedom,
+        told: Told::default(),
+        max_cost_usd: None,
+        max_iterations: None,
+        mcp_servers: None,
+        ..none
+    }
 }
 
 fn asked(cli: Cli, job: &Job) -> String {

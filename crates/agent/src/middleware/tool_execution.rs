@@ -14,7 +14,7 @@ use super::model_call::is_empty;
 use super::{Middleware, Next, Outcome, Turn, TurnError};
 use crate::event::{Denial, EventKind};
 use crate::limits::{RESHAPE_MAX, SUMMARY_CHARS_MAX, TOOL_CALLS_MAX, TOOLS_AT_ONCE_MAX};
-use crate::permission::{Answer, Asker, Decision, Nobody, Question, Verdict};
+use crate::permission::{Answer, Asker, Decision, Nobody, Question, Verdict, tool_name};
 use crate::run::{Run, lock};
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
@@ -125,21 +125,23 @@ fn is_safe(turn: &Turn, call: &ToolCall) -> bool {
 }
 
 fn find<'t>(turn: &'t Turn, name: &str) -> Option<&'t Arc<dyn Tool>> {
-    turn.tools.iter().find(|tool| tool.name() == name)
+    // Models that were brought up on another agent call `Read` and mean `read`.
+    let named = |name: &str| turn.tools.iter().find(|tool| tool.name() == name);
+    named(name).or_else(|| named(&tool_name(name)))
 }
 
 /// One call from its event to its result.
 async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
     let started = Instant::now();
     let arguments = call.parsed();
-    let subject = match (find(turn, &call.name), &arguments) {
-        (Some(tool), Ok(arguments)) => tool.subject(arguments),
-        _ => String::new(),
+    let (subject, label) = match (find(turn, &call.name), &arguments) {
+        (Some(tool), Ok(arguments)) => (tool.subject(arguments), tool.label(arguments)),
+        _ => Default::default(),
     };
     turn.run.events.emit(EventKind::ToolCall {
         id: call.id.clone(),
         tool: call.name.clone(),
-        subject: subject.clone(),
+        subject: label,
         arguments: arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone())),
     });
     let output = match arguments {
@@ -171,7 +173,7 @@ fn bounded(output: Output, turn: &Turn, call: &ToolCall) -> Output {
 
 async fn perform(turn: &Turn, call: &ToolCall, arguments: &Value, subject: &str) -> Output {
     let Some(tool) = find(turn, &call.name) else { return unknown(turn, &call.name) };
-    let spec = turn.specs.iter().find(|spec| spec.name == call.name);
+    let spec = turn.specs.iter().find(|spec| spec.name == tool.name());
     if let Some(error) =
         spec.and_then(|spec| jsonschema::validate(&spec.parameters, arguments).err())
     {

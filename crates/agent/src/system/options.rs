@@ -10,7 +10,7 @@ use repertoire_select::Settings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, Freedom};
+use crate::backend::Backend;
 use crate::definition::Definition;
 use crate::event::{Denial, Sink, Status};
 use crate::middleware::TurnError;
@@ -57,8 +57,6 @@ pub struct RunOptions {
     pub definition: Option<Definition>,
     /// Somebody else's agent that shall do the work; our own loop if absent.
     pub backend: Option<Arc<dyn Backend>>,
-    /// What that agent may do without asking.
-    pub freedom: Freedom,
     /// MCP servers to offer to that agent, as the `mcpServers` object of the usual configuration file.
     pub mcp_servers: Option<Value>,
     /// Who is told of events, besides the system's own listener.

@@ -163,8 +163,19 @@ pub(super) fn answer(call: &Call<'_>, ran: &Ran, timeout: Duration) -> Output {
     let ended = &ran.ended;
     let failure = failure(ended, timeout);
     let mut pieces: Vec<&[u8]> = Vec::new();
+    let has_output = !(ended.stdout.bytes.is_empty() && ended.stderr.bytes.is_empty());
     let both = !ended.stdout.bytes.is_empty() && !ended.stderr.bytes.is_empty();
     let lost = [lost("stdout", &ended.stdout), lost("stderr", &ended.stderr)];
+    // How it ended comes first: that is what a person sees of it on one line.
+    let ending = match (&failure, has_output) {
+        (Some(failure), false) => format!("[{failure}; no output]"),
+        (Some(failure), true) => format!("[{failure}]"),
+        (None, false) => "[exit code 0; no output]".to_owned(),
+        (None, true) => String::new(),
+    };
+    if !ending.is_empty() {
+        pieces.push(ending.as_bytes());
+    }
     for ((name, stream), lost) in
         [("stdout", &ended.stdout), ("stderr", &ended.stderr)].iter().zip(&lost)
     {
@@ -180,13 +191,6 @@ pub(super) fn answer(call: &Call<'_>, ran: &Ran, timeout: Duration) -> Output {
         pieces.push(stream.bytes.trim_ascii_end());
         pieces.push(lost.as_bytes());
     }
-    let ending = match (&failure, pieces.is_empty()) {
-        (Some(failure), true) => format!("[{failure}; no output]"),
-        (Some(failure), false) => format!("\n[{failure}]"),
-        (None, true) => "[exit code 0; no output]".to_owned(),
-        (None, false) => String::new(),
-    };
-    pieces.push(ending.as_bytes());
     let changes = ran.changes();
     pieces.push(changes.as_bytes());
     let mut output = spill::bounded(&pieces, &call.run.workplace, call.id);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
-use super::{arguments, blocking, object, path_subject};
+use super::{arguments, blocking, object, path_subject, sought};
 use crate::beneath;
 use crate::run::Run;
 use crate::spill;
@@ -66,6 +66,10 @@ impl Tool for Glob {
 
     fn subject(&self, arguments: &Value) -> String {
         path_subject(arguments)
+    }
+
+    fn label(&self, arguments: &Value) -> String {
+        sought(arguments, "pattern")
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
-use super::{arguments, blocking, grep, object, path_subject};
+use super::{arguments, blocking, grep, object, path_subject, sought};
 use crate::beneath::{self, Place};
 use crate::run::Run;
 use crate::spill;
@@ -72,6 +72,10 @@ impl Tool for Search {
 
     fn subject(&self, arguments: &Value) -> String {
         path_subject(arguments)
+    }
+
+    fn label(&self, arguments: &Value) -> String {
+        sought(arguments, "query")
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::backend::{Backend, Choice, Finished, Freedom, Job, Kind, backend};
+use repertoire_agent::backend::{Backend, Choice, Finished, Freedom, Job, Kind, Told, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::event::{Event, EventKind, Events};
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,7 @@ fn job(dir: &Utf8Path) -> Job {
         session: None,
         schema: None,
         freedom: Freedom::Workspace,
+        told: Told::default(),
         max_cost_usd: None,
         max_iterations: None,
         mcp_servers: None,

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use repertoire_agent::backend::{Backend, Finished, Freedom, Holds, Job, Rules};
+use repertoire_agent::event::Events;
 use repertoire_agent::permission::{Answer, Asker, Mode, Permissions, Question};
 use repertoire_agent::{EventKind, Report, RunOptions};
 use repertoire_scripted::{Script, Turn};
@@ -123,4 +125,90 @@ async fn a_sub_agent_may_do_no_more_than_the_one_that_sent_it() {
     let workspace = Workspace::new(script).await;
     run(&workspace, permissions(Permissions::new(Mode::ReadOnly))).await;
     assert!(!is_written(&workspace));
+}
+
+/// Somebody else's agent that does nothing but remember what it was asked.
+struct Other {
+    holds: Holds,
+    asked: Mutex<Vec<Job>>,
+}
+
+impl Backend for Other {
+    fn name(&self) -> &str {
+        "other"
+    }
+
+    fn holds(&self) -> Holds {
+        self.holds
+    }
+
+    fn run<'a>(&'a self, job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {
+        self.asked.lock().unwrap().push(job.clone());
+        Box::pin(async {
+            Finished {
+                status: repertoire_agent::Status::Done,
+                text: "Done.".to_owned(),
+                structured: None,
+                error: None,
+                usage: Default::default(),
+                cost_usd: None,
+                iterations: 1,
+                denials: Vec::new(),
+                session: None,
+                resets_at_ms: None,
+            }
+        })
+    }
+}
+
+async fn handed_over(rules: Rules, permissions: Permissions) -> (Report, Vec<Job>, Workspace) {
+    let workspace = Workspace::new(Script::new()).await;
+    let other = Arc::new(Other { holds: Holds { rules, sandbox: false }, asked: Mutex::default() });
+    let options = RunOptions {
+        permissions: Some(permissions),
+        backend: Some(other.clone()),
+        ..RunOptions::default()
+    };
+    let report = run(&workspace, options).await;
+    let asked = std::mem::take(&mut *other.asked.lock().unwrap());
+    (report, asked, workspace)
+}
+
+#[tokio::test]
+async fn somebody_elses_agent_is_as_free_as_the_run() {
+    for (mode, freedom) in [
+        (Mode::Default, Freedom::ReadOnly),
+        (Mode::ReadOnly, Freedom::ReadOnly),
+        (Mode::AcceptEdits, Freedom::Workspace),
+        (Mode::Full, Freedom::Full),
+    ] {
+        let (_, asked, _) = handed_over(Rules::Freedom, Permissions::new(mode)).await;
+        assert_eq!(asked[0].freedom, freedom, "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn rules_that_somebody_elses_agent_cannot_keep_keep_it_from_running() {
+    let mut rules = Permissions::new(Mode::Full);
+    rules.deny.push("bash(rm:*)".parse().unwrap());
+    for keeps in [Rules::Freedom, Rules::Nothing] {
+        let (report, asked, _) = handed_over(keeps, rules.clone()).await;
+        assert!(asked.is_empty());
+        let error = report.into_answer().unwrap_err().to_string();
+        assert!(error.starts_with("other: it cannot be held to rules that deny"), "{error}");
+    }
+    let (_, asked, _) = handed_over(Rules::All, rules).await;
+    assert_eq!(asked[0].told.denied, ["bash(rm:*)"]);
+    let (report, asked, _) = handed_over(Rules::Nothing, Permissions::new(Mode::ReadOnly)).await;
+    assert!(asked.is_empty() && report.error.is_some());
+}
+
+#[tokio::test]
+async fn what_somebody_elses_agent_lacks_is_told() {
+    let (_, _, workspace) = handed_over(Rules::Freedom, Permissions::new(Mode::Full)).await;
+    let told = workspace.kinds().into_iter().find_map(|kind| match kind {
+        EventKind::Degraded { message, .. } => Some(message),
+        _ => None,
+    });
+    assert_eq!(told.as_deref(), Some("other runs its commands without our sandbox."));
 }
