@@ -17,7 +17,7 @@ use crate::limits::{RESHAPE_MAX, SUMMARY_CHARS_MAX, TOOL_CALLS_MAX, TOOLS_AT_ONC
 use crate::permission::{Answer, Asker, Decision, Nobody, Question, Verdict};
 use crate::run::{Run, lock};
 use crate::spill;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::tool::{Call, Concurrency, Output, Tool};
 
 /// Executes tools.
 #[derive(Clone, Copy, Debug)]
@@ -199,9 +199,6 @@ async fn permitted(
     subject: &str,
 ) -> Result<(), String> {
     let access = tool.access(arguments);
-    if access == Access::None {
-        return Ok(());
-    }
     let is_sandboxed = run.workplace.sandbox.is_enforced();
     let Verdict { decision, reason } =
         run.permissions().decide(tool.name(), access, subject, is_sandboxed);

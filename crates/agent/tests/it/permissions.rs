@@ -124,3 +124,16 @@ async fn a_sub_agent_may_do_no_more_than_the_one_that_sent_it() {
     run(&workspace, permissions(Permissions::new(Mode::ReadOnly))).await;
     assert!(!is_written(&workspace));
 }
+
+#[tokio::test]
+async fn a_rule_also_denies_what_touches_nothing() {
+    let script = Script::new()
+        .turn(Turn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
+        .turn(Turn::text("Done."));
+    let workspace = Workspace::new(script).await;
+    let mut rules = Permissions::default();
+    rules.deny.push("Task".parse().unwrap());
+    let report = run(&workspace, permissions(rules)).await;
+    assert_eq!(report.denials.len(), 1);
+    assert_eq!(report.denials[0].tool, "delegate");
+}
