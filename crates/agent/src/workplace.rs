@@ -47,6 +47,17 @@ impl Workplace {
             limits: ToolLimits::default(),
         }
     }
+
+    /// Whether the folder for output is what its path says. One in the work folder may be replaced by a link, by a
+    /// repository or by a program, and would then open what the link leads to.
+    pub(crate) fn spills_where_it_says(&self) -> bool {
+        let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else { return true };
+        let mut at = self.dir.clone();
+        inner.components().all(|part| {
+            at.push(part);
+            !at.is_symlink()
+        })
+    }
 }
 
 /// Folders that may be read. It grows while a run goes on, and everybody who has a clone sees that.
@@ -77,6 +88,9 @@ fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
 const PROTECTED: &[&str] = &[
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
+    // A file that says where hooks and configuration are.
+    ".git/commondir",
     ".git/modules",
     ".git/info",
     ".gitmodules",
