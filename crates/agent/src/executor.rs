@@ -21,7 +21,7 @@ use crate::limits::{EXECUTION_BACKOFF_MAX_MS, EXECUTION_BACKOFF_MS, EXECUTIONS_A
 use crate::middleware::TurnError;
 use crate::permission::tool_name;
 use crate::run::lock;
-use crate::system::{Report, RunError, RunOptions, System};
+use crate::system::{Asked, Report, RunError, RunOptions, System};
 use crate::tool::Call;
 
 mod cache;
@@ -120,6 +120,15 @@ impl SkillExecutor {
         name: &str,
         context: &SubagentContext,
     ) -> Result<SkillResult, ExecuteError> {
+        self.execute_asked(name, context, Asked::ByName).await
+    }
+
+    async fn execute_asked(
+        &self,
+        name: &str,
+        context: &SubagentContext,
+        asked: Asked,
+    ) -> Result<SkillResult, ExecuteError> {
         self.system.refresh();
         let catalog = self.system.catalog();
         let entry = catalog.resolve(name)?;
@@ -140,7 +149,7 @@ impl SkillExecutor {
         if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
             return Ok(result);
         }
-        let result = self.tried(entry, context).await;
+        let result = self.tried(entry, context, asked).await;
         if result.success && cacheable {
             lock(&self.cache).put(key, result.clone(), self.system.clock().now_ms());
         }
@@ -161,7 +170,7 @@ impl SkillExecutor {
         let catalog = self.system.catalog();
         let able = catalog.by_capability(capability).find(|entry| entry.skill.is_agent());
         match able {
-            Some(entry) => self.execute(&entry.id, context).await,
+            Some(entry) => self.execute_asked(&entry.id, context, Asked::Otherwise).await,
             None => {
                 let all = catalog.entries().iter().flat_map(|entry| &entry.skill.capabilities);
                 let mut known: Vec<String> = all.cloned().collect();
@@ -210,11 +219,11 @@ impl SkillExecutor {
     }
 
     /// Tries until it succeeds, cannot succeed, or was tried often enough.
-    async fn tried(&self, entry: &Entry, context: &SubagentContext) -> SkillResult {
+    async fn tried(&self, entry: &Entry, context: &SubagentContext, asked: Asked) -> SkillResult {
         let begun = Instant::now();
         let mut retries = 0;
         loop {
-            let (mut result, again) = self.once(entry, context).await;
+            let (mut result, again) = self.once(entry, context, asked).await;
             let may_retry = again == Again::Perhaps && retries < entry.skill.execution.max_retries;
             if result.success || !may_retry || self.options.cancel.is_cancelled() {
                 let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -227,13 +236,20 @@ impl SkillExecutor {
         }
     }
 
-    async fn once(&self, entry: &Entry, context: &SubagentContext) -> (SkillResult, Again) {
+    async fn once(
+        &self,
+        entry: &Entry,
+        context: &SubagentContext,
+        asked: Asked,
+    ) -> (SkillResult, Again) {
         let mut options = self.options.clone();
         let agent = prepare(&self.system, entry, context, &mut options);
         let cancel = options.cancel.child_token();
         options.cancel = cancel.clone();
         let timeout_ms = entry.skill.execution.timeout_ms;
-        let running = self.system.run(&agent, context.task_text(entry), options);
+        // The agent that a skill names is nobody's choice but the skill's.
+        let asked = if entry.skill.is_agent() { asked } else { Asked::Otherwise };
+        let running = self.system.run_asked(&agent, context.task_text(entry), options, asked);
         match tokio::time::timeout(Duration::from_millis(timeout_ms), running).await {
             Ok(report) => judged(report),
             // Dropping the run ends its processes; the token tells whoever still listens.
