@@ -150,22 +150,23 @@ impl System {
     /// # }
     /// ```
     pub async fn run(&self, agent: &str, task: impl Into<String>, options: RunOptions) -> Report {
-        self.run_asked(agent, task.into(), options, Asked::ByName).await
+        let limits = options.limits.unwrap_or(self.inner.config.limits);
+        let spending = Arc::new(Spending::new(limits));
+        self.run_asked(agent, task.into(), options, Asked::ByName, spending).await
     }
 
-    /// As [`System::run`], for an agent that somebody came by in this way.
+    /// As [`System::run`], for an agent that somebody came by in this way, from this purse.
     pub(crate) async fn run_asked(
         &self,
         agent: &str,
         task: String,
         options: RunOptions,
         asked: Asked,
+        spending: Arc<Spending>,
     ) -> Report {
         self.refresh();
-        let limits = options.limits.unwrap_or(self.inner.config.limits);
         let id = uuid::Uuid::now_v7().to_string();
         let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
-        let spending = Arc::new(Spending::new(limits));
         self.execute(Start { agent, task, options, events, depth: 0, spending, asked }).await
     }
 

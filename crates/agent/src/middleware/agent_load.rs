@@ -10,6 +10,7 @@ use super::{Middleware, Next, Turn, TurnError};
 use crate::definition::{DEFAULT_AGENT, Definition};
 use crate::event::EventKind;
 use crate::permission::tool_name;
+use crate::run::lock;
 use crate::tool::Tool;
 
 /// Loads the agent and filters its tools.
@@ -30,6 +31,8 @@ impl Middleware for AgentLoad {
             if turn.iteration == 1 {
                 turn.agent = Arc::new(definition(turn)?);
                 turn.tools = tools(turn)?;
+                let names = turn.tools.iter().map(|tool| tool.name().to_owned());
+                *lock(&turn.run.offered) = names.collect();
             }
             next.run(turn).await
         })
