@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::policy::{Policy, Stage, Walls, confined_environment, private_dir};
+pub(crate) use self::policy::private_dir;
+use self::policy::{Policy, Stage, Walls, confined_environment};
 use crate::process::Spawn;
 use crate::workplace::Workplace;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::limits::ToolLimits;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, private_dir};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -53,7 +53,9 @@ impl Workplace {
     pub(crate) fn spills_where_it_says(&self) -> bool {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else { return true };
         let mut at = self.dir.clone();
-        inner.components().all(|part| {
+        // Programs have a folder of their own in it.
+        let private = private_dir(self);
+        inner.components().chain(private.components().next_back()).all(|part| {
             at.push(part);
             !at.is_symlink()
         })

@@ -149,7 +149,7 @@ impl Policy {
 }
 
 /// The folder that only the programs of one run share.
-pub(super) fn private_dir(workplace: &Workplace) -> Utf8PathBuf {
+pub(crate) fn private_dir(workplace: &Workplace) -> Utf8PathBuf {
     workplace.spill_dir.join("private")
 }
 

@@ -161,10 +161,13 @@ mod tests {
         assert!(!bench.dir().join(".git/commondir").exists());
 
         let mut run = bench.run();
-        run.workplace.spill_dir = bench.dir().join("output");
-        std::os::unix::fs::symlink("/", bench.dir().join("output")).unwrap();
-        let output = call(&Bash, &run, json!({"command": "echo begun"})).await;
-        assert!(output.is_error && output.text.contains("through a link"), "{}", output.text);
+        for link in ["output", "elsewhere/private"] {
+            std::fs::create_dir_all(bench.dir().join("elsewhere")).unwrap();
+            std::os::unix::fs::symlink("/", bench.dir().join(link)).unwrap();
+            run.workplace.spill_dir = bench.dir().join(link.trim_end_matches("/private"));
+            let output = call(&Bash, &run, json!({"command": "echo begun"})).await;
+            assert!(output.is_error && output.text.contains("through a link"), "{}", output.text);
+        }
     }
 
     #[test]
