@@ -89,15 +89,15 @@ impl Place {
 /// When it is nowhere there, or its name says that it is secret.
 pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     let lexical = lexical(workplace, path)?;
-    let readable = workplace.readable.list();
-    let roots = std::iter::once(&workplace.dir)
-        .chain(&readable)
-        .chain(std::iter::once(&workplace.spill_dir));
+    let mut readable = workplace.readable.list();
+    if workplace.spills_where_it_says() {
+        readable.push(workplace.spill_dir.clone());
+    }
+    let roots = std::iter::once(&workplace.dir).chain(&readable);
     let roots: Vec<Utf8PathBuf> = roots.filter_map(|root| root.canonicalize_utf8().ok()).collect();
     // Before the disk is asked, so that nobody learns what exists elsewhere.
     let named_within = roots.iter().chain([&workplace.dir]).any(|root| lexical.starts_with(root))
-        || readable.iter().any(|root| lexical.starts_with(root))
-        || lexical.starts_with(&workplace.spill_dir);
+        || readable.iter().any(|root| lexical.starts_with(root));
     if !named_within {
         return Err(outside(workplace, path));
     }
@@ -333,6 +333,22 @@ mod tests {
         assert!(matches!(writable(&workplace, "out/new"), Err(PathError::Outside { .. })));
         assert!(matches!(writable(&workplace, "dangling"), Err(PathError::Dangling { .. })));
         assert_eq!(readable(&workplace, "in").unwrap().relative, "a.txt");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_for_output_that_is_a_link_opens_nothing() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.spill_dir = workplace.dir.join(".repertoire/output");
+        std::fs::create_dir(workplace.dir.join(".repertoire")).unwrap();
+        std::os::unix::fs::symlink("/", &workplace.spill_dir).unwrap();
+        for path in ["/etc/passwd", ".repertoire/output/etc/passwd"] {
+            let refused = readable(&workplace, path);
+            assert!(matches!(refused, Err(PathError::Outside { .. })), "{path}: {refused:?}");
+        }
+        let spilled = crate::spill::bounded_text(&"x".repeat(100_000), &workplace, "c1");
+        assert!(spilled.spilled.is_none() && spilled.text.contains("could not be kept"));
     }
 
     #[cfg(unix)]

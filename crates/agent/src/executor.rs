@@ -21,7 +21,8 @@ use crate::limits::{EXECUTION_BACKOFF_MAX_MS, EXECUTION_BACKOFF_MS, EXECUTIONS_A
 use crate::middleware::TurnError;
 use crate::permission::tool_name;
 use crate::run::lock;
-use crate::system::{Report, RunError, RunOptions, System};
+use crate::spending::Spending;
+use crate::system::{Asked, Report, RunError, RunOptions, System};
 use crate::tool::Call;
 
 mod cache;
@@ -120,6 +121,15 @@ impl SkillExecutor {
         name: &str,
         context: &SubagentContext,
     ) -> Result<SkillResult, ExecuteError> {
+        self.execute_asked(name, context, Asked::ByName).await
+    }
+
+    async fn execute_asked(
+        &self,
+        name: &str,
+        context: &SubagentContext,
+        asked: Asked,
+    ) -> Result<SkillResult, ExecuteError> {
         self.system.refresh();
         let catalog = self.system.catalog();
         let entry = catalog.resolve(name)?;
@@ -140,7 +150,7 @@ impl SkillExecutor {
         if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
             return Ok(result);
         }
-        let result = self.tried(entry, context).await;
+        let result = self.tried(entry, context, asked).await;
         if result.success && cacheable {
             lock(&self.cache).put(key, result.clone(), self.system.clock().now_ms());
         }
@@ -161,7 +171,7 @@ impl SkillExecutor {
         let catalog = self.system.catalog();
         let able = catalog.by_capability(capability).find(|entry| entry.skill.is_agent());
         match able {
-            Some(entry) => self.execute(&entry.id, context).await,
+            Some(entry) => self.execute_asked(&entry.id, context, Asked::Otherwise).await,
             None => {
                 let all = catalog.entries().iter().flat_map(|entry| &entry.skill.capabilities);
                 let mut known: Vec<String> = all.cloned().collect();
@@ -210,11 +220,14 @@ impl SkillExecutor {
     }
 
     /// Tries until it succeeds, cannot succeed, or was tried often enough.
-    async fn tried(&self, entry: &Entry, context: &SubagentContext) -> SkillResult {
+    async fn tried(&self, entry: &Entry, context: &SubagentContext, asked: Asked) -> SkillResult {
         let begun = Instant::now();
         let mut retries = 0;
+        // A skill says itself how often it is tried; all of it has to be within what one run may use.
+        let limits = self.options.limits.unwrap_or(self.system.config().limits);
+        let spending = Arc::new(Spending::new(limits));
         loop {
-            let (mut result, again) = self.once(entry, context).await;
+            let (mut result, again) = self.once(entry, context, asked, &spending).await;
             let may_retry = again == Again::Perhaps && retries < entry.skill.execution.max_retries;
             if result.success || !may_retry || self.options.cancel.is_cancelled() {
                 let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -227,13 +240,22 @@ impl SkillExecutor {
         }
     }
 
-    async fn once(&self, entry: &Entry, context: &SubagentContext) -> (SkillResult, Again) {
+    async fn once(
+        &self,
+        entry: &Entry,
+        context: &SubagentContext,
+        asked: Asked,
+        spending: &Arc<Spending>,
+    ) -> (SkillResult, Again) {
         let mut options = self.options.clone();
-        let agent = prepare(&self.system, entry, context, &mut options);
+        let agent = prepare(&self.system, entry, context, &mut options, Naming::Allowed);
         let cancel = options.cancel.child_token();
         options.cancel = cancel.clone();
         let timeout_ms = entry.skill.execution.timeout_ms;
-        let running = self.system.run(&agent, context.task_text(entry), options);
+        // The agent that a skill names is nobody's choice but the skill's.
+        let asked = if entry.skill.is_agent() { asked } else { Asked::Otherwise };
+        let task = context.task_text(entry);
+        let running = self.system.run_asked(&agent, task, options, asked, spending.clone());
         match tokio::time::timeout(Duration::from_millis(timeout_ms), running).await {
             Ok(report) => judged(report),
             // Dropping the run ends its processes; the token tells whoever still listens.
@@ -254,18 +276,27 @@ enum Again {
     Useless,
 }
 
+/// Whether a skill may say which agent executes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    Allowed,
+    Ignored,
+}
+
 /// The agent that executes a skill, and what it is given.
 fn prepare(
     system: &System,
     entry: &Entry,
     context: &SubagentContext,
     options: &mut RunOptions,
+    naming: Naming,
 ) -> String {
     let skill = &entry.skill;
     if skill.is_agent() {
         return entry.id.clone();
     }
-    let named = skill.claude.agent.clone().filter(|agent| system.catalog().agent(agent).is_some());
+    let named = skill.claude.agent.clone().filter(|_| naming == Naming::Allowed);
+    let named = named.filter(|agent| system.catalog().agent(agent).is_some());
     if named.is_none() {
         let tools = context.context.execution.as_ref().map(|place| place.tools.clone());
         let tools = tools.filter(|tools| !tools.is_empty());
@@ -340,8 +371,15 @@ pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Resu
         arguments: BTreeMap::from([(entry.id.clone(), arguments.to_owned())]),
         ..RunOptions::default()
     };
-    let context = SubagentContext::default();
-    let agent = prepare(&run.system, entry, &context, &mut options);
+    // It has the tools of the agent that called it, and another agent's only where that one could hand it work.
+    let tools = lock(&run.offered).clone();
+    let naming = match tools.iter().any(|tool| tool == "delegate") {
+        true => Naming::Allowed,
+        false => Naming::Ignored,
+    };
+    let mut context = SubagentContext::default();
+    context.context.execution = Some(ExecutionPlace { tools, ..ExecutionPlace::default() });
+    let agent = prepare(&run.system, entry, &context, &mut options, naming);
     let task = match arguments.trim() {
         "" => format!("Carry out the skill `{}`.", entry.id),
         arguments => arguments.to_owned(),

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::event::{EventKind, Events};
 use crate::tool::Tool;
+use crate::tools::builtin;
 
 mod server;
 mod tool;
@@ -136,7 +137,9 @@ impl Servers {
     ) -> Self {
         let started = configs.iter().map(|(name, config)| Server::start(name, config, place));
         let mut servers = Servers::default();
-        let mut names = BTreeSet::new();
+        // Nobody else's tool has a name of ours, and the rules for it.
+        let mut names: BTreeSet<String> =
+            builtin().iter().map(|tool| tool.name().to_owned()).collect();
         for (name, started) in configs.keys().zip(join_all(started).await) {
             match started {
                 Ok(server) => servers.add(server, name, &place.limits, &mut names, events),

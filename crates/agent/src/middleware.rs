@@ -18,7 +18,7 @@ use crate::definition::{Definition, DefinitionError};
 use crate::event::Status;
 use crate::run::Run;
 use crate::spending::LimitReached;
-use crate::system::RunOptions;
+use crate::system::{Asked, RunOptions};
 use crate::tool::Tool;
 
 pub mod agent_load;
@@ -93,6 +93,8 @@ pub struct Turn {
     pub run: Arc<Run>,
     /// The agent that was asked for.
     pub agent_name: String,
+    /// Whether a person asked for it.
+    pub(crate) asked: Asked,
     /// Its definition, once it is loaded.
     pub agent: Arc<Definition>,
     /// What is to be done.

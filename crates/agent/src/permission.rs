@@ -106,7 +106,7 @@ impl Permissions {
 
     /// What becomes of a call. `sandboxed` says whether programs are kept in their place.
     pub fn decide(&self, tool: &str, access: Access, subject: &str, sandboxed: bool) -> Verdict {
-        let call = rule::CallView::new(tool, subject, self.dir.as_deref());
+        let call = rule::CallView::new(tool, subject, self.dir.as_deref()).with(access);
         if self.mode == Mode::ReadOnly && !matches!(access, Access::None | Access::Read) {
             let does = does(access);
             let reason = format!("`{tool}` {does}, and this run is read-only");
@@ -115,7 +115,9 @@ impl Permissions {
         if let Some(rule) = self.deny.iter().find(|rule| rule.forbids(&call)) {
             return Verdict::new(Decision::Deny, format!("the rule `{rule}` denies it"));
         }
-        if !self.within.iter().all(|list| list.iter().any(|rule| rule.permits(&call))) {
+        let fits = |list: &Vec<Rule>| list.iter().any(|rule| rule.permits(&call));
+        // What touches nothing is nothing that a list could keep from a skill.
+        if access != Access::None && !self.within.iter().all(fits) {
             let reason = format!("`{tool}` is not among the tools that the active skill names");
             return Verdict::new(Decision::Deny, reason);
         }
@@ -165,14 +167,16 @@ impl Permissions {
         narrowed
     }
 
-    /// What a person answered with [`Answer::Always`]: this call is allowed from now on.
+    /// What a person answered with [`Answer::Always`]: this call is allowed from now on, for what it touches now. Who
+    /// allowed a command has not allowed it the network.
     pub fn always(&mut self, question: &Question) {
-        self.allow.push(Rule::exactly(&question.tool, &question.subject));
+        let rule = Rule::exactly(&question.tool, &question.subject);
+        self.allow.push(rule.only_for(question.access));
     }
 
-    /// The files that rules keep from being read, for tools that search.
+    /// The files that rules keep from being read, for tools that search: they cannot ask for each.
     pub fn hidden(&self) -> PathRules {
-        PathRules::hidden_by(&self.deny)
+        PathRules::hidden_by(self.deny.iter().chain(&self.ask))
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Run {
     /// Skills that fit the task, the best first: they are described in full.
     pub(crate) winners: Mutex<Vec<String>>,
     pub(crate) denials: Mutex<Vec<Denial>>,
+    /// The names of the tools that its agent may use.
+    pub(crate) offered: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for Run {
@@ -72,6 +74,7 @@ impl Run {
             permissions: Mutex::new(permissions),
             winners: Mutex::default(),
             denials: Mutex::default(),
+            offered: Mutex::default(),
             workplace,
             events,
             system,

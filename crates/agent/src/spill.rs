@@ -121,6 +121,10 @@ struct Kept {
 }
 
 fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Kept> {
+    if !workplace.spills_where_it_says() {
+        let message = format!("{} is reached through a link", workplace.spill_dir);
+        return Err(io::Error::other(message));
+    }
     create_private_dir(&workplace.spill_dir)?;
     let (mut file, path) = create_new(&workplace.spill_dir, &file_name(call_id))?;
     let mut room = workplace.limits.spill_bytes_max;

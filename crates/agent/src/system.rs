@@ -102,6 +102,16 @@ struct Start<'a> {
     events: Events,
     depth: u32,
     spending: Arc<Spending>,
+    asked: Asked,
+}
+
+/// How somebody came by an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A person named it.
+    ByName,
+    /// A skill, another agent or a capability led to it.
+    Otherwise,
 }
 
 impl System {
@@ -142,13 +152,24 @@ impl System {
     /// # }
     /// ```
     pub async fn run(&self, agent: &str, task: impl Into<String>, options: RunOptions) -> Report {
-        self.refresh();
         let limits = options.limits.unwrap_or(self.inner.config.limits);
+        let spending = Arc::new(Spending::new(limits));
+        self.run_asked(agent, task.into(), options, Asked::ByName, spending).await
+    }
+
+    /// As [`System::run`], for an agent that somebody came by in this way, from this purse.
+    pub(crate) async fn run_asked(
+        &self,
+        agent: &str,
+        task: String,
+        options: RunOptions,
+        asked: Asked,
+        spending: Arc<Spending>,
+    ) -> Report {
+        self.refresh();
         let id = uuid::Uuid::now_v7().to_string();
         let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
-        let spending = Arc::new(Spending::new(limits));
-        let task = task.into();
-        self.execute(Start { agent, task, options, events, depth: 0, spending }).await
+        self.execute(Start { agent, task, options, events, depth: 0, spending, asked }).await
     }
 
     /// What [`System::run`] would send first, without sending it.
@@ -170,7 +191,8 @@ impl System {
         let known = self.conversation(&id).await.unwrap_or_else(|| Conversation::new(id));
         let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
         let task = task.into();
-        let start = Start { agent, task, options, events, depth: 0, spending };
+        let asked = Asked::ByName;
+        let start = Start { agent, task, options, events, depth: 0, spending, asked };
         let mut turn = self.turn(&start, guard);
         turn.preview = true;
         self.one_turn(&mut turn).await;
@@ -210,7 +232,8 @@ impl System {
         let events = parent.events.child(agent);
         let spending = parent.spending.clone();
         let depth = parent.depth + 1;
-        let start = Start { agent, task, options, events, depth, spending };
+        let asked = Asked::Otherwise;
+        let start = Start { agent, task, options, events, depth, spending, asked };
         // A future that contains itself has to be on the heap.
         Box::pin(self.execute(start)).await
     }
@@ -363,6 +386,7 @@ impl System {
         Turn {
             run: Arc::new(run),
             agent_name: start.agent.to_owned(),
+            asked: start.asked,
             agent: Arc::default(),
             task,
             options: Arc::new(options.clone()),
@@ -387,6 +411,15 @@ impl System {
         let mut place = Workplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
+        let catalog = self.catalog();
+        // Skills that are trusted by where they are must not be rewritten by who follows them.
+        for root in catalog.roots() {
+            let dir = inner.work_dir.join(&root.root.dir);
+            let holds_more = inner.work_dir.starts_with(&dir) || inner.spill_dir.starts_with(&dir);
+            if dir.starts_with(&inner.work_dir) && !holds_more && dir.is_dir() {
+                place.protected.push(dir);
+            }
+        }
         place
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::limits::ToolLimits;
-use crate::sandbox::Probed;
+use crate::sandbox::{Probed, private_dir};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -47,6 +47,19 @@ impl Workplace {
             limits: ToolLimits::default(),
         }
     }
+
+    /// Whether the folder for output is what its path says. One in the work folder may be replaced by a link, by a
+    /// repository or by a program, and would then open what the link leads to.
+    pub(crate) fn spills_where_it_says(&self) -> bool {
+        let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else { return true };
+        let mut at = self.dir.clone();
+        // Programs have a folder of their own in it.
+        let private = private_dir(self);
+        inner.components().chain(private.components().next_back()).all(|part| {
+            at.push(part);
+            !at.is_symlink()
+        })
+    }
 }
 
 impl Workplace {
@@ -54,7 +67,7 @@ impl Workplace {
     /// the conversation may still speak of them.
     pub fn clean_up(&self) {
         // A sandbox may never have made them, and a program may hold on to something: neither is worth a word.
-        let private = crate::sandbox::private_dir(self);
+        let private = private_dir(self);
         for folder in ["tmp", "home", "root"] {
             let _ = std::fs::remove_dir_all(private.join(folder));
         }
@@ -91,6 +104,9 @@ fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
 const PROTECTED: &[&str] = &[
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
+    // A file that says where hooks and configuration are.
+    ".git/commondir",
     ".git/modules",
     ".git/info",
     ".gitmodules",

@@ -10,7 +10,7 @@ pub mod skill_content;
 pub mod tool_result;
 
 /// Escapes text for XML, in elements and in attributes.
-pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"']) {
         return Cow::Borrowed(text);
     }
@@ -34,7 +34,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// Escapes every opening and closing tag of the given names, whatever its case and spaces, and leaves
 /// all else alone: a body cannot close the element that it stands in, nor open one that looks like it.
-pub(crate) fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
+pub fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     let mut out = String::new();
     let mut done = 0;
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {

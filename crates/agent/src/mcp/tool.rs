@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, ToolAnnotations};
 use rmcp::service::{Peer, RoleClient};
 use serde_json::Value;
 
 use super::McpLimits;
 use super::words;
-use crate::backend::tally;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
@@ -46,9 +45,7 @@ impl ServerTool {
             ));
         }
         let name = words::name(server, &tool.name, taken);
-        taken.insert(name.clone());
-        let read_only =
-            tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true);
+        taken.insert(name.to_ascii_lowercase());
         let description = tool.description.as_deref().unwrap_or_default();
         Ok(ServerTool {
             spec: ToolSpec {
@@ -59,7 +56,7 @@ impl ServerTool {
             name,
             server: server.to_owned(),
             theirs: tool.name.to_string(),
-            access: if read_only { Access::Read } else { Access::Execute },
+            access: tool.annotations.as_ref().map_or(Access::Execute, access_of),
             peer,
             timeout: limits.call,
         })
@@ -101,11 +98,30 @@ impl Tool for ServerTool {
     }
 
     fn subject(&self, arguments: &Value) -> String {
-        tally::subject(arguments)
+        subject(arguments)
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
         Box::pin(self.ask(call))
+    }
+}
+
+/// Reading is harmless only where it ends at the server: what goes on to the world takes words with it. A server that
+/// says nothing of the world speaks to it, by the protocol.
+fn access_of(hints: &ToolAnnotations) -> Access {
+    match (hints.read_only_hint, hints.open_world_hint) {
+        (Some(true), Some(false)) => Access::Read,
+        (Some(true), _) => Access::Network,
+        _ => Access::Execute,
+    }
+}
+
+/// All that a call says: nobody here knows which argument matters, and a person who is asked must see it.
+fn subject(arguments: &Value) -> String {
+    match arguments {
+        Value::Null => String::new(),
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        other => other.to_string(),
     }
 }
 

@@ -25,20 +25,22 @@ pub(super) fn clean_schema(value: &Value, chars_max: usize) -> Value {
     }
 }
 
-/// A name that every provider takes: letters, digits, `_` and `-`, at most 64 of them, and not one of `taken`.
+/// A name that every provider takes: letters, digits, `_` and `-`, at most 64 of them, and not one of `taken`, which
+/// are in lower case: rules do not tell `Run_Tests` from `run_tests`.
 pub(super) fn name(server: &str, tool: &str, taken: &std::collections::BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let whole: String = format!("{server}_{tool}").chars().map(plain).collect();
     let cut = |room: usize| whole.chars().take(room).collect::<String>();
     let first = cut(NAME_CHARS_MAX);
-    if !taken.contains(&first) {
+    let is_taken = |name: &str| taken.contains(&name.to_ascii_lowercase());
+    if !is_taken(&first) {
         return first;
     }
     let numbered = (2_u64..).map(|number| {
         let number = format!("_{number}");
         format!("{}{number}", cut(NAME_CHARS_MAX - number.len()))
     });
-    numbered.into_iter().find(|name| !taken.contains(name)).unwrap_or(first)
+    numbered.into_iter().find(|name| !is_taken(name)).unwrap_or(first)
 }
 
 const NAME_CHARS_MAX: usize = 64;
@@ -89,6 +91,7 @@ mod tests {
         assert_eq!(next("demo", "math.add"), "demo_math_add");
         assert_eq!(next("demo", "math add"), "demo_math_add_2");
         assert_eq!(next("demo", "math/add"), "demo_math_add_3");
+        assert_eq!(next("demo", "Math_Add"), "demo_Math_Add_4");
         let long = "x".repeat(100);
         assert_eq!(next("s", &long).len(), 64);
         let second = next("s", &long);

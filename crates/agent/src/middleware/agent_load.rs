@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use repertoire_skill::name::nearest;
+use repertoire_skill::trust::Trust;
 
 use super::{Middleware, Next, Turn, TurnError};
 use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::event::EventKind;
 use crate::permission::tool_name;
+use crate::run::lock;
 use crate::tool::Tool;
 
 /// Loads the agent and filters its tools.
@@ -28,6 +31,8 @@ impl Middleware for AgentLoad {
             if turn.iteration == 1 {
                 turn.agent = Arc::new(definition(turn)?);
                 turn.tools = tools(turn)?;
+                let names = turn.tools.iter().map(|tool| tool.name().to_owned());
+                *lock(&turn.run.offered) = names.collect();
             }
             next.run(turn).await
         })
@@ -39,8 +44,15 @@ fn definition(turn: &Turn) -> Result<Definition, TurnError> {
         return Ok(definition.clone());
     }
     let catalog = turn.run.system.catalog();
-    if let Some(entry) = catalog.agent(&turn.agent_name) {
-        return Ok(Definition::read(entry)?);
+    match catalog.agent(&turn.agent_name) {
+        // Who names no agent gets ours, and not a stranger's of the same name.
+        Some(entry) if turn.agent_name == DEFAULT_AGENT && entry.trust != Trust::Trusted => {
+            let file = &entry.skill.origin.file;
+            let message = format!("the agent in {file} is not used: nobody has agreed to it");
+            turn.run.events.emit(EventKind::Warning { message });
+        }
+        Some(entry) => return Ok(Definition::read(entry)?),
+        None => {}
     }
     if turn.agent_name == DEFAULT_AGENT {
         return Ok(Definition::default());
@@ -79,7 +91,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
             agent.name,
             missing.join(", ")
         );
-        turn.run.events.emit(crate::event::EventKind::Warning { message });
+        turn.run.events.emit(EventKind::Warning { message });
     }
     Ok(kept)
 }

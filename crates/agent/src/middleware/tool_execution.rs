@@ -201,9 +201,6 @@ async fn permitted(
     subject: &str,
 ) -> Result<(), String> {
     let access = tool.access(arguments);
-    if access == Access::None {
-        return Ok(());
-    }
     let runs_programs = matches!(access, Access::Execute | Access::Network);
     // Only here does it matter what the sandbox is, and looking for one may still be going on.
     let is_sandboxed = runs_programs && run.workplace.sandbox.is_enforced();

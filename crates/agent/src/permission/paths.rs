@@ -10,6 +10,8 @@ use crate::beneath::normalised;
 #[derive(Clone, Debug)]
 pub(super) struct PathPattern {
     glob: GlobMatcher,
+    /// Whether it is of whole paths, and not of those beneath the work folder.
+    is_absolute: bool,
     /// Whether the pattern ends with a plain name, and so may name a folder.
     ends_plainly: bool,
     /// Whether it ends with `**`.
@@ -33,10 +35,16 @@ impl PathPattern {
             .map_err(|error| error.kind().to_string())?;
         let last = whole.rsplit('/').next().unwrap_or("");
         Ok(PathPattern {
+            is_absolute: pattern.starts_with("//"),
             ends_plainly: !last.contains(['*', '?', '[', '{']),
             ends_deeply: last == "**",
             glob: glob.compile_matcher(),
         })
+    }
+
+    /// Whether it is of whole paths, and not of those beneath the work folder.
+    pub(super) fn is_absolute(&self) -> bool {
+        self.is_absolute
     }
 
     /// Whether a path fits, or a folder that it is in: for rules that deny.
@@ -70,12 +78,31 @@ fn relative(pattern: &str) -> String {
     }
 }
 
-/// The names of a path: as it was given, and as it is without links; relative to the work folder if it is there.
-pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Vec<String> {
+/// The names of a path: as it was given, and as it is without links.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// Relative to the work folder if it is there.
+    relative: Vec<String>,
+    /// From the root, if it is known.
+    absolute: Vec<String>,
+}
+
+impl Names {
+    /// Those that a pattern is about.
+    pub(super) fn for_pattern(&self, pattern: &PathPattern) -> &[String] {
+        if pattern.is_absolute() { &self.absolute } else { &self.relative }
+    }
+}
+
+/// The names of a path in a work folder.
+pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Names {
     let given = normalised(subject);
-    let Some(dir) = dir else { return vec![given] };
+    let Some(dir) = dir else {
+        let absolute = if given.starts_with('/') { vec![given.clone()] } else { Vec::new() };
+        return Names { relative: vec![given], absolute };
+    };
     let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
-    let within = |path: &Utf8Path| {
+    let within = |path: &Utf8PathBuf| {
         let inner = path.strip_prefix(dir).or_else(|_| path.strip_prefix(&real_dir));
         match inner {
             Ok(inner) if inner == "" => ".".to_owned(),
@@ -84,12 +111,11 @@ pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Vec<String> {
         }
     };
     let whole = Utf8PathBuf::from(normalised(dir.join(&given).as_str()));
-    let mut names = vec![within(&whole)];
-    let real = within(&without_links(&whole));
-    if real != names[0] {
-        names.push(real);
-    }
-    names
+    let mut both = [without_links(&whole), whole];
+    both.reverse();
+    let mut relative: Vec<String> = both.iter().map(within).collect();
+    relative.dedup();
+    Names { relative, absolute: both.into_iter().map(Utf8PathBuf::into_string).collect() }
 }
 
 /// A path without links, as far as there is something on the disk.
@@ -120,12 +146,16 @@ impl PathRules {
         rules.map(|rules| PathRules::hidden_by(&rules))
     }
 
-    pub(super) fn hidden_by(deny: &[Rule]) -> Self {
-        PathRules { patterns: deny.iter().filter_map(Rule::read_paths).cloned().collect() }
+    pub(super) fn hidden_by<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
+        PathRules { patterns: rules.into_iter().filter_map(Rule::read_paths).cloned().collect() }
     }
 
-    /// Whether a path, relative to the work folder, is among them.
-    pub fn matches(&self, path: &str) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(path))
+    /// Whether a path is among them: as it is relative to the work folder, and whole.
+    pub fn matches(&self, relative: &str, whole: &str) -> bool {
+        let fits = |pattern: &PathPattern| match pattern.is_absolute() {
+            true => pattern.matches(whole),
+            false => pattern.matches(relative),
+        };
+        self.patterns.iter().any(fits)
     }
 }

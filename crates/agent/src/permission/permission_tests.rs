@@ -91,6 +91,9 @@ fn names_of_other_agents_are_understood() {
     ] {
         allows(rule, tool, "subject", true);
     }
+    allows("mcp__git__log", "git_log", "x", true);
+    allows("mcp__git", "git_push", "x", true);
+    allows("mcp__git", "git", "git log", false);
     allows("Read", "write", "x", false);
     allows("mcp__git__*", "mcp__other__log", "x", false);
     allows("WebFetch", "research", "https://a.b/", true);
@@ -164,6 +167,9 @@ fn a_prefix_of_words_allows_all_of_a_command_or_nothing() {
         "git status `unclosed",
         "git status # comment",
         "git status \\",
+        "git status \\\n#'\nrm x #'",
+        "git status \"$\\\n(rm x)\"",
+        "git status $\\\n{x@P}",
         "\"git status\"",
         "sudo git status",
     ] {
@@ -213,6 +219,25 @@ fn a_denied_command_is_found_wherever_it_stands() {
 }
 
 #[test]
+fn a_denied_command_is_not_hidden_by_options_quotes_or_length() {
+    let rule = "Bash(git push:*)";
+    for denied in [
+        "git -C . push",
+        "git -c a=b --no-pager push origin",
+        "sudo git --git-dir=x push",
+        "sh -c 'cd x;git\tpush'",
+    ] {
+        denies(rule, "bash", denied, true);
+    }
+    denies(rule, "bash", "git -C push log", false);
+    denies("Bash(rm:*)", "bash", "sh -c 'cd x&&rm'", true);
+    denies("Bash(rm:*)", "bash", &format!("rm x #{}", "x".repeat(70_000)), true);
+    // It takes neither minutes nor all of the memory.
+    denies("Bash(rm:*)", "bash", &format!("env {}", "a ".repeat(30_000)), true);
+    denies("Bash(rm:*)", "bash", &format!("echo {}", "a ".repeat(30_000)), false);
+}
+
+#[test]
 fn rules_about_commands_and_files_hold_for_every_tool() {
     denies("Bash(git push:*)", "git", "git push origin main", true);
     denies("Git(push:*)", "git", "git push", true);
@@ -223,6 +248,13 @@ fn rules_about_commands_and_files_hold_for_every_tool() {
     denies("Read(secret/**)", "grep", "secret", true);
     denies("Read(secret/**)", "read", "secret/a/b", true);
     denies("Read(secret)", "read", "secret/a/b", true);
+    denies("Read(secret/**)", "git", "git show HEAD:secret/a", true);
+    denies("Read(secret/**)", "git", "git blame -- secret/a", true);
+    denies("Read(secret/**)", "git", "git show HEAD:src/a", false);
+    allows("Read(src/**)", "git", "git commit src/a", false);
+    allows("run_tests", "run_tests", "run_tests 'a b'", true);
+    allows("run_tests", "run_tests", "curl x", false);
+    allows("run_tests(make:*)", "run_tests", "make test", true);
     denies("Read(*.key)", "read", "a/b.key", true);
     denies("Edit(/docs/**)", "write", "docs/a", true);
     denies("Edit(/docs/**)", "write", "src/docs/a", false);
@@ -259,6 +291,12 @@ fn a_path_has_one_name_whatever_it_is_called() {
     {
         assert_eq!(decision(&permissions, "read", path), Decision::Deny, "{path}");
     }
+    let absolute = format!("Read(/{dir}/secret/**)");
+    let permissions = with(Mode::Full, &[], &[], &[&absolute]).in_dir(&dir);
+    for path in ["secret/a", "open/a", dir.join("secret/a").as_str()] {
+        assert_eq!(decision(&permissions, "read", path), Decision::Deny, "{path}");
+    }
+    assert!(permissions.hidden().matches("secret/a", dir.join("secret/a").as_str()));
     let permissions = with(Mode::Default, &["Edit(open/**)"], &[], &[]).in_dir(&dir);
     assert_eq!(decision(&permissions, "edit", "open/a"), Decision::Ask);
 }
@@ -322,6 +360,14 @@ fn always_is_for_exactly_one_call() {
     assert_eq!(decision(&permissions, "bash", "rm * && ls $(x)"), Decision::Allow);
     assert_eq!(decision(&permissions, "bash", "rm a && ls $(x)"), Decision::Ask);
     assert_eq!(decision(&permissions, "bash", "rm *"), Decision::Ask);
+    let with_network = permissions.decide("bash", Access::Network, "rm * && ls $(x)", true);
+    assert_eq!(with_network.decision, Decision::Ask);
+}
+
+#[test]
+fn searches_pass_over_what_would_be_asked_for() {
+    let permissions = with(Mode::Default, &[], &["Read(private/**)"], &[]);
+    assert!(permissions.hidden().matches("private/a", "/w/private/a"));
 }
 
 const RULES: &[&str] = &[

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use camino::Utf8Path;
 
-use super::paths::{self, PathPattern};
+use super::paths::{self, Names, PathPattern};
 use super::shell::{self, Commands};
+use crate::tool::Access;
 
 /// Longest rule.
 const RULE_BYTES_MAX: usize = 4_096;
@@ -19,6 +20,8 @@ pub struct Rule {
     /// The tool; `*` stands for any letters.
     tool: String,
     subject: Subject,
+    /// What a call must touch, if that matters.
+    access: Option<Access>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +80,14 @@ pub fn tool_name(name: &str) -> String {
     ours.to_owned()
 }
 
+/// Our name for a tool of an MCP server that a rule calls `mcp__server__tool`, and for all tools of `mcp__server`.
+fn mcp_name(tool: &str) -> Option<String> {
+    let rest = tool.strip_prefix("mcp__")?;
+    let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-*".contains(c) { c } else { '_' };
+    Some(format!("{server}_{tool}").chars().map(plain).collect())
+}
+
 /// Tools whose calls are commands.
 const COMMAND_TOOLS: &[&str] = &["bash", "run_tests", "git", "github"];
 /// Tools that read files.
@@ -90,8 +101,10 @@ pub(super) struct CallView<'a> {
     subject: &'a str,
     /// The commands in it, if it is a command.
     commands: Option<Commands>,
-    /// The names of the path, if it is one: as given, and without links.
-    paths: Vec<String>,
+    /// The names of the paths in it.
+    paths: Vec<Names>,
+    /// What it touches, if that is known.
+    access: Option<Access>,
 }
 
 impl<'a> CallView<'a> {
@@ -100,11 +113,27 @@ impl<'a> CallView<'a> {
         let has = |list: &[&str]| list.contains(&tool.as_str());
         let commands = has(COMMAND_TOOLS).then(|| shell::split(subject));
         let paths = match has(READING_TOOLS) || has(CHANGING_TOOLS) {
-            true => paths::names(subject, dir),
+            true => vec![paths::names(subject, dir)],
+            false if tool == "git" => named_by(commands.as_ref(), dir),
             false => Vec::new(),
         };
-        CallView { commands, paths, subject, tool }
+        CallView { commands, paths, subject, tool, access: None }
     }
+
+    /// The call with what it touches.
+    pub(super) fn with(self, access: Access) -> Self {
+        CallView { access: Some(access), ..self }
+    }
+}
+
+/// What a command of git names that may be a path, `HEAD:path` among it.
+fn named_by(commands: Option<&Commands>, dir: Option<&Utf8Path>) -> Vec<Names> {
+    let words = commands.into_iter().flat_map(Commands::words).skip(1);
+    let paths = words.filter(|word| !word.starts_with('-')).map(|word| {
+        let path = word.rsplit_once(':').map_or(word, |(_, path)| path);
+        paths::names(path, dir)
+    });
+    paths.collect()
 }
 
 impl Rule {
@@ -114,18 +143,28 @@ impl Rule {
             written: format!("{tool}({subject})"),
             tool: tool_name(tool),
             subject: Subject::Exactly(subject.to_owned()),
+            access: None,
         }
+    }
+
+    /// The same rule for calls that touch this and nothing else.
+    pub(super) fn only_for(self, access: Access) -> Rule {
+        Rule { access: Some(access), ..self }
     }
 
     /// Whether a call fits for a rule that allows: all of it must.
     pub(super) fn permits(&self, call: &CallView<'_>) -> bool {
-        if !self.names(call) {
+        if !self.names(call) || self.access.is_some_and(|access| call.access != Some(access)) {
             return false;
         }
         let commands = |fits: &dyn Fn(&shell::Simple) -> bool| {
             call.commands.as_ref().is_some_and(|commands| commands.all_plain(fits))
         };
         match &self.subject {
+            // Who allows the project's tests has not allowed every command that is said to run some.
+            Subject::Any if self.tool == "run_tests" => {
+                commands(&|simple| simple.begins_with(&["run_tests".to_owned()]))
+            }
             Subject::Any => true,
             Subject::Exactly(text) => text == call.subject,
             Subject::CommandPrefix(words) => commands(&|simple| simple.begins_with(words)),
@@ -133,8 +172,11 @@ impl Rule {
                 call.subject == pattern || commands(&|simple| simple.is_like(pattern))
             }
             Subject::Path(pattern) => {
-                !call.paths.is_empty()
-                    && call.paths.iter().all(|path| pattern.matches_strictly(path))
+                let mut names = call.paths.iter().map(|names| names.for_pattern(pattern));
+                let fits = |names: &[String]| {
+                    !names.is_empty() && names.iter().all(|path| pattern.matches_strictly(path))
+                };
+                call.tool != "git" && !call.paths.is_empty() && names.all(fits)
             }
             other => fits_text(other, call),
         }
@@ -155,7 +197,10 @@ impl Rule {
             Subject::Command(pattern) => {
                 shell::is_like(call.subject, pattern) || commands(&|simple| simple.is_like(pattern))
             }
-            Subject::Path(pattern) => call.paths.iter().any(|path| pattern.matches(path)),
+            Subject::Path(pattern) => {
+                let mut names = call.paths.iter().flat_map(|names| names.for_pattern(pattern));
+                names.any(|path| pattern.matches(path))
+            }
             other => fits_text(other, call),
         }
     }
@@ -175,11 +220,14 @@ impl Rule {
         if self.tool == tool || shell::is_like(tool, &self.tool) {
             return true;
         }
+        if mcp_name(&self.tool).is_some_and(|ours| shell::is_like(tool, &ours)) {
+            return true;
+        }
         let kin = |list: &[&str]| list.contains(&tool);
         match (self.tool.as_str(), &self.subject) {
             ("bash", Subject::Any) => tool == "run_tests",
             ("bash", _) => kin(COMMAND_TOOLS),
-            ("read", Subject::Path(_)) => kin(READING_TOOLS),
+            ("read", Subject::Path(_)) => kin(READING_TOOLS) || tool == "git",
             ("edit", Subject::Path(_)) => kin(CHANGING_TOOLS),
             _ => false,
         }
@@ -231,7 +279,7 @@ impl FromStr for Rule {
             Some(pattern) => subject_of(&tool, pattern)
                 .map_err(|why| RuleError::Path { rule: written.to_owned(), why })?,
         };
-        Ok(Rule { written: written.to_owned(), tool, subject })
+        Ok(Rule { written: written.to_owned(), tool, subject, access: None })
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Commands {
     simple: Vec<Simple>,
     /// Whether everything was understood.
     understood: bool,
+    /// Whether it is more than is looked at; a rule that denies then takes it to be what it denies.
+    too_long: bool,
 }
 
 /// One command without operators.
@@ -42,24 +44,51 @@ impl Commands {
             && self.simple.iter().all(|simple| simple.is_plain() && fits(simple))
     }
 
+    /// The words of all commands.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.simple.iter().flat_map(|simple| &simple.words).map(|word| word.text.as_str())
+    }
+
     /// Whether any command fits, also one that another command starts: `sudo rm`, `sh -c 'rm'`.
     pub(super) fn any_hidden(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
         self.any_hidden_at(fits, 0)
     }
 
     fn any_hidden_at(&self, fits: &dyn Fn(&Simple) -> bool, depth: usize) -> bool {
-        self.simple.iter().any(|simple| {
-            simple.started().iter().any(fits)
-                || depth < DEPTH_MAX
-                    && simple.starts_others()
-                    && simple
-                        .words
-                        .iter()
-                        .filter(|word| word.text.contains(' '))
-                        .any(|word| split(&word.text).any_hidden_at(fits, depth + 1))
-        })
+        self.too_long
+            || self.simple.iter().any(|simple| {
+                simple.any_started(fits)
+                    || depth < DEPTH_MAX
+                        && simple.starts_others()
+                        && simple
+                            .words
+                            .iter()
+                            .filter(|word| word.text.contains(is_syntax))
+                            .any(|word| split(&word.text).any_hidden_at(fits, depth + 1))
+            })
     }
 }
+
+/// Most words of a command that starts others: each of them may be the start of another.
+const STARTED_WORDS_MAX: usize = 1_000;
+
+/// Whether a letter makes more than one word, or one command, of a text.
+fn is_syntax(c: char) -> bool {
+    c.is_whitespace() || ";&|<>()`$".contains(c)
+}
+
+/// Options of git before its subcommand whose value is the next word.
+const GIT_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--config-env",
+    "--attr-source",
+    "--super-prefix",
+];
 
 /// Programs and words that run what comes after them.
 const STARTERS: &[&str] = &[
@@ -107,11 +136,14 @@ impl Simple {
             || pattern.strip_suffix(" *").is_some_and(|start| is_like(&text, start))
     }
 
-    /// The command itself without assignments, by the plain name of its program, and what it may start.
-    fn started(&self) -> Vec<Simple> {
+    /// Whether the command fits, or itself without assignments, by the plain name of its program, or what it may start.
+    fn any_started(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
         let start = self.words.iter().take_while(|word| is_assignment(&word.text)).count();
-        let ends =
-            if self.starts_others() { self.words.len() } else { (start + 1).min(self.words.len()) };
+        let starts_others = self.starts_others();
+        if starts_others && self.words.len() > STARTED_WORDS_MAX {
+            return true;
+        }
+        let ends = if starts_others { self.words.len() } else { (start + 1).min(self.words.len()) };
         let from = |at: usize| {
             let mut words = self.words[at..].to_vec();
             if let Some(first) = words.first_mut() {
@@ -120,7 +152,25 @@ impl Simple {
             }
             Simple { words, redirected: self.redirected }
         };
-        (start..ends).map(from).chain([self.clone()]).collect()
+        let fits_so_far = |simple: &Simple| {
+            fits(simple) || simple.without_git_options().is_some_and(|simple| fits(&simple))
+        };
+        fits(self) || (start..ends).any(|at| fits_so_far(&from(at)))
+    }
+
+    /// `git -C x push` is `git push`; `None` where there is nothing to leave out.
+    fn without_git_options(&self) -> Option<Simple> {
+        let (program, rest) = self.words.split_first()?;
+        let mut skipped = 0;
+        while let Some(word) = rest.get(skipped).filter(|word| word.text.starts_with('-')) {
+            skipped += if GIT_VALUES.contains(&word.text.as_str()) { 2 } else { 1 };
+        }
+        if program.text != "git" || skipped == 0 {
+            return None;
+        }
+        let rest = rest.get(skipped..).unwrap_or_default();
+        let words = std::iter::once(program).chain(rest).cloned().collect();
+        Some(Simple { words, redirected: self.redirected })
     }
 
     fn starts_others(&self) -> bool {
@@ -159,12 +209,12 @@ pub(super) fn is_like(text: &str, pattern: &str) -> bool {
 /// Cuts a command into its commands.
 pub(super) fn split(text: &str) -> Commands {
     if text.len() > COMMAND_BYTES_MAX {
-        return Commands::default();
+        return Commands { too_long: true, ..Commands::default() };
     }
     let mut reader = Reader { chars: text.chars().peekable(), out: Vec::new() };
     match reader.list(0, None) {
-        Ok(()) => Commands { simple: reader.out, understood: true },
-        Err(Unclear) => Commands { simple: crude(text), understood: false },
+        Ok(()) => Commands { simple: reader.out, understood: true, too_long: false },
+        Err(Unclear) => Commands { simple: crude(text), understood: false, too_long: false },
     }
 }
 
@@ -298,6 +348,8 @@ impl Reader<'_> {
                 '$' => self.dollar(&mut word, depth)?,
                 '`' => self.backticks(&mut word, depth)?,
                 '(' | ')' | '\r' | '\0' => return Err(Unclear),
+                // A comment, behind a line that goes on.
+                '#' if word == Word::default() => return Err(Unclear),
                 '*' | '?' | '[' | '{' | '~' => {
                     word.changes = true;
                     word.text.push(c);
@@ -355,7 +407,8 @@ impl Reader<'_> {
                 }
                 self.list(depth + 1, Some(')'))
             }
-            Some('{' | '[' | '\'' | '"') => Err(Unclear),
+            // A line that goes on may have any of these behind it.
+            Some('{' | '[' | '\'' | '"' | '\\') => Err(Unclear),
             _ => Ok(()),
         }
     }

@@ -41,6 +41,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Guard {
     dir: Utf8PathBuf,
+    /// The folder for output, which no program may replace.
+    spill: Utf8PathBuf,
     aside: Utf8PathBuf,
     /// In order, folders before what is in them.
     before: Vec<(Utf8PathBuf, State)>,
@@ -80,7 +82,8 @@ impl Guard {
             }
         }
         let aside = private_dir(workplace).join("aside");
-        Guard { dir: workplace.dir.clone(), aside, before: look.before }
+        let spill = workplace.spill_dir.clone();
+        Guard { dir: workplace.dir.clone(), spill, aside, before: look.before }
     }
 
     /// Puts right what is different, and tells what was.
@@ -149,15 +152,28 @@ impl Guard {
         changes
     }
 
-    /// Moves what is there to a folder of ours; if that is on another disk, it is deleted.
+    /// The folder of ours for what was made, without following a link that a program left.
+    fn open_aside(&self) -> io::Result<OwnedFd> {
+        std::fs::create_dir_all(&self.spill)?;
+        let mut at = open_dir(&self.spill)?;
+        let inner = self.aside.strip_prefix(&self.spill).map_err(io::Error::other)?;
+        for part in inner.components() {
+            // It may be there already; what it is shows when it is opened.
+            let _ = rustix::fs::mkdirat(&at, part.as_str(), Mode::from_raw_mode(0o700));
+            at = open_beneath(&at, Utf8Path::new(part.as_str()))?;
+        }
+        Ok(at)
+    }
+
+    /// Moves what is there to a folder of ours; if that is on another disk or is none, it is deleted.
     fn move_aside(
         &self,
         parent: &OwnedFd,
         name: &str,
         path: &Utf8Path,
     ) -> io::Result<Option<Utf8PathBuf>> {
-        std::fs::create_dir_all(&self.aside)?;
-        let aside = open_dir(&self.aside)?;
+        // Programs may write there, and may have left a link or a file in its place.
+        let Ok(aside) = self.open_aside() else { return delete(parent, name).map(|()| None) };
         let flat = path.as_str().replace('/', "-");
         for number in 0..1000 {
             let target = format!("{flat}.{number}");

@@ -131,7 +131,11 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
 
 /// What needs no walls yet.
 fn prepare(policy: &Policy) -> Result<(), Refused> {
-    for folder in [policy.temporary(), policy.home()] {
+    for folder in [policy.temporary(), policy.home(), policy.private.join("root")] {
+        // A program that ran before may have left a link to somewhere else.
+        if folder.is_symlink() {
+            std::fs::remove_file(&folder).during("private folder")?;
+        }
         std::fs::create_dir_all(folder).during("private folder")?;
     }
     close_inherited()?;

@@ -151,6 +151,25 @@ mod tests {
         bench.fails(&Bash, json!({"command": "read answer"})).await;
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn nothing_runs_where_its_folder_is_a_link_or_with_the_heart_of_git_moved() {
+        let bench = Bench::new();
+        bench.file(".git/HEAD", "ref: refs/heads/main\n");
+        let said = bench.fails(&Bash, json!({"command": "echo ../../x > .git/commondir"})).await;
+        assert!(said.contains("the protected path `.git/commondir` was made"), "{said}");
+        assert!(!bench.dir().join(".git/commondir").exists());
+
+        let mut run = bench.run();
+        for link in ["output", "elsewhere/private"] {
+            std::fs::create_dir_all(bench.dir().join("elsewhere")).unwrap();
+            std::os::unix::fs::symlink("/", bench.dir().join(link)).unwrap();
+            run.workplace.spill_dir = bench.dir().join(link.trim_end_matches("/private"));
+            let output = call(&Bash, &run, json!({"command": "echo begun"})).await;
+            assert!(output.is_error && output.text.contains("through a link"), "{}", output.text);
+        }
+    }
+
     #[test]
     fn the_network_is_another_permission() {
         assert_eq!(Bash.access(&json!({"command": "x"})), Access::Execute);

@@ -68,6 +68,12 @@ pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -
 /// them is told.
 pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output> {
     let mut workplace = call.run.workplace.clone();
+    if !workplace.spills_where_it_says() {
+        return Err(Output::error(format!(
+            "no program is started: the folder {} is reached through a link; the user has to remove it",
+            workplace.spill_dir
+        )));
+    }
     workplace.protected.retain(|path| !command.may_change.iter().any(|may| path.ends_with(may)));
     let network = if command.network { Network::On } else { Network::Off };
     let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);

@@ -84,6 +84,7 @@ const REFUSED: &[&str] = &[
     "--no-index",
     "--open-files-in-pager",
     "--recurse-submodules",
+    "--recursive",
     "--gpg-sign",
     "--edit-description",
     "--strategy",
@@ -98,6 +99,12 @@ const SETTINGS: &[&str] = &[
     "commit.gpgSign=false",
     "tag.gpgSign=false",
     "push.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    "safe.bareRepository=explicit",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
     "gc.auto=0",
@@ -205,6 +212,9 @@ fn git(args: &[String], timeout: Duration) -> Command {
     if matches!(args[0].as_str(), "diff" | "log" | "show") {
         all.extend(["--no-ext-diff".to_owned(), "--no-textconv".to_owned()]);
     }
+    if args[0] == "blame" {
+        all.push("--no-textconv".to_owned());
+    }
     if matches!(args[0].as_str(), "init" | "clone") {
         // A template could bring hooks.
         all.push("--template=".to_owned());
@@ -223,7 +233,14 @@ fn git(args: &[String], timeout: Duration) -> Command {
 /// Git keeps branches and remotes in its configuration, and what it writes there comes from arguments that were checked.
 fn may_change(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
-        "init" => &[".git/config", ".git/hooks", ".git/info", ".git/modules"],
+        "init" => &[
+            ".git/config",
+            ".git/config.worktree",
+            ".git/commondir",
+            ".git/hooks",
+            ".git/info",
+            ".git/modules",
+        ],
         _ => &[".git/config"],
     }
 }

@@ -173,6 +173,13 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
 fn check_api(args: &[String]) -> Result<(), String> {
     let mut args = args.iter().map(String::as_str).peekable();
     while let Some(arg) = args.next() {
+        // `-iX POST` is `-i -X POST`.
+        let is_group = arg.strip_prefix('-').is_some_and(|rest| {
+            !rest.starts_with(['-', 'X']) && rest.chars().nth(1).is_some_and(char::is_alphabetic)
+        });
+        if is_group {
+            return Err(format!("`{arg}` is refused with `gh api`: write each option by itself"));
+        }
         let method = match arg {
             "-X" | "--method" => Some(args.next().unwrap_or("")),
             _ => arg.strip_prefix("--method=").or_else(|| arg.strip_prefix("-X")),
@@ -224,6 +231,9 @@ mod tests {
             "api -X POST repos/a/b",
             "api -XDELETE repos/a/b",
             "api --method=PATCH repos/a/b",
+            "api -iX POST repos/a/b",
+            "api -iXDELETE repos/a/b",
+            "api -if x=y repos/a/b",
             "api repos/a/b -f x=y",
             "api repos/a/b -Fx=@/etc/passwd",
             "api repos/a/b --input x",

@@ -115,7 +115,7 @@ pub(super) fn walk(
         if met.relative == "" && met.kind == Kind::Folder {
             continue;
         }
-        if ground.hidden.matches(&beneath::shown(&ground.workplace, &met.path)) {
+        if ground.hidden.matches(&beneath::shown(&ground.workplace, &met.path), met.path.as_str()) {
             walked.passed_over += 1;
             continue;
         }

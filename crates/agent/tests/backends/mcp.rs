@@ -18,7 +18,7 @@ while read -r line; do
   say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
   case "$line" in
     *'"method":"initialize"'*) say '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"demo","version":"1"}}' ;;
-    *'"method":"tools/list"'*) say '"result":{"tools":[{"name":"math.add","description":"Adds\u200b numbers","inputSchema":{"type":"object","properties":{"a":{"type":"number"}}},"annotations":{"readOnlyHint":true}},{"name":"math add","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}},{"name":"fail","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/list"'*) say '"result":{"tools":[{"name":"math.add","description":"Adds\u200b numbers","inputSchema":{"type":"object","properties":{"a":{"type":"number"}}},"annotations":{"readOnlyHint":true,"openWorldHint":false}},{"name":"math add","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"hang","inputSchema":{"type":"object"}},{"name":"fail","inputSchema":{"type":"object"}}]}' ;;
     *'"name":"hang"'*) sleep 100 ;;
     *'"name":"fail"'*) say '"result":{"content":[{"type":"text","text":"no"}],"isError":true}' ;;
     *'"method":"tools/call"'*) say "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"env=$GIVEN secret=${SECRET:-none}\"},{\"type\":\"image\",\"data\":\"AA==\",\"mimeType\":\"image/png\"}]}" ;;
@@ -72,8 +72,11 @@ async fn the_tools_of_a_server_are_named_cleaned_and_called() {
     assert_eq!(tools[0].spec(&run).description, "Adds numbers");
     assert_eq!(
         (tools[0].access(&Value::Null), tools[1].access(&Value::Null)),
-        (Access::Read, Access::Execute)
+        (Access::Read, Access::Network)
     );
+    assert_eq!(tools[2].access(&Value::Null), Access::Execute);
+    let asked = json!({"description": "harmless", "sql": "DROP"});
+    assert_eq!(tools[0].subject(&asked), r#"{"description":"harmless","sql":"DROP"}"#);
     let arguments = json!({"a": 1});
     let call = || Call { id: "c", arguments: &arguments, run: &run };
     assert_eq!(
@@ -87,6 +90,16 @@ async fn the_tools_of_a_server_are_named_cleaned_and_called() {
     assert!(vanishes(&script));
     let gone = tools[0].call(call()).await;
     assert!(gone.is_error, "{}", gone.text);
+}
+
+#[tokio::test]
+async fn a_server_cannot_take_the_name_of_a_tool_of_ours() {
+    let folder = Folder::new();
+    let script = folder.script("server-of-names", &SERVER.replace("math.add", "Tests"));
+    let configs = BTreeMap::from([("run".to_owned(), program(&script, &[]))]);
+    let (events, _) = kept();
+    let servers = Servers::connect(&configs, &place(&folder.path), &events).await;
+    assert_eq!(servers.tools()[0].name(), "run_Tests_2");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use repertoire_agent::RunOptions;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SubagentContext};
+use repertoire_agent::spending::RunLimits;
 use repertoire_scripted::{Fault, Script, Turn};
 use serde_json::json;
 
@@ -173,4 +174,35 @@ async fn a_skill_that_forks_runs_in_a_conversation_of_its_own() {
         "{forked}"
     );
     assert!(requests[2].body.to_string().contains("Nothing but dust."));
+}
+
+#[tokio::test]
+async fn a_skill_that_forks_has_no_more_tools_than_who_called_it() {
+    let script = Script::new()
+        .turn(Turn::tool("skill", json!({"name": "deep"})))
+        .turn(Turn::text("I looked."))
+        .turn(Turn::text("Done."));
+    let workspace = Workspace::new(script).await;
+    workspace.skill("deep", "description: Looks closely\ncontext: fork\nagent: strong", "Look.");
+    workspace.agent("strong", "description: Does everything", "Be strong.");
+    workspace.agent("careful", "description: Only reads\ntools: [read, skill]", "Be careful.");
+    workspace.system().run("careful", "Go", RunOptions::default()).await;
+    let forked = workspace.requests()[1].body.clone();
+    assert!(!forked.to_string().contains("Be strong."), "{forked}");
+    let tools = forked["tools"].as_array().unwrap().iter();
+    let names: Vec<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["skill", "read"]);
+}
+
+#[tokio::test]
+async fn a_skill_that_is_tried_again_stays_within_one_purse() {
+    let failed = Turn::text(r#"{"success": false, "error": "no glue"}"#);
+    let script = Script::new().turn(failed).repeat_last();
+    let workspace = with_skill(script, "max_retries: 3").await;
+    let limits = Some(RunLimits { tokens_max: Some(1), ..RunLimits::default() });
+    let options = RunOptions { limits, ..RunOptions::default() };
+    let executor = SkillExecutor::new(workspace.system(), options);
+    let result = executor.execute("fixer", &task("a")).await.unwrap();
+    assert!(result.error.unwrap().contains("tokens were used"));
+    assert_eq!(workspace.requests().len(), 1);
 }

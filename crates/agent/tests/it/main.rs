@@ -7,5 +7,6 @@ mod faults;
 mod loops;
 mod permissions;
 mod seeds;
+mod strangers;
 mod udbud;
 mod workspace;

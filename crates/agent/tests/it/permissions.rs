@@ -211,4 +211,16 @@ async fn what_somebody_elses_agent_lacks_is_told() {
         _ => None,
     });
     assert_eq!(told.as_deref(), Some("other runs its commands without our sandbox."));
+
+#[tokio::test]
+async fn a_rule_also_denies_what_touches_nothing() {
+    let script = Script::new()
+        .turn(Turn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
+        .turn(Turn::text("Done."));
+    let workspace = Workspace::new(script).await;
+    let mut rules = Permissions::default();
+    rules.deny.push("Task".parse().unwrap());
+    let report = run(&workspace, permissions(rules)).await;
+    assert_eq!(report.denials.len(), 1);
+    assert_eq!(report.denials[0].tool, "delegate");
 }

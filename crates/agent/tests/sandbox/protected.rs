@@ -174,3 +174,21 @@ fn what_was_made_in_a_protected_place_is_moved_aside() {
     assert_eq!(text(to), "new");
     assert_eq!(changes[1].outcome, Outcome::Restored);
 }
+
+/// What a program leaves where its own folders were must not lead the next one out, nor us.
+#[tokio::test]
+async fn a_link_in_place_of_the_private_folders_leads_nowhere() {
+    for sandbox in kinds() {
+        let mut place = Place::new();
+        let swap = "(cd $TMPDIR/.. && for f in tmp home aside; do mv $f old-$f; ln -s $OUT $f; done); echo x > .mcp.json";
+        let guard = Guard::before(&place.workplace(&sandbox));
+        place.run(&sandbox, Network::Off, swap).await;
+        let changes = guard.after();
+        let what = format!("{}: {changes:?}", sandbox.describe());
+        assert!(!place.root.join("work/.mcp.json").exists(), "{what}");
+        let script = "echo x > /tmp/new; echo x > $TMPDIR/newer; cat /tmp/secret $TMPDIR/secret";
+        let out = said(&place.run(&sandbox, Network::Off, script).await);
+        assert!(!out.contains(CANARY), "{what}: {out}");
+        assert_eq!(place.damage(), Vec::<String>::new(), "{what}: {out}");
+    }
+}

@@ -79,6 +79,10 @@ fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
         // `/bin` is `usr/bin` on most systems.
         return symlink(link, &target).during("links of the system");
     }
+    // What a program of ours left there decides nothing.
+    if entry.source != entry.target && entry.source.is_symlink() {
+        return Err("it is a link").during("private folder");
+    }
     let Ok(source) = entry.source.canonicalize_utf8() else { return Ok(()) };
     bind_to(&source, &target, entry.access)?;
     // Somebody may use either name of a folder that is reached through a link.

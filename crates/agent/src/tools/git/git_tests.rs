@@ -71,7 +71,21 @@ async fn hooks_and_helpers_of_the_repository_do_not_run() {
     commit(&bench, "Second").await;
     bench.ok(&Git, args("log -p")).await;
     bench.ok(&Git, args("show HEAD")).await;
+    bench.ok(&Git, args("blame a.txt")).await;
+    bench.ok(&Git, args("status -v")).await;
     assert!(!bench.dir().join("sprung").exists());
+}
+
+#[tokio::test]
+async fn a_folder_that_only_looks_like_a_repository_is_none() {
+    let bench = Bench::new();
+    bench.file("HEAD", "ref: refs/heads/main\n");
+    bench.file("config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n");
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir(bench.dir().join(folder)).unwrap();
+    }
+    let said = bench.fails(&Git, args("rev-parse --is-bare-repository")).await;
+    assert!(said.contains("cannot use bare repository"), "{said}");
 }
 
 #[tokio::test]
@@ -100,6 +114,7 @@ async fn what_runs_programs_or_leaves_the_folder_is_refused() {
         "clone -u x y",
         "clone -c core.sshCommand=x y",
         "clone --template=. y",
+        "clone --recursive x y",
         "rebase -x true HEAD",
         "rebase --exec true",
         "worktree add ../elsewhere",
