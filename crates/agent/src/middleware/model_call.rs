@@ -3,11 +3,13 @@
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use repertoire_model::{
-    Assembler, Delta, Error, Message, Request, Response, ResponseFormat, StopReason, ToolChoice,
+    Assembler, Delta, Error, Message, Request, Response, ResponseFormat, Service, StopReason,
+    ToolChoice,
 };
 
 use super::{Middleware, ModelChoice, Next, Outcome, Turn, TurnError};
 use crate::event::EventKind;
+use crate::system::System;
 
 /// Calls the model.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,7 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     let system = turn.run.system.clone();
     let service = model.name.service;
     system.breakers().admit(service, system.clock().now_ms())?;
+    let mut admitted = Admitted { system: &system, service, is_told: false };
     turn.run.events.emit(EventKind::ModelCall {
         model: model.name.to_string(),
         iteration: turn.iteration,
@@ -86,7 +89,7 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         (None, None) => Err(Error::BrokenOff { service }),
         (None, Some(response)) => Ok(response),
     };
-    system.breakers().record(service, ended.as_ref().map(|_| ()), system.clock().now_ms());
+    admitted.ended(ended.as_ref().map(|_| ()));
     let response = ended?;
     turn.run.events.emit(EventKind::Answer {
         text: response.message.text(),
@@ -95,6 +98,29 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         cost_usd,
     });
     Ok(response)
+}
+
+/// A call that the breaker let pass. One that is dropped before its end says nothing of the service, and lets others try.
+struct Admitted<'a> {
+    system: &'a System,
+    service: Service,
+    is_told: bool,
+}
+
+impl Admitted<'_> {
+    fn ended(&mut self, outcome: Result<(), &Error>) {
+        self.is_told = true;
+        let now_ms = self.system.clock().now_ms();
+        self.system.breakers().record(self.service, outcome, now_ms);
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.system.breakers().abandon(self.service);
+        }
+    }
 }
 
 fn tell(turn: &Turn, delta: &Delta) {
