@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use repertoire_model::ModelName;
 use repertoire_skill::activate::{Activation, Request};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
@@ -39,6 +40,10 @@ pub struct Run {
     /// Skills that fit the task, the best first: they are described in full.
     pub(crate) winners: Mutex<Vec<String>>,
     pub(crate) denials: Mutex<Vec<Denial>>,
+    /// The agents that wait for this one, and itself.
+    pub(crate) at_work: Vec<String>,
+    /// The model that was asked for by the one who started it all; sub-agents without one of their own take it.
+    pub(crate) model: Option<ModelName>,
 }
 
 impl std::fmt::Debug for Run {
@@ -72,6 +77,8 @@ impl Run {
             permissions: Mutex::new(permissions),
             winners: Mutex::default(),
             denials: Mutex::default(),
+            at_work: Vec::new(),
+            model: None,
             workplace,
             events,
             system,

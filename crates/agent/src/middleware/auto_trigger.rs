@@ -59,9 +59,12 @@ fn inject(turn: &mut Turn) {
     for pick in &selection.picks {
         load(turn, &catalog, &pick.name, LoadedBy::AutoTrigger, &reason(pick));
     }
-    let near = selection.near_misses.iter().map(|miss| miss.name.clone());
-    *lock(&turn.run.winners) =
-        selection.picks.iter().map(|pick| pick.name.clone()).chain(near).collect();
+    if turn.conversation.messages.is_empty() {
+        let near = selection.near_misses.iter().map(|miss| miss.name.clone());
+        let picks = selection.picks.iter().map(|pick| pick.name.clone());
+        turn.conversation.winners = picks.chain(near).collect();
+    }
+    lock(&turn.run.winners).clone_from(&turn.conversation.winners);
 }
 
 /// Skills that the agent's definition names are loaded whatever the task is.
