@@ -3,13 +3,13 @@
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use repertoire_model::{
-    Assembler, Delta, Error, Message, Request, Response, ResponseFormat, Service, StopReason,
-    ToolChoice,
+    Assembler, Delta, Error, Message, Request, Response, ResponseFormat, StopReason, ToolChoice,
+    Usage,
 };
 
 use super::{Middleware, ModelChoice, Next, Outcome, Turn, TurnError};
 use crate::event::EventKind;
-use crate::system::System;
+use crate::run::Run;
 
 /// Calls the model.
 #[derive(Clone, Copy, Debug)]
@@ -59,20 +59,20 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     let system = turn.run.system.clone();
     let service = model.name.service;
     system.breakers().admit(service, system.clock().now_ms())?;
-    let mut admitted = Admitted { system: &system, service, is_told: false };
+    let run = turn.run.clone();
+    let mut admitted = Admitted { run: &run, model, answer: Some(Assembler::default()) };
     turn.run.events.emit(EventKind::ModelCall {
         model: model.name.to_string(),
         iteration: turn.iteration,
         attempt: turn.attempt,
     });
     let mut stream = system.provider().stream(&request(turn, model));
-    let mut answer = Assembler::default();
     let mut failed = None;
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(delta) => {
                 tell(turn, &delta);
-                answer.push(&delta);
+                admitted.push(&delta);
             }
             Err(error) => {
                 failed = Some(error);
@@ -81,15 +81,13 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         }
     }
     drop(stream);
-    let usage = answer.usage();
-    let cost_usd = system.prices().cost_usd(&model.name, &usage);
-    turn.run.spending.add(usage, cost_usd);
+    let (answer, usage, cost_usd) = admitted.pay();
     let ended = match (failed, answer.finish()) {
         (Some(error), _) => Err(error),
         (None, None) => Err(Error::BrokenOff { service }),
         (None, Some(response)) => Ok(response),
     };
-    admitted.ended(ended.as_ref().map(|_| ()));
+    system.breakers().record(service, ended.as_ref().map(|_| ()), system.clock().now_ms());
     let response = ended?;
     turn.run.events.emit(EventKind::Answer {
         text: response.message.text(),
@@ -100,25 +98,36 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     Ok(response)
 }
 
-/// A call that the breaker let pass. One that is dropped before its end says nothing of the service, and lets others try.
+/// A call that the breaker let pass. One that is dropped before its end says nothing of the service and lets others try,
+/// and what it used counts all the same.
 struct Admitted<'a> {
-    system: &'a System,
-    service: Service,
-    is_told: bool,
+    run: &'a Run,
+    model: &'a ModelChoice,
+    /// The answer so far, until it is paid for.
+    answer: Option<Assembler>,
 }
 
 impl Admitted<'_> {
-    fn ended(&mut self, outcome: Result<(), &Error>) {
-        self.is_told = true;
-        let now_ms = self.system.clock().now_ms();
-        self.system.breakers().record(self.service, outcome, now_ms);
+    fn push(&mut self, delta: &Delta) {
+        if let Some(answer) = &mut self.answer {
+            answer.push(delta);
+        }
+    }
+
+    fn pay(&mut self) -> (Assembler, Usage, Option<f64>) {
+        let answer = self.answer.take().unwrap_or_default();
+        let usage = answer.usage();
+        let cost_usd = self.run.system.prices().cost_usd(&self.model.name, &usage);
+        self.run.spending.add(usage, cost_usd);
+        (answer, usage, cost_usd)
     }
 }
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
-        if !self.is_told {
-            self.system.breakers().abandon(self.service);
+        if self.answer.is_some() {
+            self.pay();
+            self.run.system.breakers().abandon(self.model.name.service);
         }
     }
 }
