@@ -236,13 +236,15 @@ fn record_of(middle: &[Message]) -> String {
 /// The texts of skills that went with the middle, from the ledger. Those that there is no room for are forgotten there as
 /// well, so that they can be loaded again.
 fn reattach(turn: &Turn, middle: &std::ops::Range<usize>) -> (Vec<Message>, Vec<String>) {
-    let head = &turn.conversation.head_skills;
-    let tail = &turn.conversation.messages[middle.end..];
+    let head_skills = &turn.conversation.head_skills;
+    let (head, tail) =
+        (&turn.conversation.messages[..middle.start], &turn.conversation.messages[middle.end..]);
     let mut ledger = lock(&turn.run.ledger);
     let stands = |held: &Held| {
         let Activation { id, body, .. } = &held.activation;
-        let body = body.trim_end();
-        head.contains(id) || (!body.is_empty() && tail.iter().any(|message| says(message, body)))
+        let said = |part: &[Message]| part.iter().any(|message| says(message, body.trim_end()));
+        // The text at the start is an old one, if the skill has changed since.
+        !body.is_empty() && ((head_skills.contains(id) && said(head)) || said(tail))
     };
     let standing: Vec<String> = ledger
         .held()
