@@ -1,18 +1,20 @@
 //! What lasts over turns, runs, sub-agents and backends, and what does not.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_agent::backend::{Backend, Finished, Job};
+use repertoire_agent::clock::Clock;
 use repertoire_agent::event::Events;
 use repertoire_agent::executor::{SkillExecutor, SubagentContext};
 use repertoire_agent::run::Run;
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::tool::{Access, Call, Output, Tool};
-use repertoire_agent::{EventKind, RunOptions, Status};
+use repertoire_agent::{EventKind, RunOptions, Status, System};
 use repertoire_model::{ToolSpec, Usage};
-use repertoire_scripted::{Script, ToolUse, Turn};
+use repertoire_scripted::{Fault, Script, ToolUse, Turn};
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config, in_conversation};
@@ -41,8 +43,7 @@ async fn an_agent_of_which_one_may_work_can_delegate_to_itself() {
 
 #[tokio::test]
 async fn waiting_for_a_conversation_that_is_in_use_can_be_stopped() {
-    let slow = Turn::text("word ".repeat(400))
-        .with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
+    let slow = Turn::text("word ".repeat(400)).with_fault(Fault::Slow { ms_per_event: 50 });
     let workspace = Workspace::new(Script::new().turn(slow)).await;
     let system = workspace.system();
     let (first, second) = (in_conversation("c"), in_conversation("c"));
@@ -64,8 +65,8 @@ async fn waiting_for_a_conversation_that_is_in_use_can_be_stopped() {
 async fn sub_agents_that_work_at_once_each_report_what_they_used_themselves() {
     let script = Script::new()
         .turn(Turn::tools(vec![delegated("default"), delegated("default")]))
-        .turn(Turn::text("One.").with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 20 }))
-        .turn(Turn::text("Two.").with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 20 }))
+        .turn(Turn::text("One.").with_fault(Fault::Slow { ms_per_event: 20 }))
+        .turn(Turn::text("Two.").with_fault(Fault::Slow { ms_per_event: 20 }))
         .turn(Turn::text("Three."));
     let workspace = Workspace::new(script).await;
     workspace.system().run("default", "Go", RunOptions::default()).await;
@@ -144,6 +145,111 @@ async fn a_call_that_is_stopped_has_a_result_all_the_same() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_stopped_is_paid_for_as_far_as_it_came() {
+    let slow = Turn::text("word ".repeat(400)).with_fault(Fault::Slow { ms_per_event: 50 });
+    let workspace = Workspace::new(Script::new().turn(slow)).await;
+    let options = RunOptions::default();
+    let cancel = options.cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cancel.cancel();
+    });
+    let report = workspace.system().run("default", "Go", options).await;
+    assert_eq!((report.status, report.usage.input_tokens), (Status::Cancelled, 100));
+    assert!(report.cost_usd.unwrap() > 0.0);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_service_that_is_being_tried_is_not_given_up() {
+    let broken = || Turn::fail(Fault::status(500, "{}"));
+    let slow = Turn::text("word ".repeat(160)).with_fault(Fault::Slow { ms_per_event: 50 });
+    let mut script = Script::new();
+    for _ in 0..5 {
+        script = script.turn(broken());
+    }
+    let workspace = Workspace::new(script.turn(slow).turn(Turn::text("Yes.")).repeat_last()).await;
+    let now = Arc::new(Later(AtomicU64::new(1_000_000)));
+    let system = workspace.builder().config(config()).clock(now.clone()).build().unwrap();
+    for _ in 0..2 {
+        let report = system.run("default", "Go", RunOptions::default()).await;
+        assert_eq!(report.status, Status::Failed);
+    }
+    now.0.fetch_add(61_000, Ordering::Relaxed);
+    let trying = tokio::spawn({
+        let system = system.clone();
+        async move { system.run("default", "Go", RunOptions::default()).await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let waiting = system.run("default", "Go", RunOptions::default()).await;
+    assert_eq!((waiting.status, waiting.text.as_str()), (Status::Done, "Yes."), "{waiting:?}");
+    assert_eq!(trying.await.unwrap().status, Status::Done);
+}
+
+/// A clock that is set by hand.
+struct Later(AtomicU64);
+
+impl Clock for Later {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn a_skill_that_works_apart_is_left_to_the_model_unless_it_is_named() {
+    let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
+    let card =
+        "description: Audits ledgers\ncontext: fork\ntriggers:\n  keywords: [audit the ledgers]";
+    workspace.skill("auditor", card, "Mind the pennies.");
+    let system = workspace.system();
+    system.run("default", "Please audit the ledgers", RunOptions::default()).await;
+    let skills = vec!["auditor".to_owned()];
+    system.run("default", "Go", RunOptions { skills, ..RunOptions::default() }).await;
+    let has = |at: usize| workspace.requests()[at].body.to_string().contains("Mind the pennies.");
+    assert_eq!((has(0), has(1)), (false, true));
+    assert!(workspace.kinds().iter().any(
+        |kind| matches!(kind, EventKind::SkillsSelected { picks, .. } if picks[0].strategy == "trigger")
+    ));
+}
+
+#[tokio::test]
+async fn a_skill_that_changed_is_put_back_as_it_is_now() {
+    let mut script = Script::new().turn(Turn::text("Yes."));
+    for _ in 0..8 {
+        script =
+            script.turn(Turn::tool("nap", json!({"letters": 28_000})).and_text("x".repeat(9_000)));
+    }
+    let script = script.turn(Turn::text("Done.")).repeat_last().aside("A summary.");
+    let workspace = Workspace::new(script).await;
+    workspace.skill("invoices", "description: Rules", "Round up.");
+    let system = small(&workspace, 16_000);
+    let with = || RunOptions { skills: vec!["invoices".to_owned()], ..in_conversation("c") };
+    system.run("default", "Go", with()).await;
+    workspace.skill("invoices", "description: Rules", "Round down.");
+    system.run("default", "Go on", with()).await;
+    let compacted =
+        |kind: &EventKind| matches!(kind, EventKind::Compacted { messages, .. } if *messages > 0);
+    assert!(workspace.kinds().iter().any(compacted), "the conversation was long");
+    let requests = workspace.requests();
+    let last = requests.last().unwrap().body["messages"].to_string();
+    assert!(last.contains("Round down."), "the skill as it is now");
+    assert!(last.contains("Go on"), "what was asked last");
+}
+
+/// A system whose model reads little, with no skills but those that are named.
+fn small(workspace: &Workspace, context_tokens: u64) -> System {
+    let mut config = config();
+    config.model = "compat/small".parse().unwrap();
+    config.auto_trigger.enabled = false;
+    let mut prices = repertoire_model::prices::Prices::builtin();
+    let table = format!(
+        "[\"compat/small\"]\ncontext_tokens = {context_tokens}\noutput_tokens_max = 1000\ninput_usd = 0.0\noutput_usd = 0.0\n"
+    );
+    prices.extend(&table.parse().unwrap()).unwrap();
+    let builder = workspace.builder().config(config).prices(prices);
+    builder.tool(Arc::new(Nap)).build().unwrap()
+}
+
+#[tokio::test]
 async fn an_agent_that_was_edited_speaks_with_its_new_words_in_an_old_conversation() {
     let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
     workspace.agent("clerk", "description: Writes", "Be long.");
@@ -179,14 +285,7 @@ async fn a_skill_that_there_is_no_room_for_after_compaction_can_be_loaded_again(
         let body = format!("Rule {number}: {}", "be kind ".repeat(2_400));
         workspace.skill(&format!("s{number}"), "description: Rules", &body);
     }
-    let mut config = config();
-    config.model = "compat/small".parse().unwrap();
-    config.auto_trigger.enabled = false;
-    let mut prices = repertoire_model::prices::Prices::builtin();
-    let table = "[\"compat/small\"]\ncontext_tokens = 40000\noutput_tokens_max = 1000\ninput_usd = 0.0\noutput_usd = 0.0\n";
-    prices.extend(&table.parse().unwrap()).unwrap();
-    let builder = workspace.builder().config(config).prices(prices);
-    let system = builder.tool(Arc::new(Nap)).build().unwrap();
+    let system = small(&workspace, 40_000);
     system.run("default", "Learn the rules", RunOptions::default()).await;
     let left_out = workspace.kinds().into_iter().any(
         |kind| matches!(kind, EventKind::SkillFailed { skill, message } if skill == "s0" && message.contains("room")),
