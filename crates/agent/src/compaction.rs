@@ -59,7 +59,7 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
     let mut reattached = Vec::new();
     let mut removed = 0;
     let now: u64 = turn.conversation.messages.iter().map(tokens_of).sum();
-    if now > room && !parts.is_empty() {
+    if now > room && is_worth_it(&turn.conversation.messages[parts.clone()]) {
         removed = parts.len();
         let middle: Vec<Message> = turn.conversation.messages[parts.clone()].to_vec();
         let summary = match summarise(turn, model, &middle).await {
@@ -106,6 +106,12 @@ fn split(messages: &[Message], room: u64) -> std::ops::Range<usize> {
     }
     // Where the model has not spoken, everything is the task.
     start..end.unwrap_or(start)
+}
+
+/// Whether a summary would be shorter than what it is of. Summaries and skills go in again, so they do not count.
+fn is_worth_it(middle: &[Message]) -> bool {
+    let spoken = middle.iter().filter(|message| !matches!(message, Message::System { .. }));
+    spoken.map(tokens_of).sum::<u64>() > u64::from(SUMMARY_TOKENS_MAX)
 }
 
 /// What the user last asked for, if that is about to go: a summary may tell it wrong.

@@ -235,6 +235,19 @@ async fn a_skill_that_changed_is_put_back_as_it_is_now() {
     assert!(last.contains("Go on"), "what was asked last");
 }
 
+#[tokio::test]
+async fn a_task_that_fills_the_model_is_not_summarised_on_every_turn() {
+    let mut script = Script::new();
+    for _ in 0..6 {
+        script = script.turn(Turn::tool("nap", json!({"letters": 10})));
+    }
+    let workspace = Workspace::new(script.turn(Turn::text("Done.")).aside("A summary.")).await;
+    let system = small(&workspace, 2_000);
+    let report = system.run("default", "word ".repeat(24_000), RunOptions::default()).await;
+    assert_eq!(report.text, "Done.");
+    assert_eq!(workspace.requests().len(), 7, "there is nothing to win");
+}
+
 /// A system whose model reads little, with no skills but those that are named.
 fn small(workspace: &Workspace, context_tokens: u64) -> System {
     let mut config = config();
