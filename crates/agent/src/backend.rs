@@ -84,6 +84,13 @@ pub struct Job {
     pub cancel: CancellationToken,
 }
 
+impl Job {
+    /// What the operator says, for programs that keep it with the session: nothing when a session goes on.
+    pub(crate) fn new_system(&self) -> &str {
+        if self.session.is_some() { "" } else { &self.system }
+    }
+}
+
 /// What somebody else's agent may do without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freedom {

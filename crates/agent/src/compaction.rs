@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use futures_util::StreamExt;
-use repertoire_model::{Assembler, AssistantPart, Message, Request, UserPart};
-use repertoire_skill::ledger::ReattachBudget;
+use repertoire_model::{Assembler, AssistantPart, Message, Request, Usage, UserPart};
+use repertoire_skill::activate::Activation;
+use repertoire_skill::ledger::{Held, ReattachBudget};
 use repertoire_skill::render::message::{Role, auto_loaded};
 
 use crate::conversation::tokens_of;
@@ -52,24 +53,27 @@ async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {
     let parts = split(&turn.conversation.messages, room);
     turn.conversation.measured = None;
     let cleared = clear_results(&mut turn.conversation.messages[parts.clone()]);
-    // Providers tie thoughts to the conversation that they were thought in, and this is no longer that one.
-    turn.conversation.messages.iter_mut().for_each(drop_thoughts);
+    // Thoughts of turns that are over are of no use. Those of the last turns stay: providers refuse answers of tools to
+    // calls whose thoughts were taken away.
+    turn.conversation.messages[parts.clone()].iter_mut().for_each(drop_thoughts);
     let mut reattached = Vec::new();
     let mut removed = 0;
     let now: u64 = turn.conversation.messages.iter().map(tokens_of).sum();
-    if now > room && !parts.is_empty() {
+    if now > room && is_worth_it(&turn.conversation.messages[parts.clone()]) {
         removed = parts.len();
         let middle: Vec<Message> = turn.conversation.messages[parts.clone()].to_vec();
         let summary = match summarise(turn, model, &middle).await {
             Some(summary) => summary,
             None => record_of(&middle),
         };
-        let (back, names) = reattach(turn);
+        let (back, names) = reattach(turn, &parts);
         reattached = names;
+        let asked = last_request(&turn.conversation.messages, &parts).map(Message::user);
         // It has words of pages, files and skills that nobody vouches for, so it does not speak as the operator.
         let text = format!("<summary_of_earlier_turns>\n{summary}\n</summary_of_earlier_turns>");
         let mut put = vec![Message::user(text)];
         put.extend(back);
+        put.extend(asked);
         turn.conversation.messages.splice(parts, put);
         turn.conversation.mend();
     }
@@ -90,18 +94,40 @@ fn split(messages: &[Message], room: u64) -> std::ops::Range<usize> {
     let start = first_user.map_or(messages.len(), |at| at + 1);
     let budget = (room as f64 * COMPACT_KEPT_SHARE) as u64;
     let mut kept = 0;
-    let mut end = messages.len();
+    let mut end = None;
     for at in (start..messages.len()).rev() {
         kept += tokens_of(&messages[at]);
-        if kept > budget && end < messages.len() {
+        if kept > budget && end.is_some() {
             break;
         }
         // A call and its answers stay together, so the last turns begin where the model speaks.
         if matches!(messages[at], Message::Assistant { .. }) {
-            end = at;
+            end = Some(at);
         }
     }
-    start..end.max(start)
+    // Where the model has not spoken, everything is the task.
+    start..end.unwrap_or(start)
+}
+
+/// Whether a summary would be shorter than what it is of. Summaries and skills go in again, so they do not count.
+fn is_worth_it(middle: &[Message]) -> bool {
+    let spoken = middle.iter().filter(|message| !matches!(message, Message::System { .. }));
+    spoken.map(tokens_of).sum::<u64>() > u64::from(SUMMARY_TOKENS_MAX)
+}
+
+/// What the user last asked for, if that is about to go: a summary may tell it wrong.
+fn last_request(messages: &[Message], middle: &std::ops::Range<usize>) -> Option<String> {
+    let (at, request) = messages.iter().enumerate().rev().find_map(|(at, message)| {
+        let Message::User { content } = message else { return None };
+        // What the user said comes after the skills that nobody agreed to, which speak as the user as well.
+        match content.last() {
+            Some(UserPart::Text { text }) if !text.starts_with("<untrusted_skill ") => {
+                Some((at, text))
+            }
+            _ => None,
+        }
+    })?;
+    middle.contains(&at).then(|| request.clone())
 }
 
 /// Takes out long answers of tools, but not the texts of skills. Tells how many.
@@ -136,7 +162,7 @@ fn drop_thoughts(message: &mut Message) {
     }
 }
 
-/// Asks the model for a summary. `None` if it gives none: compaction must not fail a run.
+/// Asks the model for a summary, within the run's limits. `None` if it gives none: compaction must not fail a run.
 async fn summarise(turn: &Turn, model: &ModelChoice, middle: &[Message]) -> Option<String> {
     let mut transcript = String::new();
     for message in middle {
@@ -154,13 +180,20 @@ async fn summarise(turn: &Turn, model: &ModelChoice, middle: &[Message]) -> Opti
     ];
     let request =
         Request { max_tokens: Some(SUMMARY_TOKENS_MAX), ..Request::new(&model.name, &messages) };
+    let (spending, prices) = (&turn.run.spending, turn.run.system.prices());
+    let tokens = messages.iter().map(tokens_of).sum();
+    let reading = Usage { input_tokens: tokens, ..Usage::default() };
+    spending.check(prices.cost_usd(&model.name, &reading), &model.name.model).ok()?;
     let mut stream = turn.run.system.provider().stream(&request);
     let mut answer = Assembler::default();
-    while let Some(piece) = stream.next().await {
-        answer.push(&piece.ok()?);
-    }
+    let reading = async {
+        while let Some(Ok(piece)) = stream.next().await {
+            answer.push(&piece);
+        }
+    };
+    let _ = tokio::time::timeout_at(spending.deadline(), reading).await;
     let usage = answer.usage();
-    turn.run.spending.add(usage, turn.run.system.prices().cost_usd(&model.name, &usage));
+    spending.add(usage, prices.cost_usd(&model.name, &usage));
     let text = answer.finish()?.message.text();
     (!text.trim().is_empty()).then_some(text)
 }
@@ -215,19 +248,38 @@ fn record_of(middle: &[Message]) -> String {
     out
 }
 
-/// The texts of skills that do not stand at the start, from the ledger.
-fn reattach(turn: &Turn) -> (Vec<Message>, Vec<String>) {
-    let back = lock(&turn.run.ledger).reattach(&ReattachBudget::default());
+/// The texts of skills that went with the middle, from the ledger. Those that there is no room for are forgotten there as
+/// well, so that they can be loaded again.
+fn reattach(turn: &Turn, middle: &std::ops::Range<usize>) -> (Vec<Message>, Vec<String>) {
+    let head_skills = &turn.conversation.head_skills;
+    let (head, tail) =
+        (&turn.conversation.messages[..middle.start], &turn.conversation.messages[middle.end..]);
+    let mut ledger = lock(&turn.run.ledger);
+    let stands = |held: &Held| {
+        let Activation { id, body, .. } = &held.activation;
+        let said = |part: &[Message]| part.iter().any(|message| says(message, body.trim_end()));
+        // The text at the start is an old one, if the skill has changed since.
+        !body.is_empty() && ((head_skills.contains(id) && said(head)) || said(tail))
+    };
+    let standing: Vec<String> = ledger
+        .held()
+        .iter()
+        .filter(|held| stands(held))
+        .map(|held| held.activation.id.clone())
+        .collect();
+    let mut gone = ledger.clone();
+    standing.iter().for_each(|id| _ = gone.clear(id));
+    let back = gone.reattach(&ReattachBudget::default());
     for left_out in &back.left_out {
+        ledger.clear(left_out);
         let message = "there was no room for it after compaction; load it again if you need it";
         turn.run
             .events
             .emit(EventKind::SkillFailed { skill: left_out.clone(), message: message.to_owned() });
     }
-    let head = &turn.conversation.head_skills;
     let mut messages = Vec::new();
     let mut names = Vec::new();
-    for activation in back.activations.iter().filter(|held| !head.contains(&held.id)) {
+    for activation in &back.activations {
         let message = auto_loaded(activation, "put back after earlier turns were summarised");
         messages.push(match message.role {
             Role::System => Message::system(message.text),
@@ -238,10 +290,65 @@ fn reattach(turn: &Turn) -> (Vec<Message>, Vec<String>) {
     (messages, names)
 }
 
+fn says(message: &Message, words: &str) -> bool {
+    match message {
+        Message::System { text } => text.contains(words),
+        Message::User { content } => content.iter().any(|part| match part {
+            UserPart::Text { text } => text.contains(words),
+            UserPart::ToolResult(result) => result.text.contains(words),
+        }),
+        Message::Assistant { .. } => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use repertoire_model::ToolResult;
+    use repertoire_model::{ToolCall, ToolResult};
+
+    fn calling(id: &str) -> Message {
+        let call = ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() };
+        Message::Assistant { content: vec![AssistantPart::ToolCall(call)] }
+    }
+
+    fn result(id: &str, chars: usize) -> Message {
+        let text = "x".repeat(chars);
+        Message::results(vec![ToolResult { call_id: id.into(), text, is_error: false }])
+    }
+
+    #[test]
+    fn the_last_call_and_its_answer_stay_together_however_long_they_are() {
+        let messages = [
+            Message::system("s"),
+            Message::user("u"),
+            calling("1"),
+            result("1", 10),
+            calling("2"),
+            result("2", 90_000),
+        ];
+        assert_eq!(split(&messages, 100), 2..4);
+    }
+
+    #[test]
+    fn what_the_user_asks_is_no_middle_where_the_model_has_not_spoken() {
+        let messages = [Message::system("s"), Message::user("u"), Message::user("x".repeat(9000))];
+        assert!(split(&messages, 100).is_empty());
+    }
+
+    #[test]
+    fn what_the_user_asked_last_is_kept_when_it_would_go() {
+        let skill = Message::user("<untrusted_skill name=\"a\">\ntext\n</untrusted_skill>");
+        let messages = [
+            Message::user("first"),
+            Message::assistant("a"),
+            Message::user("second"),
+            skill,
+            calling("1"),
+            result("1", 10),
+        ];
+        assert_eq!(last_request(&messages, &(1..4)).as_deref(), Some("second"));
+        assert_eq!(last_request(&messages, &(1..2)), None);
+    }
 
     #[test]
     fn a_record_has_nothing_of_what_tools_answered() {

@@ -31,6 +31,13 @@ pub struct Conversation {
     pub todos: Vec<TodoItem>,
     /// The session at another backend, if that is where it takes place.
     pub session: Option<String>,
+    /// The backend that the session is at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_at: Option<String>,
+    /// Skills that fitted the first task, the best first. They are described first for as long as the conversation lasts:
+    /// a description that changes makes providers read everything anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub winners: Vec<String>,
     /// How many messages the provider last counted, and how many tokens they were.
     #[serde(skip)]
     pub measured: Option<(usize, u64)>,
@@ -48,6 +55,8 @@ impl Conversation {
             head_skills: BTreeSet::new(),
             todos: Vec::new(),
             session: None,
+            session_at: None,
+            winners: Vec::new(),
             measured: None,
         }
     }
@@ -55,7 +64,8 @@ impl Conversation {
     /// Answers calls that were left open when a run was interrupted, and takes out answers to calls that nobody made:
     /// providers refuse such conversations.
     pub fn mend(&mut self) {
-        let mut mended: Vec<Message> = Vec::with_capacity(self.messages.len());
+        let before = self.messages.len();
+        let mut mended: Vec<Message> = Vec::with_capacity(before);
         let mut open: Vec<String> = Vec::new();
         for mut message in std::mem::take(&mut self.messages) {
             if let Message::User { content } = &mut message {
@@ -77,7 +87,7 @@ impl Conversation {
         if !open.is_empty() {
             mended.push(Message::results(interrupted(open)));
         }
-        if mended.len() != self.messages.len() {
+        if mended.len() != before {
             self.measured = None;
         }
         self.messages = mended;
@@ -184,6 +194,18 @@ mod tests {
             Message::assistant("done"),
         ];
         assert_eq!(mended(whole.clone()), whole);
+    }
+
+    #[test]
+    fn what_the_provider_counted_is_kept_where_nothing_is_mended() {
+        let messages = vec![Message::user("u"), calling("1"), result("1")];
+        let mut conversation = Conversation { messages, ..Conversation::new("c") };
+        conversation.measured = Some((3, 70));
+        conversation.mend();
+        assert_eq!(conversation.measured, Some((3, 70)));
+        conversation.messages.push(calling("2"));
+        conversation.mend();
+        assert_eq!(conversation.measured, None);
     }
 
     #[test]

@@ -227,15 +227,17 @@ impl SkillExecutor {
         let limits = self.options.limits.unwrap_or(self.system.config().limits);
         let spending = Arc::new(Spending::new(limits));
         loop {
-            let (mut result, again) = self.once(entry, context, asked, &spending).await;
+            let (result, again) = self.once(entry, context, asked, &spending).await;
             let may_retry = again == Again::Perhaps && retries < entry.skill.execution.max_retries;
             if result.success || !may_retry || self.options.cancel.is_cancelled() {
-                let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                result.metadata = ResultMetadata { duration_ms, retries, cached: false };
-                return result;
+                return timed(result, begun, retries);
             }
             let wait_ms = EXECUTION_BACKOFF_MS.saturating_mul(1 << retries.min(16));
-            tokio::time::sleep(Duration::from_millis(wait_ms.min(EXECUTION_BACKOFF_MAX_MS))).await;
+            let wait = Duration::from_millis(wait_ms.min(EXECUTION_BACKOFF_MAX_MS));
+            // Whoever is stopped while it waits ends with the failure that it waits after.
+            if self.options.cancel.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                return timed(result, begun, retries);
+            }
             retries += 1;
         }
     }
@@ -269,6 +271,12 @@ impl SkillExecutor {
     }
 }
 
+fn timed(mut result: SkillResult, begun: Instant, retries: u32) -> SkillResult {
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    result.metadata = ResultMetadata { duration_ms, retries, cached: false };
+    result
+}
+
 /// Whether trying again could help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
@@ -297,14 +305,19 @@ fn prepare(
     }
     let named = skill.claude.agent.clone().filter(|_| naming == Naming::Allowed);
     let named = named.filter(|agent| system.catalog().agent(agent).is_some());
-    if named.is_none() {
+    let disallowed = skill.execution.disallowed_tools.clone();
+    if let Some(agent) = &named
+        && !disallowed.is_empty()
+        // One that cannot be read is told when it is loaded.
+        && let Some(Ok(mut definition)) = system.catalog().agent(agent).map(Definition::read)
+    {
+        definition.tools.disallowed.extend(disallowed);
+        options.definition = Some(definition);
+    } else if named.is_none() {
         let tools = context.context.execution.as_ref().map(|place| place.tools.clone());
         let tools = tools.filter(|tools| !tools.is_empty());
         options.definition = Some(Definition {
-            tools: ToolFilter {
-                allowed: tools,
-                disallowed: skill.execution.disallowed_tools.clone(),
-            },
+            tools: ToolFilter { allowed: tools, disallowed },
             model: skill.claude.model.as_deref().and_then(|model| model.parse().ok()),
             ..Definition::default()
         });

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use repertoire_model::ModelName;
 use repertoire_skill::activate::{Activation, Request};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
@@ -41,6 +42,10 @@ pub struct Run {
     pub(crate) denials: Mutex<Vec<Denial>>,
     /// The names of the tools that its agent may use.
     pub(crate) offered: Mutex<Vec<String>>,
+    /// The agents that wait for this one, and itself.
+    pub(crate) at_work: Vec<String>,
+    /// The model that was asked for by the one who started it all; sub-agents without one of their own take it.
+    pub(crate) model: Option<ModelName>,
 }
 
 impl std::fmt::Debug for Run {
@@ -75,6 +80,8 @@ impl Run {
             winners: Mutex::default(),
             denials: Mutex::default(),
             offered: Mutex::default(),
+            at_work: Vec::new(),
+            model: None,
             workplace,
             events,
             system,

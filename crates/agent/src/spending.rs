@@ -1,6 +1,6 @@
 //! What a run may use, and what it has used: shared with its sub-agents, so that nobody gets around it by delegating.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use repertoire_model::Usage;
@@ -119,12 +119,20 @@ pub struct Spending {
     limits: RunLimits,
     started: Instant,
     spent: Mutex<Spent>,
+    /// The purse of the run that delegated this one.
+    above: Option<Arc<Spending>>,
 }
 
 impl Spending {
     /// A purse under these limits; time runs from now.
     pub fn new(limits: RunLimits) -> Self {
-        Spending { limits, started: Instant::now(), spent: Mutex::default() }
+        Spending { limits, started: Instant::now(), spent: Mutex::default(), above: None }
+    }
+
+    /// The purse of a sub-agent: what it uses counts here as well, and the limits are those of all together.
+    pub fn child(self: &Arc<Self>) -> Self {
+        let (limits, started) = (self.limits, self.started);
+        Spending { limits, started, spent: Mutex::default(), above: Some(self.clone()) }
     }
 
     /// The limits.
@@ -142,13 +150,21 @@ impl Spending {
         self.started.elapsed()
     }
 
-    /// What has been used.
+    /// What has been used by this run and its sub-agents.
     pub fn spent(&self) -> Spent {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What everybody has used under these limits.
+    fn spent_by_all(&self) -> Spent {
+        self.above.as_ref().map_or_else(|| self.spent(), |above| above.spent_by_all())
+    }
+
     /// Adds a call.
     pub fn add(&self, usage: Usage, cost_usd: Option<f64>) {
+        if let Some(above) = &self.above {
+            above.add(usage, cost_usd);
+        }
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.usage += usage;
         spent.cost_usd += cost_usd.unwrap_or(0.0);
@@ -164,7 +180,7 @@ impl Spending {
         if Instant::now() >= self.deadline() {
             return Err(LimitReached::Duration { max_s: self.limits.duration_max.as_secs() });
         }
-        let spent = self.spent();
+        let spent = self.spent_by_all();
         if let Some(max) = self.limits.tokens_max
             && spent.usage.total() >= max
         {
@@ -206,6 +222,22 @@ mod tests {
         assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Tokens { used: 120, .. })));
         tokio::time::sleep(Duration::from_millis(250)).await;
         assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Duration { .. })));
+    }
+
+    #[tokio::test]
+    async fn sub_agents_share_the_limits_and_count_for_themselves() {
+        let limits = RunLimits { tokens_max: Some(100), ..RunLimits::default() };
+        let purse = Arc::new(Spending::new(limits));
+        let (one, other) = (Arc::new(purse.child()), purse.child());
+        one.child().add(used(60), Some(0.1));
+        other.add(used(50), None);
+        assert_eq!((one.spent().usage.total(), other.spent().usage.total()), (60, 50));
+        assert_eq!(
+            (one.spent().known_cost_usd(), other.spent().known_cost_usd()),
+            (Some(0.1), None)
+        );
+        assert_eq!(purse.spent().usage.total(), 110);
+        assert!(matches!(one.check(None, "m"), Err(LimitReached::Tokens { used: 110, .. })));
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::Library;
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Digest;
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use crate::backend::{Backend, Finished, Job, Told, freedom, hold};
 use crate::clock::Clock;
@@ -22,10 +22,10 @@ use crate::conversation::Conversation;
 use crate::definition::{DEFAULT_AGENT, Definition};
 use crate::event::{Event, EventKind, Events, Sink, Status};
 use crate::limits::{BACKEND_IDLE, CONVERSATIONS_MAX};
-use crate::middleware::{Middleware, Next, Outcome, Turn};
+use crate::middleware::{Middleware, Next, Outcome, Turn, TurnError};
 use crate::run::{Run, lock};
 use crate::sandbox::Probed;
-use crate::spending::Spending;
+use crate::spending::{LimitReached, Spending};
 use crate::tool::Tool;
 use crate::tools;
 use crate::workplace::Workplace;
@@ -102,6 +102,10 @@ struct Start<'a> {
     events: Events,
     depth: u32,
     spending: Arc<Spending>,
+    /// The agents that wait for this one.
+    above: Vec<String>,
+    /// The model of those who ask for none.
+    model: Option<ModelName>,
     asked: Asked,
 }
 
@@ -169,7 +173,10 @@ impl System {
         self.refresh();
         let id = uuid::Uuid::now_v7().to_string();
         let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
-        self.execute(Start { agent, task, options, events, depth: 0, spending, asked }).await
+        let (above, model) = (Vec::new(), None);
+        let depth = 0;
+        self.execute(Start { agent, task, options, events, depth, spending, above, model, asked })
+            .await
     }
 
     /// What [`System::run`] would send first, without sending it.
@@ -191,8 +198,9 @@ impl System {
         let known = self.conversation(&id).await.unwrap_or_else(|| Conversation::new(id));
         let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
         let task = task.into();
-        let asked = Asked::ByName;
-        let start = Start { agent, task, options, events, depth: 0, spending, asked };
+        let (above, model, asked) = (Vec::new(), None, Asked::ByName);
+        let depth = 0;
+        let start = Start { agent, task, options, events, depth, spending, above, model, asked };
         let mut turn = self.turn(&start, guard);
         turn.preview = true;
         self.one_turn(&mut turn).await;
@@ -230,48 +238,39 @@ impl System {
             ..options
         };
         let events = parent.events.child(agent);
-        let spending = parent.spending.clone();
+        let spending = Arc::new(parent.spending.child());
         let depth = parent.depth + 1;
+        let (above, model) = (parent.at_work.clone(), parent.model.clone());
         let asked = Asked::Otherwise;
-        let start = Start { agent, task, options, events, depth, spending, asked };
+        let start = Start { agent, task, options, events, depth, spending, above, model, asked };
         // A future that contains itself has to be on the heap.
-        Box::pin(self.execute(start)).await
+        let report = Box::pin(self.execute(start)).await;
+        lock(&parent.denials).extend(report.denials.iter().cloned());
+        report
     }
 
     async fn execute(&self, start: Start<'_>) -> Report {
         let begun = tokio::time::Instant::now();
-        let spent_before = start.spending.spent();
-        let place = self.place_at_work(start.agent);
-        let _place = match &place {
-            Some(places) => places.acquire().await.ok(),
-            None => None,
-        };
         let id = start.options.conversation.clone();
         let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        let guard = self.take_up(&id, start.depth).await;
+        let (_place, guard) = match self.begin(&start, &id).await {
+            Ok(begun) => begun,
+            Err(error) => return never_begun(&start, id, error),
+        };
         let mut turn = self.turn(&start, guard);
         let backend = start.options.backend.clone();
+        let name = backend.as_ref().map(|backend| backend.name());
+        // A session knows nothing of what was said elsewhere: who takes the conversation over is told all of it.
+        if turn.conversation.session_at.as_deref().or(name) != name || name.is_none() {
+            turn.conversation.session = None;
+        }
         start.events.emit(EventKind::RunStarted {
             conversation: id.clone(),
-            backend: backend.as_ref().map_or("api", |backend| backend.name()).to_owned(),
+            backend: name.unwrap_or("api").to_owned(),
             model: start.options.model.as_ref().map(ToString::to_string),
             session: turn.conversation.session.clone(),
         });
-        let mut report = Report {
-            run: start.events.run().to_owned(),
-            conversation: id,
-            status: Status::Failed,
-            text: String::new(),
-            structured: None,
-            error: None,
-            usage: Default::default(),
-            cost_usd: None,
-            iterations: 0,
-            duration: Default::default(),
-            denials: Vec::new(),
-            session: None,
-            skills: Vec::new(),
-        };
+        let mut report = nothing_yet(&start, id);
         match backend {
             None => {
                 let outcome = self.turns(&mut turn).await;
@@ -281,8 +280,8 @@ impl System {
                 report.structured = outcome.structured;
                 report.error = outcome.error.map(RunError::from);
                 let spent = start.spending.spent();
-                report.usage = since(spent.usage, spent_before.usage);
-                report.cost_usd = spent.known_cost_usd().map(|cost| cost - spent_before.cost_usd);
+                report.usage = spent.usage;
+                report.cost_usd = spent.known_cost_usd();
             }
             Some(backend) => self.hand_over(&mut turn, &*backend, &mut report).await,
         }
@@ -295,6 +294,29 @@ impl System {
         turn.run.workplace.clean_up();
         start.events.emit(finished(&report));
         report
+    }
+
+    /// Waits for a place at work and for the conversation, but no longer than the run may last.
+    async fn begin(
+        &self,
+        start: &Start<'_>,
+        id: &str,
+    ) -> Result<(Option<OwnedSemaphorePermit>, OwnedMutexGuard<Conversation>), TurnError> {
+        let ready = async {
+            let place = match self.place_at_work(start) {
+                Some(places) => places.acquire_owned().await.ok(),
+                None => None,
+            };
+            (place, self.take_up(id, start.depth).await)
+        };
+        let max_s = start.spending.limits().duration_max.as_secs();
+        tokio::select! {
+            biased;
+            ready = tokio::time::timeout_at(start.spending.deadline(), ready) => {
+                ready.map_err(|_| LimitReached::Duration { max_s }.into())
+            }
+            () = start.options.cancel.cancelled() => Err(TurnError::Cancelled),
+        }
     }
 
     /// Turn after turn, until there is an outcome.
@@ -341,6 +363,7 @@ impl System {
             turn.conversation.messages.push(Message::assistant(text.clone()));
         }
         turn.conversation.session = ended.session.clone().or(turn.conversation.session.take());
+        turn.conversation.session_at = Some(backend.name().to_owned());
         report.status = status;
         report.text = text;
         report.structured = structured;
@@ -375,6 +398,8 @@ impl System {
             state: tools::State::hiding(permissions.hidden()),
             ledger: Mutex::new(conversation.ledger.clone()),
             permissions: Mutex::new(permissions),
+            at_work: start.above.iter().cloned().chain([start.agent.to_owned()]).collect(),
+            model: options.model.clone().or(start.model.clone()),
             ..Run::new(self.clone(), self.workplace(&conversation.id), start.events.clone())
         };
         run.state.set_todos(conversation.todos.clone());
@@ -432,7 +457,12 @@ impl System {
         })
     }
 
-    fn place_at_work(&self, agent: &str) -> Option<Arc<Semaphore>> {
+    /// An agent that delegates to itself, at once or in the end, waits for itself: it has its place already.
+    fn place_at_work(&self, start: &Start<'_>) -> Option<Arc<Semaphore>> {
+        let agent = start.agent;
+        if start.above.iter().any(|above| above == agent) {
+            return None;
+        }
         let catalog = self.catalog();
         let places = catalog.agent(agent)?.skill.execution.max_concurrent?.max(1);
         let mut known = lock(&self.inner.places_at_work);
@@ -558,7 +588,7 @@ impl System {
     }
 }
 
-/// What somebody else's agent is asked: the operator's words once, skills that came later and the user's words now.
+/// What somebody else's agent is asked: the operator's words, skills that came later and the user's words now.
 fn job(turn: &Turn, before: usize, told: Told) -> Job {
     let messages = &turn.conversation.messages;
     let goes_on = turn.conversation.session.is_some() && before > 0;
@@ -574,8 +604,9 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         Message::Assistant { .. } => message.text(),
     };
     let is_system = |message: &&Message| matches!(message, Message::System { .. });
-    let fresh = if goes_on { &messages[before..] } else { &messages[..] };
-    let leading = if goes_on { 0 } else { fresh.iter().take_while(is_system).count() };
+    // Most programs forget the operator's words with every call, so they get them again.
+    let leading = messages.iter().take_while(is_system).count();
+    let fresh = &messages[if goes_on { before } else { leading }..];
     let join = |part: &[Message]| part.iter().map(text_of).collect::<Vec<_>>().join("\n\n");
     let options = &turn.options;
     let limits = turn.run.spending.limits();
@@ -584,8 +615,8 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         _ => None,
     };
     Job {
-        system: join(&fresh[..leading]),
-        prompt: join(&fresh[leading..]),
+        system: join(&messages[..leading]),
+        prompt: join(fresh),
         dir: turn.run.workplace.dir.clone(),
         environment: turn.run.workplace.environment.clone(),
         model: options.model.as_ref().map(|model| model.model.clone()),
@@ -611,13 +642,32 @@ fn folder_of(conversation: &str) -> String {
     Digest::of(conversation.as_bytes()).to_string().replace(':', "-")
 }
 
-fn since(now: repertoire_model::Usage, before: repertoire_model::Usage) -> repertoire_model::Usage {
-    repertoire_model::Usage {
-        input_tokens: now.input_tokens - before.input_tokens,
-        output_tokens: now.output_tokens - before.output_tokens,
-        cache_read_tokens: now.cache_read_tokens - before.cache_read_tokens,
-        cache_write_tokens: now.cache_write_tokens - before.cache_write_tokens,
+/// The report of a run of which nothing is known yet.
+fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
+    Report {
+        run: start.events.run().to_owned(),
+        conversation,
+        status: Status::Failed,
+        text: String::new(),
+        structured: None,
+        error: None,
+        usage: Default::default(),
+        cost_usd: None,
+        iterations: 0,
+        duration: Default::default(),
+        denials: Vec::new(),
+        session: None,
+        skills: Vec::new(),
     }
+}
+
+/// The report of a run that waited for others until it was too late.
+fn never_begun(start: &Start<'_>, conversation: String, error: TurnError) -> Report {
+    let (status, error) = (error.status(), Some(error.into()));
+    let duration = start.spending.elapsed();
+    let report = Report { status, error, duration, ..nothing_yet(start, conversation) };
+    start.events.emit(finished(&report));
+    report
 }
 
 fn finished(report: &Report) -> EventKind {

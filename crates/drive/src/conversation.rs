@@ -142,6 +142,11 @@ impl Talk {
         let system = self.driver.system.clone();
         let log = self.held.log()?;
         self.begin_run(prompt, log.bytes());
+        if options.backend.is_some() {
+            // Somebody else's agent asks its model itself, so nothing is written while it is at work.
+            let state = system.conversation(self.id()).await;
+            self.held.save(&state.unwrap_or_else(|| Conversation::new(self.id())))?;
+        }
         let kept = Arc::new(Mutex::new(Kept { log, used: SkillUse::default(), failed: None }));
         let options = RunOptions {
             conversation: Some(self.id().to_owned()),

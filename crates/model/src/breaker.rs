@@ -59,6 +59,11 @@ impl Breakers {
         }
     }
 
+    /// Tells that a call that was admitted was dropped before its end.
+    pub fn abandon(&self, service: Service) {
+        self.circuits()[service as usize].undecided();
+    }
+
     /// Nothing panics while it is held; and a circuit is whole after each line that changes it.
     fn circuits(&self) -> MutexGuard<'_, [Circuit; Service::ALL.len()]> {
         self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
@@ -225,6 +230,15 @@ mod tests {
         check(&breakers, 60_000, None);
         check(&breakers, 119_999, Some(1));
         check(&breakers, 120_000, None);
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_lets_the_next_one_try() {
+        let breakers = Breakers::default();
+        fail(&breakers, &[0; 5]);
+        check(&breakers, 60_000, None);
+        breakers.abandon(Anthropic);
+        check(&breakers, 60_001, None);
     }
 
     #[test]

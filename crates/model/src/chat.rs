@@ -26,11 +26,35 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     }
     add_limits(&mut body, request, output_tokens_max);
     add_tools(&mut body, request);
+    let words;
+    let mut conversation = Conversation::of(request.messages);
     if let Some(format) = response_format(&request.format) {
-        body.insert("response_format".into(), format);
+        if is_shape_told(request) {
+            words = shape_in_words(&request.format);
+            conversation.system.push(&words);
+        } else {
+            body.insert("response_format".into(), format);
+        }
     }
-    body.insert("messages".into(), json!(messages(&Conversation::of(request.messages))));
+    body.insert("messages".into(), json!(messages(&conversation)));
     Value::Object(body)
+}
+
+/// Servers that hold every word against the shape leave the model no way to call a tool, so that it is told instead.
+fn is_shape_told(request: &Request<'_>) -> bool {
+    request.model.service == Service::Compat && !request.tools.is_empty()
+}
+
+fn shape_in_words(format: &ResponseFormat) -> String {
+    let what = match format {
+        ResponseFormat::Schema { schema, .. } => {
+            format!(
+                "one JSON value that is valid for this JSON Schema, and nothing else:\n{schema}"
+            )
+        }
+        _ => "one JSON value and nothing else.".to_owned(),
+    };
+    format!("Call tools as you need them. When the work is done, answer with {what}")
 }
 
 fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {

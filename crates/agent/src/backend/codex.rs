@@ -26,7 +26,7 @@ pub(crate) const CLI: Cli = Cli {
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let short = job.system.len() <= ARGUMENT_BYTES_MAX;
-    let system_in_prompt = if short { "" } else { job.system.as_str() };
+    let system_in_prompt = if short { "" } else { job.new_system() };
     let mut asked = Asked::with_prompt(structured::with_system(system_in_prompt, &job.prompt));
     let sandbox = match job.freedom {
         Freedom::ReadOnly => "read-only",

@@ -25,7 +25,7 @@ pub(crate) const CLI: Cli = Cli {
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let request = job.schema.as_ref().map(structured::request).unwrap_or_default();
-    let prompt = structured::with_system(&job.system, &job.prompt);
+    let prompt = structured::with_system(job.new_system(), &job.prompt);
     let mut asked = Asked::with_prompt(format!("{prompt}{request}"));
     asked.args(["--output-format", "stream-json", "--skip-trust"]);
     match job.freedom {

@@ -3,10 +3,11 @@
 
 use futures_util::future::BoxFuture;
 use repertoire_select::Task;
-use repertoire_select::selection::{Pick, Selection};
+use repertoire_select::selection::{Pick, Selection, Strategy};
 use repertoire_skill::activate::{Listing, Request};
-use repertoire_skill::catalog::Catalog;
+use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::render::message::auto_loaded;
+use repertoire_skill::skill::Context;
 
 use super::{Injection, Middleware, Next, Turn, TurnError};
 use crate::event::{EventKind, LoadedBy, SkillPick};
@@ -57,11 +58,25 @@ fn inject(turn: &mut Turn) {
     };
     tell(turn, &selection);
     for pick in &selection.picks {
+        if is_apart(turn, &catalog, pick) {
+            continue;
+        }
         load(turn, &catalog, &pick.name, LoadedBy::AutoTrigger, &reason(pick));
     }
-    let near = selection.near_misses.iter().map(|miss| miss.name.clone());
-    *lock(&turn.run.winners) =
-        selection.picks.iter().map(|pick| pick.name.clone()).chain(near).collect();
+    if turn.conversation.messages.is_empty() {
+        let near = selection.near_misses.iter().map(|miss| miss.name.clone());
+        let picks = selection.picks.iter().map(|pick| pick.name.clone());
+        turn.conversation.winners = picks.chain(near).collect();
+    }
+    lock(&turn.run.winners).clone_from(&turn.conversation.winners);
+}
+
+/// A skill that works in a conversation of its own is the model's to call, unless somebody named it or nobody could.
+fn is_apart(turn: &Turn, catalog: &Catalog, pick: &Pick) -> bool {
+    let forks = |entry: &Entry| entry.skill.claude.context == Context::Fork;
+    pick.strategy != Strategy::Hint
+        && turn.tools.iter().any(|tool| tool.name() == "skill")
+        && catalog.get(&pick.name).is_some_and(forks)
 }
 
 /// Skills that the agent's definition names are loaded whatever the task is.

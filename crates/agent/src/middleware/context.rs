@@ -41,8 +41,10 @@ fn set_up(turn: &mut Turn) {
     if is_new {
         let prompt = system_prompt(turn);
         turn.conversation.messages.push(Message::system(prompt));
-        turn.conversation.agent = Some(turn.agent_name.clone());
+    } else {
+        renew_prompt(turn);
     }
+    turn.conversation.agent = Some(turn.agent_name.clone());
     let mut said = Vec::new();
     if let Some(wrapped) = untrusted_prompt(turn).filter(|_| is_new) {
         said.push(UserPart::Text { text: wrapped });
@@ -58,6 +60,17 @@ fn set_up(turn: &mut Turn) {
     }
     said.push(UserPart::Text { text: turn.task.text.clone() });
     turn.conversation.messages.push(Message::User { content: said });
+}
+
+/// An agent whose file was edited, or another agent, speaks with its own words also in a conversation that goes on.
+fn renew_prompt(turn: &mut Turn) {
+    let prompt = system_prompt(turn);
+    if let Some(Message::System { text }) = turn.conversation.messages.first_mut()
+        && *text != prompt
+    {
+        *text = prompt;
+        turn.conversation.measured = None;
+    }
 }
 
 fn system_prompt(turn: &Turn) -> String {

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use repertoire_model::{Message, UserPart};
 
 use super::{Middleware, Next, Outcome, Turn, TurnError};
 
@@ -23,9 +24,13 @@ impl Middleware for ErrorBoundary {
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             let cancel = turn.run.cancel.clone();
+            let is_over = turn.iteration > 1 && cancel.is_cancelled();
             // A panic in one run must not end the others of the process.
             let rest = AssertUnwindSafe(next.run(turn)).catch_unwind();
             let ended = tokio::select! {
+                // First the work, so that sub-agents can end by themselves and say so.
+                biased;
+                () = std::future::ready(()), if is_over => Err(TurnError::Cancelled),
                 ended = rest => ended.unwrap_or_else(|panic| Err(TurnError::Panicked(words(&*panic)))),
                 () = cancel.cancelled() => Err(TurnError::Cancelled),
             };
@@ -43,9 +48,17 @@ impl Middleware for ErrorBoundary {
     }
 }
 
-/// What the agent had said before things went wrong.
+/// What the agent had said since the user spoke, before things went wrong.
 fn last_text(turn: &Turn) -> String {
-    turn.response.as_ref().map(|response| response.message.text()).unwrap_or_default()
+    let is_task = |message: &Message| match message {
+        Message::User { content } => {
+            content.iter().any(|part| matches!(part, UserPart::Text { .. }))
+        }
+        _ => false,
+    };
+    let since = turn.messages().iter().rev().take_while(|message| !is_task(message));
+    let said = since.filter(|message| matches!(message, Message::Assistant { .. }));
+    said.map(Message::text).find(|text| !text.trim().is_empty()).unwrap_or_default()
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

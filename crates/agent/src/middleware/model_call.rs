@@ -4,10 +4,12 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use repertoire_model::{
     Assembler, Delta, Error, Message, Request, Response, ResponseFormat, StopReason, ToolChoice,
+    Usage,
 };
 
 use super::{Middleware, ModelChoice, Next, Outcome, Turn, TurnError};
 use crate::event::EventKind;
+use crate::run::Run;
 
 /// Calls the model.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +59,20 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     let system = turn.run.system.clone();
     let service = model.name.service;
     system.breakers().admit(service, system.clock().now_ms())?;
+    let run = turn.run.clone();
+    let mut admitted = Admitted { run: &run, model, answer: Some(Assembler::default()) };
     turn.run.events.emit(EventKind::ModelCall {
         model: model.name.to_string(),
         iteration: turn.iteration,
         attempt: turn.attempt,
     });
     let mut stream = system.provider().stream(&request(turn, model));
-    let mut answer = Assembler::default();
     let mut failed = None;
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(delta) => {
                 tell(turn, &delta);
-                answer.push(&delta);
+                admitted.push(&delta);
             }
             Err(error) => {
                 failed = Some(error);
@@ -78,9 +81,7 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         }
     }
     drop(stream);
-    let usage = answer.usage();
-    let cost_usd = system.prices().cost_usd(&model.name, &usage);
-    turn.run.spending.add(usage, cost_usd);
+    let (answer, usage, cost_usd) = admitted.pay();
     let ended = match (failed, answer.finish()) {
         (Some(error), _) => Err(error),
         (None, None) => Err(Error::BrokenOff { service }),
@@ -95,6 +96,40 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         cost_usd,
     });
     Ok(response)
+}
+
+/// A call that the breaker let pass. One that is dropped before its end says nothing of the service and lets others try,
+/// and what it used counts all the same.
+struct Admitted<'a> {
+    run: &'a Run,
+    model: &'a ModelChoice,
+    /// The answer so far, until it is paid for.
+    answer: Option<Assembler>,
+}
+
+impl Admitted<'_> {
+    fn push(&mut self, delta: &Delta) {
+        if let Some(answer) = &mut self.answer {
+            answer.push(delta);
+        }
+    }
+
+    fn pay(&mut self) -> (Assembler, Usage, Option<f64>) {
+        let answer = self.answer.take().unwrap_or_default();
+        let usage = answer.usage();
+        let cost_usd = self.run.system.prices().cost_usd(&self.model.name, &usage);
+        self.run.spending.add(usage, cost_usd);
+        (answer, usage, cost_usd)
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if self.answer.is_some() {
+            self.pay();
+            self.run.system.breakers().abandon(self.model.name.service);
+        }
+    }
 }
 
 fn tell(turn: &Turn, delta: &Delta) {

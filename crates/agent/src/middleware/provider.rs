@@ -1,4 +1,5 @@
-//! Chooses the model: the caller's, else the agent's, else the configured one.
+//! Chooses the model: the caller's, else the agent's, else the one asked for of the agent that delegated to it, else the
+//! configured one.
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ModelName;
@@ -37,6 +38,7 @@ impl Middleware for ProviderSelection {
 fn choose(turn: &Turn) -> ModelChoice {
     let system = &turn.run.system;
     let asked = turn.options.model.as_ref().or(turn.agent.model.as_ref());
+    let asked = asked.or(turn.run.model.as_ref());
     let name: ModelName = asked.unwrap_or(&system.config().model).clone();
     let info = system.prices().get(&name).copied();
     let context_tokens = info.map_or(CONTEXT_TOKENS_UNKNOWN, |info| info.context_tokens);

@@ -60,7 +60,8 @@ async fn decide(turn: &Turn, error: Error, attempt: u32) -> Result<u32, TurnErro
             let what = "model call".to_owned();
             turn.run.events.emit(EventKind::Retry { what, reason, attempt, after_ms });
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            Ok(attempt + 1)
+            // A call that the breaker held back was none.
+            Ok(attempt + u32::from(!matches!(error, Error::CircuitOpen { .. })))
         }
         // A reset that is over and did not help is a failure like others.
         Advice::Pause { until_ms } if until_ms <= now_ms => {

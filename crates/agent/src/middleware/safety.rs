@@ -26,18 +26,22 @@ impl Middleware for Safety {
                 return next.run(turn).await;
             }
             if let Err(limit) = check(turn) {
-                let (name, message) = (limit.name().to_owned(), limit.to_string());
-                turn.run.events.emit(EventKind::Limit { limit: name, message });
-                return Err(limit.into());
+                return Err(told(turn, limit));
             }
             let deadline = turn.run.spending.deadline();
             let max_s = turn.run.spending.limits().duration_max.as_secs();
             match tokio::time::timeout_at(deadline, next.run(turn)).await {
                 Ok(ended) => ended,
-                Err(_) => Err(LimitReached::Duration { max_s }.into()),
+                Err(_) => Err(told(turn, LimitReached::Duration { max_s })),
             }
         })
     }
+}
+
+fn told(turn: &Turn, limit: LimitReached) -> TurnError {
+    let (name, message) = (limit.name().to_owned(), limit.to_string());
+    turn.run.events.emit(EventKind::Limit { limit: name, message });
+    limit.into()
 }
 
 fn check(turn: &Turn) -> Result<(), LimitReached> {

@@ -144,21 +144,45 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
         subject: label,
         arguments: arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone())),
     });
+    let mut open = Open { run: &turn.run, call, started, is_answered: false };
     let output = match arguments {
         Ok(arguments) => perform(turn, call, &arguments, &subject).await,
         Err(wrong) => Output::error(format!("{wrong}. Call the tool again with valid JSON.")),
     };
     let output = bounded(output, turn, call);
-    turn.run.events.emit(EventKind::ToolResult {
-        id: call.id.clone(),
-        tool: call.name.clone(),
-        is_error: output.is_error,
-        summary: output.text.chars().take(SUMMARY_CHARS_MAX).collect(),
-        bytes: output.text.len(),
-        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        spilled: output.spilled.as_ref().map(ToString::to_string),
-    });
+    open.answered(&output);
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
+}
+
+/// A call that was told and whose result was not. When the run is stopped in the middle of it, that is the result.
+struct Open<'a> {
+    run: &'a Run,
+    call: &'a ToolCall,
+    started: Instant,
+    is_answered: bool,
+}
+
+impl Open<'_> {
+    fn answered(&mut self, output: &Output) {
+        self.is_answered = true;
+        self.run.events.emit(EventKind::ToolResult {
+            id: self.call.id.clone(),
+            tool: self.call.name.clone(),
+            is_error: output.is_error,
+            summary: output.text.chars().take(SUMMARY_CHARS_MAX).collect(),
+            bytes: output.text.len(),
+            duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            spilled: output.spilled.as_ref().map(ToString::to_string),
+        });
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.answered(&Output::error("The call was interrupted before it ended."));
+        }
+    }
 }
 
 /// Tools of others may answer with anything. A skill's text has a budget of its own.

@@ -4,6 +4,7 @@
 mod commands;
 mod executing;
 mod faults;
+mod lasting;
 mod loops;
 mod permissions;
 mod seeds;

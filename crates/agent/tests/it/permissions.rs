@@ -211,6 +211,7 @@ async fn what_somebody_elses_agent_lacks_is_told() {
         _ => None,
     });
     assert_eq!(told.as_deref(), Some("other runs its commands without our sandbox."));
+}
 
 #[tokio::test]
 async fn a_rule_also_denies_what_touches_nothing() {

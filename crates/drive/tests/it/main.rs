@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+use std::sync::Arc;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::future::BoxFuture;
+use repertoire_agent::backend::{Backend, Finished, Job};
+use repertoire_agent::event::Events;
 use repertoire_agent::{RunOptions, Status, System};
 use repertoire_drive::{Driver, Store, StoreError};
 use repertoire_model::{Endpoint, Endpoints, Secret};
@@ -162,4 +167,30 @@ async fn what_was_done_since_the_model_was_asked_is_told_from_the_log() {
     );
     let events = repertoire_text::fs::read_text(&log, 1 << 20).unwrap();
     assert!(events.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[tokio::test]
+async fn what_somebody_elses_agent_was_asked_is_known_after_a_crash() {
+    let place = Place::new();
+    let server = Server::start(Script::new().turn(Turn::text("One."))).await;
+    let first = place.driver(&server);
+    let options = RunOptions { backend: Some(Arc::new(Silent)), ..RunOptions::default() };
+    let sending = first.send("default", "number seven", options);
+    let ended = tokio::time::timeout(std::time::Duration::from_millis(200), sending).await;
+    assert!(ended.is_err(), "it never answers");
+    let talk = place.driver(&server).resume("last").unwrap();
+    assert_eq!(talk.interrupted().unwrap().prompt, "number seven");
+}
+
+/// Somebody else's agent that never answers.
+struct Silent;
+
+impl Backend for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn run<'a>(&'a self, _job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {
+        Box::pin(std::future::pending())
+    }
 }

@@ -281,3 +281,23 @@ fn errors_in_a_stream_have_their_kind() {
     let long = failed(json!({ "code": "context_length_exceeded", "message": "shorter" }));
     assert!(matches!(long, Error::ContextTooLong { .. }), "{long:?}");
 }
+
+#[test]
+fn a_shape_is_told_in_words_where_tools_and_a_forced_shape_exclude_each_other() {
+    let format = ResponseFormat::Schema { name: "x".into(), schema: json!({ "type": "object" }) };
+    let tools =
+        [ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({}) }];
+    let messages = [Message::system("Be brief."), Message::user("Go.")];
+    let sent = |name: &str, tools: &[ToolSpec]| {
+        let (name, format) = (model(name), format.clone());
+        body(&Request { tools, format, ..Request::new(&name, &messages) }, 9, false)
+    };
+    let told = sent("compat/llama3", &tools);
+    assert!(told["response_format"].is_null());
+    let system = told["messages"][0]["content"].as_str().unwrap();
+    assert!(system.starts_with("Be brief.") && system.contains(r#"{"type":"object"}"#), "{system}");
+    for forced in [sent("compat/llama3", &[]), sent("openai/gpt-5", &tools)] {
+        assert_eq!(forced["response_format"]["type"], "json_schema");
+        assert_eq!(forced["messages"][0]["content"], "Be brief.");
+    }
+}

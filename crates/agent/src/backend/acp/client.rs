@@ -60,7 +60,7 @@ impl Client {
             text_is_old: false,
             freedom: job.freedom,
             dir: job.dir.clone(),
-            prompt: format!("{}{request}", structured::with_system(&job.system, &job.prompt)),
+            prompt: format!("{}{request}", structured::with_system(job.new_system(), &job.prompt)),
             session: job.session.clone(),
             servers: servers(job.mcp_servers.as_ref()),
             model: job.model.clone(),
