@@ -348,7 +348,13 @@ impl System {
             return;
         }
         let permissions = turn.run.permissions();
-        let told = match hold(backend, &permissions, &turn.agent.tools, &turn.run.events) {
+        let told = match hold(
+            backend,
+            &permissions,
+            &turn.agent.tools,
+            turn.options.model.as_ref(),
+            &turn.run.events,
+        ) {
             Ok(told) => told,
             Err(message) => {
                 let backend = backend.name().to_owned();
@@ -625,7 +631,7 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         freedom: freedom(&turn.run.permissions()),
         told,
         max_cost_usd: limits.cost_usd_max,
-        max_iterations: turn.agent.max_iterations,
+        max_iterations: turn.agent.max_iterations.into_iter().chain([limits.iterations_max]).min(),
         mcp_servers: options.mcp_servers.clone(),
         idle: BACKEND_IDLE,
         absolute: limits.duration_max,

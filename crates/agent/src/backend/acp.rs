@@ -98,7 +98,7 @@ impl Backend for AcpBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::Freedom, sandbox: false }
+        Holds { rules: Rules::Freedom, sandbox: false, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

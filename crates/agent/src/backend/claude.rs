@@ -4,6 +4,7 @@
 //! the project's settings are read: hooks and permissions come from the job alone.
 
 use camino::Utf8Path;
+use repertoire_model::Service;
 use serde_json::{Map, Value};
 
 use super::cli::{Asked, Cli, Parser};
@@ -18,7 +19,7 @@ use crate::process::Ended;
 pub(crate) const CLI: Cli = Cli {
     name: "claude",
     program: "claude",
-    holds: Holds { rules: Rules::All, sandbox: false },
+    holds: Holds { rules: Rules::All, sandbox: false, service: Some(Service::Anthropic) },
     ask,
     parser: || Box::new(Stream::new()),
 };

@@ -4,6 +4,7 @@
 //! sandbox is what holds it, chosen by the job's freedom.
 
 use camino::Utf8Path;
+use repertoire_model::Service;
 use serde_json::{Map, Value};
 
 use super::cli::{Asked, Cli, Parser};
@@ -19,7 +20,7 @@ use crate::process::Ended;
 pub(crate) const CLI: Cli = Cli {
     name: "codex",
     program: "codex",
-    holds: Holds { rules: Rules::Freedom, sandbox: true },
+    holds: Holds { rules: Rules::Freedom, sandbox: true, service: Some(Service::OpenAi) },
     ask,
     parser: || Box::new(Stream::new()),
 };

@@ -129,7 +129,7 @@ impl Backend for CommandBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::Nothing, sandbox: false }
+        Holds { rules: Rules::Nothing, sandbox: false, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -18,7 +18,7 @@ use crate::process::Ended;
 pub(crate) const CLI: Cli = Cli {
     name: "gemini",
     program: "gemini",
-    holds: Holds { rules: Rules::Freedom, sandbox: false },
+    holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
     ask,
     parser: || Box::new(Stream::new()),
 };

@@ -1,5 +1,7 @@
 //! What somebody else's agent can be held to. What it cannot keep is refused or told, never dropped.
 
+use repertoire_model::{ModelName, Service};
+
 use crate::backend::{Backend, Freedom};
 use crate::definition::ToolFilter;
 use crate::event::{EventKind, Events};
@@ -12,6 +14,8 @@ pub struct Holds {
     pub rules: Rules,
     /// Whether its commands run in a sandbox of its own.
     pub sandbox: bool,
+    /// Whose models it runs, if not anybody's.
+    pub service: Option<Service>,
 }
 
 /// Which permissions an agent can be held to.
@@ -53,10 +57,17 @@ pub(crate) fn hold(
     backend: &dyn Backend,
     permissions: &Permissions,
     tools: &ToolFilter,
+    model: Option<&ModelName>,
     events: &Events,
 ) -> Result<Told, String> {
     let name = backend.name();
     let holds = backend.holds();
+    if let (Some(service), Some(model)) = (holds.service, model)
+        && model.service != service
+        && model.service != Service::Compat
+    {
+        return Err(format!("it runs models of {service}, and `{model}` is none of them"));
+    }
     let has_rules = !permissions.deny.is_empty() || !permissions.ask.is_empty();
     let unkept = match holds.rules {
         Rules::All => None,

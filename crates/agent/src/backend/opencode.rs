@@ -19,7 +19,7 @@ use crate::process::{Ended, Stopped};
 pub(crate) const CLI: Cli = Cli {
     name: "opencode",
     program: "opencode",
-    holds: Holds { rules: Rules::Freedom, sandbox: false },
+    holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
     ask,
     parser: || Box::new(Stream::new()),
 };

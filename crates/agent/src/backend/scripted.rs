@@ -135,7 +135,7 @@ impl Backend for ScriptedBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::All, sandbox: true }
+        Holds { rules: Rules::All, sandbox: true, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -370,7 +370,7 @@ impl Backend for Elsewhere {
 
     fn holds(&self) -> repertoire_agent::backend::Holds {
         let rules = repertoire_agent::backend::Rules::All;
-        repertoire_agent::backend::Holds { rules, sandbox: true }
+        repertoire_agent::backend::Holds { rules, sandbox: true, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -163,7 +163,10 @@ impl Backend for Other {
 
 async fn handed_over(rules: Rules, permissions: Permissions) -> (Report, Vec<Job>, Workspace) {
     let workspace = Workspace::new(Script::new()).await;
-    let other = Arc::new(Other { holds: Holds { rules, sandbox: false }, asked: Mutex::default() });
+    let other = Arc::new(Other {
+        holds: Holds { rules, sandbox: false, service: None },
+        asked: Mutex::default(),
+    });
     let options = RunOptions {
         permissions: Some(permissions),
         backend: Some(other.clone()),
