@@ -16,6 +16,9 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::ui::{self, Ui};
 
+/// Most characters of what is asked for that are shown.
+const SUBJECT_CHARS_MAX: usize = 10_000;
+
 /// The ends of a run that we hold while it goes on.
 pub(crate) struct Attended {
     events: UnboundedReceiver<Event>,
@@ -129,11 +132,30 @@ impl Attended {
 }
 
 fn put(question: &Asked, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let subject = ui::fit(&question.subject, ui.columns.saturating_sub(20).max(40));
+    let subject = whole(&question.subject);
     let what = ui.paint_err(ui::STRONG, format!("Allow {}: {subject}?", question.tool));
     let why = ui.paint_err(ui::FAINT, format!("({})", ui::fit(&question.reason, 60)));
     write!(ui.err, "{what} {why} [y]es / [a]lways / [n]o ")?;
     ui.err.flush()
+}
+
+/// All that is asked for, line by line: what is cut or joined can hide what matters.
+fn whole(subject: &str) -> String {
+    let shown = ui::printable_lines(subject);
+    let shown = match shown.contains('\n') {
+        true => format!("\n{shown}\n"),
+        false => shown,
+    };
+    match shown.char_indices().nth(SUBJECT_CHARS_MAX) {
+        None => shown,
+        Some((at, _)) => {
+            let more = shown[at..].chars().count();
+            format!(
+                "{}\n[{more} more characters are not shown; say no if you cannot tell]\n",
+                &shown[..at]
+            )
+        }
+    }
 }
 
 fn answer(question: Asked, line: Option<String>) {
@@ -230,5 +252,19 @@ impl Signals {
     #[cfg(not(unix))]
     pub(crate) async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_shown_whole() {
+        let long = format!("ls {}; rm x", "a".repeat(500));
+        assert_eq!(whole(&long), long);
+        assert_eq!(whole("ls # fine\nrm x"), "\nls # fine\nrm x\n");
+        assert!(!whole("ls\u{1b}[2K").contains('\u{1b}'));
+        assert!(whole(&"a".repeat(20_000)).contains("10000 more characters are not shown"));
     }
 }
