@@ -131,6 +131,8 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
 
 /// What needs no walls yet.
 fn prepare(policy: &Policy) -> Result<(), Refused> {
+    // Whoever started us may be killed before it can end us; then nobody would.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     for folder in [policy.temporary(), policy.home(), policy.private.join("root")] {
         // A program that ran before may have left a link to somewhere else.
         if folder.is_symlink() {
