@@ -90,7 +90,6 @@ fn a_skill_is_executed_and_its_result_told() {
     assert_snapshot!(tidy(&ran), @"
     Bandaged.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + first-aid                 1.00  named as `first-aid`
     [TIME]
     [exit 0]
@@ -132,7 +131,6 @@ fn a_chat_goes_on_line_by_line() {
     Bandaged.
     [stderr]
     default on anthropic/claude-haiku-4-5. /help says what can be typed.
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + first-aid                 1.00  named as `first-aid`
     $0.0004 · 200 tokens in, 40 out
     There is no command and no skill /nothing. /help helps.

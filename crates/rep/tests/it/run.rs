@@ -35,7 +35,6 @@ fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
     assert_snapshot!(tidy(&ran), @r#"
     It is compliant.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + tenders                   0.99  trigger phrase "danish tender"; "tender" in name, description;…
     $0.0002 · 100 tokens in, 20 out · 1 turn · [TIME] · rep run --resume [ID]
     [exit 0]
@@ -54,7 +53,6 @@ fn tools_are_one_line_each() {
     assert_snapshot!(tidy(&ran), @"
     Two lines.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     ⏺ read  notes.txt  ✓ [TIME]
     ⏺ read  gone.txt  ✗ [TIME]
       there is no `gone.txt`; `list` and `glob` show what there is
