@@ -30,6 +30,7 @@ pub mod demo;
 pub mod env;
 pub mod failure;
 mod live;
+mod question;
 mod running;
 pub mod schema;
 mod selecting;

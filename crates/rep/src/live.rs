@@ -2,11 +2,17 @@
 //! and what went differently than planned. For programs: the events themselves, one a line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use repertoire_agent::event::LoadedBy;
 use repertoire_agent::{Event, EventKind, Report, Status};
+use serde_json::Value;
 
 use crate::ui::{self, Ui};
+
+mod waiting;
+
+use waiting::Waiting;
 
 /// Columns that a name of a skill takes at least, so that reasons stand below each other.
 const SKILL_COLUMNS: usize = 24;
@@ -35,11 +41,13 @@ pub(crate) struct Live {
     scores: BTreeMap<String, f64>,
     /// What works less well than it should, as far as it was told.
     degraded: BTreeSet<String>,
+    waiting: Waiting,
 }
 
 struct Call {
     tool: String,
     subject: String,
+    arguments: Value,
     is_denied: bool,
 }
 
@@ -53,6 +61,7 @@ impl Live {
             calls: BTreeMap::new(),
             scores: BTreeMap::new(),
             degraded: BTreeSet::new(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -62,6 +71,12 @@ impl Live {
             serde_json::to_writer(&mut *ui.out, event)?;
             writeln!(ui.out)?;
             return ui.out.flush();
+        }
+        let is_hidden =
+            matches!(event.kind, EventKind::Thinking { .. }) && !self.manner.thinking;
+        if self.manner.rewritten && !is_hidden {
+            self.waiting.clear(ui)?;
+            self.waiting.note(&event.kind, Instant::now());
         }
         let indent = "  ".repeat(event.depth as usize);
         match &event.kind {
@@ -73,8 +88,14 @@ impl Live {
             }
             // It stays so for as long as we look on: once is enough.
             EventKind::Degraded { message, .. } if !self.degraded.insert(message.clone()) => Ok(()),
-            EventKind::ToolCall { id, tool, subject, .. } => {
-                self.call(id, tool, subject, &indent, ui)
+            EventKind::ToolCall { id, tool, subject, arguments } => {
+                let call = Call {
+                    tool: tool.clone(),
+                    subject: subject.clone(),
+                    arguments: arguments.clone(),
+                    is_denied: false,
+                };
+                self.call(id, call, &indent, ui)
             }
             EventKind::ToolResult { id, is_error, summary, duration_ms, .. } => {
                 let ended = Ended { is_error: *is_error, summary, duration_ms: *duration_ms };
@@ -181,12 +202,10 @@ impl Live {
     fn call(
         &mut self,
         id: &str,
-        tool: &str,
-        subject: &str,
+        call: Call,
         indent: &str,
         ui: &mut Ui<'_>,
     ) -> std::io::Result<()> {
-        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: false };
         let line = format!("{indent}{}", call.line(indent, ui));
         self.calls.insert(id.to_owned(), call);
         if self.manner.rewritten {
@@ -238,7 +257,12 @@ impl Live {
             call.is_denied = true;
             id.clone()
         });
-        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: true };
+        let call = Call {
+            tool: tool.to_owned(),
+            subject: subject.to_owned(),
+            arguments: Value::Null,
+            is_denied: true,
+        };
         let mark = ui.paint_err(ui::BAD, "✗ not allowed");
         let line = format!("{indent}{}  {mark}", call.line(indent, ui));
         self.over(&id.unwrap_or_default(), &line, ui)?;
@@ -283,6 +307,7 @@ impl Live {
     }
 
     fn close_call(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.waiting.clear(ui)?;
         match self.open.take() {
             Some(_) => writeln!(ui.err),
             None => Ok(()),
@@ -295,6 +320,23 @@ impl Live {
             ui.out.flush()?;
         }
         Ok(())
+    }
+
+    /// Says that we wait for a model that has been silent for long.
+    pub(crate) fn tick(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        let is_clean = !self.mid_line && !self.mid_thought && self.open.is_none();
+        match self.manner.rewritten && is_clean && !ui.json {
+            true => self.waiting.tell(Instant::now(), ui),
+            false => Ok(()),
+        }
+    }
+
+    /// The arguments of the call that is asked for. Of two calls that look the same and are not, none.
+    pub(crate) fn arguments(&self, tool: &str, subject: &str) -> Option<&Value> {
+        let same = |call: &&Call| call.tool == tool && call.subject == subject && !call.is_denied;
+        let mut found = self.calls.values().filter(same).map(|call| &call.arguments);
+        let first = found.next()?;
+        found.all(|other| other == first).then_some(first)
     }
 
     /// The end of a run: the answer, where it was not shown as it came, and what it took.

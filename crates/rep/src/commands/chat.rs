@@ -6,7 +6,7 @@ use repertoire_drive::{Driver, Talk};
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 
-use crate::attending::{Attended, Left, Lines, Signals};
+use crate::attending::{Allowed, Attended, Left, Lines, Signal, Signals};
 use crate::cli::Ctx;
 use crate::commands::run::person;
 use crate::failure::{Exit, Failure, Outcome};
@@ -46,6 +46,8 @@ struct Chat<'a> {
     flags: RunFlags,
     live: Live,
     lines: Lines,
+    /// What was allowed for good, which holds for the whole chat.
+    allowed: Allowed,
 }
 
 /// What to do after a line.
@@ -82,7 +84,7 @@ fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, F
         Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
     let flags = args.flags.clone();
     let live = Live::new(manner);
-    Ok(Chat { ctx, driver, talk, agent, flags, live, lines: Lines::new() })
+    Ok(Chat { ctx, driver, talk, agent, flags, live, lines: Lines::new(), allowed: Allowed::default() })
 }
 
 impl Chat<'_> {
@@ -137,8 +139,8 @@ impl Chat<'_> {
                         }
                     },
                 },
-                () = signals.next() => {
-                    if stopped {
+                signal = signals.next() => {
+                    if stopped || signal != Signal::Interrupt {
                         return Ok(None);
                     }
                     stopped = true;
@@ -164,7 +166,7 @@ impl Chat<'_> {
             options.skills.push(skill.clone());
             options.arguments.insert(skill, arguments);
         }
-        let attended = Attended::of(&mut options, person(self.ctx, ui));
+        let attended = Attended::of(&mut options, person(self.ctx, ui), &self.allowed);
         let work = self.talk.send(&self.agent, said, options);
         let report = match attended.stay(work, &mut self.live, &mut self.lines, ui).await? {
             Left::Ended(report) => report.map_err(not_kept)?,

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
 use repertoire_text::fs;
 
-use crate::attending::{Attended, Left, Lines};
+use crate::attending::{Allowed, Attended, Left, Lines};
 use crate::cli::Ctx;
 use crate::commands::run::person;
 use crate::failure::{Exit, Failure, Outcome};
@@ -40,7 +40,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let outcome = runtime.block_on(async {
         let (system, servers) = ctx.system(&args.flags, ui).await?;
         ctx.check_reach(&system, repertoire_agent::definition::DEFAULT_AGENT, &args.flags)?;
-        let attended = Attended::of(&mut options, person(ctx, ui));
+        let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
         let executor = SkillExecutor::new(system, options);
         let work = async {
             match (&args.capability, &args.skill) {

@@ -10,7 +10,7 @@ use repertoire_drive::{Driver, Talk};
 use repertoire_model::ResponseFormat;
 use repertoire_text::fs;
 
-use crate::attending::{Attended, Left, Lines, Person};
+use crate::attending::{Allowed, Attended, Left, Lines, Person};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::live::{Live, Manner, short};
@@ -87,7 +87,7 @@ async fn attend(
     if talk.interrupted().is_some() && !ui.json {
         live.note("the last run of this conversation was interrupted; it goes on from there", ui)?;
     }
-    let attended = Attended::of(&mut options, person(ctx, ui));
+    let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
     let mut lines = Lines::new();
     let work = talk.send(&agent, prompt, options);
     let report = match attended.stay(work, &mut live, &mut lines, ui).await? {

@@ -274,7 +274,7 @@ fn wrong_use_is_told_apart_from_what_cannot_run() {
         ("run -m gpt-5 hi", 2, "anthropic/NAME"),
         ("run --max-cost free hi", 2, "it is not a number"),
         ("run --timeout soon hi", 2, "write a time as"),
-        ("run --resume 0123 hi", 1, "there is no conversation `0123`"),
+        ("run --resume 0123 hi", 3, "there is no conversation `0123`"),
         ("run --schema gone.json hi", 2, "cannot be read"),
         ("run --backend clade hi", 2, "there is no backend `clade`"),
         ("run --read-only --full-access hi", 2, "cannot be used with"),
@@ -384,6 +384,15 @@ fn a_conversation_in_use_is_refused() {
 
 #[test]
 fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
+    stopped_by("INT");
+}
+
+#[test]
+fn a_terminal_that_is_closed_stops_the_run_as_well() {
+    stopped_by("HUP");
+}
+
+fn stopped_by(name: &str) {
     let mut ws = office();
     let script =
         Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
@@ -392,7 +401,7 @@ fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
     drop(child.stdin.take());
     model.wait_for(1);
     std::thread::sleep(std::time::Duration::from_millis(200));
-    signal(&child, "INT");
+    signal(&child, name);
     let ran = end(child);
     assert_eq!(ran.code, 130, "{ran}");
     let list = ws.json("--json conversations", "conversations.json");
