@@ -31,6 +31,7 @@ pub mod env;
 pub mod failure;
 mod live;
 mod question;
+mod rules;
 mod running;
 pub mod schema;
 mod selecting;

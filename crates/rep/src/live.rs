@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use repertoire_agent::event::LoadedBy;
-use repertoire_agent::{Event, EventKind, Report, Status};
+use repertoire_agent::middleware::TurnError;
+use repertoire_agent::spending::LimitReached;
+use repertoire_agent::{Event, EventKind, Report, RunError, Status};
+use repertoire_model::Usage;
 use serde_json::Value;
 
 use crate::ui::{self, Ui};
@@ -42,6 +45,17 @@ pub(crate) struct Live {
     /// What works less well than it should, as far as it was told.
     degraded: BTreeSet<String>,
     waiting: Waiting,
+    spent: Spent,
+}
+
+/// What runs took, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    usage: Usage,
+    /// None if some price is not known.
+    cost_usd: Option<f64>,
+    runs: u32,
+    turns: u32,
 }
 
 struct Call {
@@ -62,6 +76,7 @@ impl Live {
             scores: BTreeMap::new(),
             degraded: BTreeSet::new(),
             waiting: Waiting::default(),
+            spent: Spent::default(),
         }
     }
 
@@ -72,8 +87,7 @@ impl Live {
             writeln!(ui.out)?;
             return ui.out.flush();
         }
-        let is_hidden =
-            matches!(event.kind, EventKind::Thinking { .. }) && !self.manner.thinking;
+        let is_hidden = matches!(event.kind, EventKind::Thinking { .. }) && !self.manner.thinking;
         if self.manner.rewritten && !is_hidden {
             self.waiting.clear(ui)?;
             self.waiting.note(&event.kind, Instant::now());
@@ -86,6 +100,12 @@ impl Live {
                 self.scores.extend(picks.iter().map(|pick| (pick.skill.clone(), pick.score)));
                 Ok(())
             }
+            EventKind::RunFinished { usage, cost_usd, iterations, .. } if event.depth == 0 => {
+                self.spent.add(usage, *cost_usd, *iterations);
+                Ok(())
+            }
+            // The run ends with it, and says so.
+            EventKind::Limit { limit, .. } if event.depth == 0 && limit != "allowance" => Ok(()),
             // It stays so for as long as we look on: once is enough.
             EventKind::Degraded { message, .. } if !self.degraded.insert(message.clone()) => Ok(()),
             EventKind::ToolCall { id, tool, subject, arguments } => {
@@ -199,13 +219,7 @@ impl Live {
         ui.err.flush()
     }
 
-    fn call(
-        &mut self,
-        id: &str,
-        call: Call,
-        indent: &str,
-        ui: &mut Ui<'_>,
-    ) -> std::io::Result<()> {
+    fn call(&mut self, id: &str, call: Call, indent: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let line = format!("{indent}{}", call.line(indent, ui));
         self.calls.insert(id.to_owned(), call);
         if self.manner.rewritten {
@@ -322,6 +336,11 @@ impl Live {
         Ok(())
     }
 
+    /// What the runs so far took.
+    pub(crate) fn spent(&self) -> Spent {
+        self.spent
+    }
+
     /// Says that we wait for a model that has been silent for long.
     pub(crate) fn tick(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let is_clean = !self.mid_line && !self.mid_thought && self.open.is_none();
@@ -388,20 +407,62 @@ fn ended_word(status: Status) -> &'static str {
     }
 }
 
+impl Spent {
+    fn add(&mut self, usage: &Usage, cost_usd: Option<f64>, turns: u32) {
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+        self.usage.cache_read_tokens += usage.cache_read_tokens;
+        self.usage.cache_write_tokens += usage.cache_write_tokens;
+        let before = if self.runs == 0 { Some(0.0) } else { self.cost_usd };
+        self.cost_usd = before.zip(cost_usd).map(|(before, cost)| before + cost);
+        self.runs += 1;
+        self.turns += turns;
+    }
+
+    /// Cost, tokens and turns in words; nothing if nothing ran.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        if self.runs == 0 {
+            return Vec::new();
+        }
+        let usage = &self.usage;
+        let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+        let (read, written) = (ui::thousands(read), ui::thousands(usage.output_tokens));
+        vec![
+            self.cost_usd.map_or_else(|| "cost not known".to_owned(), ui::dollars),
+            format!("{read} tokens in, {written} out"),
+            ui::count(self.turns as usize, "turn"),
+        ]
+    }
+}
+
+/// The turns that were taken. One that a limit forbade was none.
+fn turns(report: &Report) -> u32 {
+    let forbade = |limit: &LimitReached| !matches!(limit, LimitReached::Duration { .. });
+    match &report.error {
+        Some(RunError::Turn(TurnError::Limit(limit))) if forbade(limit) => {
+            report.iterations.saturating_sub(1)
+        }
+        _ => report.iterations,
+    }
+}
+
+/// What went wrong with a run, in words.
+pub(crate) fn error_words(error: &RunError) -> String {
+    match error {
+        // A limit is shown as it was typed, however small.
+        RunError::Turn(TurnError::Limit(LimitReached::Cost { used, max })) => {
+            format!("{} was spent, and ${max} is allowed (`limits.cost`)", ui::dollars(*used))
+        }
+        error => error.to_string(),
+    }
+}
+
 /// What a run took, on one line.
 pub(crate) fn taken(report: &Report) -> String {
-    let usage = &report.usage;
-    let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
-    let cost = match report.cost_usd {
-        Some(cost) => format!("${cost:.4}"),
-        None => "cost not known".to_owned(),
-    };
-    let mut parts = vec![
-        cost,
-        format!("{} tokens in, {} out", ui::thousands(read), ui::thousands(usage.output_tokens)),
-        ui::count(report.iterations as usize, "turn"),
-        ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)),
-    ];
+    let mut spent = Spent::default();
+    spent.add(&report.usage, report.cost_usd, turns(report));
+    let mut parts = spent.parts();
+    parts.push(ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)));
     if !report.denials.is_empty() {
         parts.push(format!("{} not allowed", ui::count(report.denials.len(), "call")));
     }

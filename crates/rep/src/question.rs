@@ -84,7 +84,9 @@ fn details(wanted: &Wanted<'_>, columns: usize) -> Vec<String> {
         "run_tests" if text("command").is_none() => {
             let only = text("filter").map(|filter| format!(", only `{}`", printable(filter)));
             let only = only.unwrap_or_default();
-            vec![format!("  the tests that the folder is made for (cargo, npm, pytest, go, make){only}")]
+            vec![format!(
+                "  the tests that the folder is made for (cargo, npm, pytest, go, make){only}"
+            )]
         }
         "bash" if arguments["network"] == true => vec!["  with the network".to_owned()],
         _ => Vec::new(),
@@ -172,20 +174,47 @@ mod tests {
     fn nothing_of_a_long_command_is_hidden() {
         let command = "echo one\n  cat <<E | sh   # a tail that is longer than the terminal\n\u{1b}[2K\rrm -rf ~\n";
         insta::assert_snapshot!(asked("bash", command, &json!({"network": true})), @r"
+        Allow bash:
+            echo one
+              cat <<E | sh   # a tail that is lo
+          ↪ nger than the terminal
+            \u{1b}[2K\rrm -rf ~
+          with the network
+          (it needs permission)
+        [y]es / [a]lways / [n]o
         ");
     }
 
     #[test]
     fn a_new_file_is_shown_with_its_size_and_how_it_begins() {
         let content = "line of text\n".repeat(10);
-        insta::assert_snapshot!(asked("write", "a.txt", &json!({"content": content})), @r"
+        insta::assert_snapshot!(asked("write", "a.txt", &json!({"content": content})), @"
+        Allow write: a.txt?
+          130 bytes, 10 lines
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + … 2 more lines
+          (it needs permission)
+        [y]es / [a]lways / [n]o
         ");
     }
 
     #[test]
     fn an_edit_is_shown_as_what_goes_and_what_comes() {
         let arguments = json!({"edits": [{"old": "  a", "new": "  b\n  c"}]});
-        insta::assert_snapshot!(asked("edit", "src/lib.rs", &arguments), @r"
+        insta::assert_snapshot!(asked("edit", "src/lib.rs", &arguments), @"
+        Allow edit: src/lib.rs?
+            -   a
+            +   b
+            +   c
+          (it needs permission)
+        [y]es / [a]lways / [n]o
         ");
     }
 }

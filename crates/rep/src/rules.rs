@@ -24,7 +24,7 @@ impl KnownTools {
         tools: impl Iterator<Item = String>,
         servers: impl Iterator<Item = String>,
     ) -> Self {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let prefix = |server: String| server.chars().map(plain).chain(['_']).collect::<String>();
         KnownTools {
             tools: tools.collect(),
@@ -81,7 +81,10 @@ impl Ctx<'_> {
         let meant = |rule: &str| known.nearest(rule).map(|near| format!("Did you mean `{near}`?"));
         if let Some(rule) = flags.deny.iter().find(unknown) {
             let message = format!("--deny {rule}: there is no tool `{}`", bare(rule));
-            return Err(meant(rule).into_iter().fold(Failure::usage(message), Failure::hint).hint(HELP));
+            return Err(meant(rule)
+                .into_iter()
+                .fold(Failure::usage(message), Failure::hint)
+                .hint(HELP));
         }
         let configured = ["permissions.allow", "permissions.ask", "permissions.deny"];
         let configured = configured.map(|name| (name, self.config.texts(name)));
@@ -107,7 +110,15 @@ mod tests {
     fn a_tool_is_known_by_its_own_name_by_others_names_and_by_its_server() {
         let names = ["read", "bash", "research"].map(str::to_owned);
         let known = KnownTools::new(names.into_iter(), ["my notes".to_owned()].into_iter());
-        for rule in ["read(.env)", "Bash(git status:*)", "WebFetch", "*", "re*", "my_notes_add(x)", "my_notes_*"] {
+        for rule in [
+            "read(.env)",
+            "Bash(git status:*)",
+            "WebFetch",
+            "*",
+            "re*",
+            "my_notes_add(x)",
+            "my_notes_*",
+        ] {
             assert!(known.has(rule), "{rule}");
         }
         for rule in ["raed(.env)", "notes_add", "x*"] {
