@@ -107,14 +107,17 @@ fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::R
         ago(now_ms.saturating_sub(head.updated_ms))
     );
     if !head.folder.is_empty() {
-        let folder = ctx.config.places().shorten(head.folder.as_str().into());
-        facts.push_str(&format!(" · {}", ui::fit(&folder, 40)));
+        let folder = match ctx.project_dir(None) == head.folder.as_str() {
+            true => "here".to_owned(),
+            false => ctx.config.places().shorten(head.folder.as_str().into()),
+        };
+        facts.push_str(&format!(" · {}", ui::fit(&folder, 30)));
     }
     if head.at_work.is_some() {
         facts.push_str(" · at work or interrupted");
     }
     let id = ui.paint(ui::ACCENT, short(&head.id));
-    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(20);
+    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(32);
     let first = ui::pad(&ui::fit(&head.first, room), room.min(48));
     writeln!(ui.out, "{id}  {first}  {}", ui.paint(ui::FAINT, facts))
 }
