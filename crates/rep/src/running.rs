@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::backend::{Backend, Choice, Freedom, Kind, available, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
@@ -29,6 +28,10 @@ use crate::env::Env;
 use crate::failure::Failure;
 use crate::rules::{KnownTools, rules};
 use crate::ui::{self, Ui};
+
+mod backends;
+
+use backends::{freedom, is_own_loop};
 
 const WHO: &str = "Agent and model";
 const LIMITS: &str = "Limits";
@@ -348,58 +351,6 @@ impl Ctx<'_> {
         })
     }
 
-    /// `claude`, or `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`.
-    fn backend(&self, flags: &RunFlags) -> Result<Option<Arc<dyn Backend>>, Failure> {
-        let Some(text) = flags.backend.as_deref() else { return Ok(None) };
-        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
-        let names = || Kind::ALL.iter().map(|kind| kind.name());
-        let Some(kind) = Kind::from_name(word) else {
-            let failure = Failure::usage(format!("there is no backend `{word}`"));
-            let failure = match nearest(word, names()) {
-                Some(near) => failure.hint(format!("Did you mean `{near}`?")),
-                None => failure,
-            };
-            let all: Vec<&str> = names().collect();
-            return Err(failure.hint(format!("There are {}.", all.join(", "))));
-        };
-        if kind == Kind::Api {
-            return Ok(None);
-        }
-        if let Some(program) = kind.program().filter(|name| self.env.program(name).is_none()) {
-            return Err(Failure::cannot_run(format!("`{program}` is not on PATH"))
-                .hint(format!("`--backend {word}` needs it installed.")));
-        }
-        let mut words = rest.split_whitespace().map(str::to_owned);
-        let (program, args) = match kind {
-            Kind::Scripted => {
-                let file = Some(rest).filter(|rest| !rest.is_empty());
-                (file.map(|file| self.env.here.join(file).to_string()), Vec::new())
-            }
-            _ => (words.next(), words.collect()),
-        };
-        self.check_program(kind, program.as_deref())?;
-        let made = backend(Choice { kind, program, args }).map_err(|error| {
-            Failure::usage(error.to_string()).hint(format!("Write it as `--backend {word}:…`."))
-        })?;
-        Ok(Some(Arc::from(made)))
-    }
-
-    /// What a backend is started with has to be there, before anything is begun.
-    fn check_program(&self, kind: Kind, program: Option<&str>) -> Result<(), Failure> {
-        let Some(program) = program else { return Ok(()) };
-        let path = self.env.here.join(program);
-        let message = match kind {
-            Kind::Scripted if !path.is_file() => format!("there is no transcript {path}"),
-            Kind::Scripted => return Ok(()),
-            _ if program.contains('/') && !path.is_file() => format!("there is no program {path}"),
-            _ if !program.contains('/') && self.env.program(program).is_none() => {
-                format!("`{program}` is not on PATH")
-            }
-            _ => return Ok(()),
-        };
-        Err(Failure::cannot_run(message))
-    }
-
     /// The MCP servers of the configuration, as the `mcpServers` object that others know.
     fn mcp_servers(&self) -> Option<serde_json::Value> {
         self.config.table("mcp_servers").and_then(|table| serde_json::to_value(table).ok())
@@ -466,12 +417,6 @@ impl Ctx<'_> {
         }
         failure
     }
-
-    /// Somebody else's agents that are installed.
-    pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
-        let path = self.env.var("PATH").unwrap_or_default();
-        available(path).into_iter().map(|installed| installed.kind.name()).collect()
-    }
 }
 
 /// The definition of an agent, or what may be meant.
@@ -511,19 +456,6 @@ fn broken_agent(catalog: &Catalog, agent: &str) -> Option<String> {
 pub(crate) fn broken_name(broken: &Broken) -> Option<&str> {
     let is_agent = broken.path.components().any(|part| part.as_str() == "agents");
     broken.path.file_stem().filter(|stem| is_agent && !stem.eq_ignore_ascii_case("skill"))
-}
-
-/// Whether the turns are ours, and not somebody else's agent's.
-fn is_own_loop(flags: &RunFlags) -> bool {
-    flags.backend.as_deref().is_none_or(|word| word == "api")
-}
-
-fn freedom(flags: &RunFlags) -> Freedom {
-    match (flags.read_only, flags.full_access) {
-        (true, _) => Freedom::ReadOnly,
-        (_, true) => Freedom::Full,
-        _ => Freedom::Workspace,
-    }
 }
 
 fn not_built(error: BuildError) -> Failure {
