@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use camino::Utf8PathBuf;
 use repertoire_agent::conversation::Conversation;
 use repertoire_agent::event::Sink;
 use repertoire_agent::system::{BuildError, Builder, Preview, RunError};
@@ -29,6 +30,8 @@ pub struct Driver {
     system: System,
     store: Store,
     checkpoints: Checkpoints,
+    /// The project that conversations are begun in.
+    folder: Option<Utf8PathBuf>,
 }
 
 /// A conversation in progress. Nobody else can take it up until this is dropped.
@@ -51,7 +54,13 @@ impl Driver {
     pub fn new(builder: Builder, store: Store) -> Result<Self, BuildError> {
         let checkpoints = Checkpoints::default();
         let system = builder.middleware(Arc::new(checkpoints.clone())).build()?;
-        Ok(Driver { system, store, checkpoints })
+        Ok(Driver { system, store, checkpoints, folder: None })
+    }
+
+    /// For a project: conversations are begun in it, and `last` is the last of them.
+    #[must_use]
+    pub fn in_folder(self, folder: impl Into<Utf8PathBuf>) -> Self {
+        Driver { folder: Some(folder.into()), ..self }
     }
 
     /// The system.
@@ -70,7 +79,10 @@ impl Driver {
     ///
     /// When there is none, somebody else has it, or it cannot be read.
     pub fn resume(&self, wanted: &str) -> Result<Talk, StoreError> {
-        let (held, mut conversation) = self.store.open(wanted)?;
+        let (held, mut conversation) = match &self.folder {
+            Some(folder) if wanted == "last" => self.store.open(&self.store.last_in(folder)?)?,
+            _ => self.store.open(wanted)?,
+        };
         let interrupted = recovery::recover(&self.system, &held, &mut conversation);
         self.system.restore(conversation);
         Ok(Talk { driver: self.clone(), held, interrupted, used: SkillUse::default() })
@@ -83,7 +95,8 @@ impl Driver {
     /// When its folder cannot be made.
     pub fn begin(&self, agent: &str) -> Result<Talk, StoreError> {
         let id = uuid::Uuid::now_v7().to_string();
-        let held = self.store.begin(&id, agent, self.system.clock().now_ms())?;
+        let mut held = self.store.begin(&id, agent, self.system.clock().now_ms())?;
+        held.head.folder = self.folder.as_ref().map(ToString::to_string).unwrap_or_default();
         let used = SkillUse::default();
         Ok(Talk { driver: self.clone(), held, interrupted: None, used })
     }
@@ -200,7 +213,9 @@ impl Talk {
     fn begin_run(&mut self, prompt: &str, log_bytes: u64) {
         let head = &mut self.held.head;
         if head.first.is_empty() {
-            let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+            // What was piped in beside a task is material, and no title.
+            let task = prompt.split("<stdin>").next().filter(|task| !task.trim().is_empty());
+            let words = task.unwrap_or(prompt).split_whitespace().collect::<Vec<_>>().join(" ");
             head.first = words.chars().take(FIRST_WORDS_CHARS_MAX).collect();
         }
         head.turns = head.turns.saturating_add(1);

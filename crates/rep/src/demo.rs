@@ -1,6 +1,10 @@
 //! The demo: lays out a small real workspace in a temporary folder and runs real commands in it. What it
 //! prints is what those commands print; nothing is staged.
 
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs;
 
@@ -29,6 +33,9 @@ const FILES: &[(&str, &str)] = &[
     ("shop/PLAN.md", include_str!("demo/plan.md")),
     ("shop/transcript.yaml", include_str!("demo/transcript.yaml")),
 ];
+
+/// How the last line of a run goes on.
+const RESUME: &str = " · rep run --resume ";
 
 struct Step {
     title: &'static str,
@@ -145,7 +152,7 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
     introduce(ui)?;
     for (number, step) in STEPS.iter().enumerate() {
         announce(number + 1, step, ui)?;
-        perform(&stage, step, &dir, ui)?;
+        perform(&stage, step, &dir, afterwards, ui)?;
     }
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
     if afterwards == Afterwards::Keep {
@@ -197,23 +204,47 @@ fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> 
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
 }
 
+/// One place for data and talk, in the order in which a terminal shows them.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Runs a command as a user would, in the project, with paths made short.
-fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    let mut out = Vec::new();
-    let mut err = Vec::new();
+fn perform(
+    stage: &Env,
+    step: &Step,
+    dir: &Utf8Path,
+    afterwards: Afterwards,
+    ui: &mut Ui<'_>,
+) -> Result<(), Failure> {
+    let written = Shared::default();
     let mut inner = Ui {
-        out: &mut out,
-        err: &mut err,
+        out: &mut written.clone(),
+        err: &mut written.clone(),
         colour: ui.colour,
         err_colour: ui.colour,
         columns: ui.columns.min(100).saturating_sub(2),
         json: false,
     };
     run_in(stage, step.args, &mut inner)?;
-    out.extend_from_slice(&err);
-    let text = String::from_utf8_lossy(&out);
+    let text = written.0.borrow();
+    let text = String::from_utf8_lossy(&text);
     let text = text.replace(&format!("{}/", stage.here), "").replace(&format!("{dir}/"), "");
     for line in text.lines() {
+        // The folder is gone in a moment, and what would go on in it with it.
+        let line = match (line.split_once(RESUME), afterwards) {
+            (Some((before, _)), Afterwards::Remove) => before,
+            _ => line,
+        };
         writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
     }
     writeln!(ui.out)?;

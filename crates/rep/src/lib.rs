@@ -30,6 +30,8 @@ pub mod demo;
 pub mod env;
 pub mod failure;
 mod live;
+mod question;
+mod rules;
 mod running;
 pub mod schema;
 mod selecting;

@@ -2,11 +2,20 @@
 //! and what went differently than planned. For programs: the events themselves, one a line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use repertoire_agent::event::LoadedBy;
-use repertoire_agent::{Event, EventKind, Report, Status};
+use repertoire_agent::middleware::TurnError;
+use repertoire_agent::spending::LimitReached;
+use repertoire_agent::{Event, EventKind, Report, RunError, Status};
+use repertoire_model::Usage;
+use serde_json::Value;
 
 use crate::ui::{self, Ui};
+
+mod waiting;
+
+use waiting::Waiting;
 
 /// Columns that a name of a skill takes at least, so that reasons stand below each other.
 const SKILL_COLUMNS: usize = 24;
@@ -35,11 +44,24 @@ pub(crate) struct Live {
     scores: BTreeMap<String, f64>,
     /// What works less well than it should, as far as it was told.
     degraded: BTreeSet<String>,
+    waiting: Waiting,
+    spent: Spent,
+}
+
+/// What runs took, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    usage: Usage,
+    /// None if some price is not known.
+    cost_usd: Option<f64>,
+    runs: u32,
+    turns: u32,
 }
 
 struct Call {
     tool: String,
     subject: String,
+    arguments: Value,
     is_denied: bool,
 }
 
@@ -53,6 +75,8 @@ impl Live {
             calls: BTreeMap::new(),
             scores: BTreeMap::new(),
             degraded: BTreeSet::new(),
+            waiting: Waiting::default(),
+            spent: Spent::default(),
         }
     }
 
@@ -63,6 +87,11 @@ impl Live {
             writeln!(ui.out)?;
             return ui.out.flush();
         }
+        let is_hidden = matches!(event.kind, EventKind::Thinking { .. }) && !self.manner.thinking;
+        if self.manner.rewritten && !is_hidden {
+            self.waiting.clear(ui)?;
+            self.waiting.note(&event.kind, Instant::now());
+        }
         let indent = "  ".repeat(event.depth as usize);
         match &event.kind {
             EventKind::Text { text } if event.depth == 0 => self.text(text, ui),
@@ -71,10 +100,22 @@ impl Live {
                 self.scores.extend(picks.iter().map(|pick| (pick.skill.clone(), pick.score)));
                 Ok(())
             }
+            EventKind::RunFinished { usage, cost_usd, iterations, .. } if event.depth == 0 => {
+                self.spent.add(usage, *cost_usd, *iterations);
+                Ok(())
+            }
+            // The run ends with it, and says so.
+            EventKind::Limit { limit, .. } if event.depth == 0 && limit != "allowance" => Ok(()),
             // It stays so for as long as we look on: once is enough.
             EventKind::Degraded { message, .. } if !self.degraded.insert(message.clone()) => Ok(()),
-            EventKind::ToolCall { id, tool, subject, .. } => {
-                self.call(id, tool, subject, &indent, ui)
+            EventKind::ToolCall { id, tool, subject, arguments } => {
+                let call = Call {
+                    tool: tool.clone(),
+                    subject: subject.clone(),
+                    arguments: arguments.clone(),
+                    is_denied: false,
+                };
+                self.call(id, call, &indent, ui)
             }
             EventKind::ToolResult { id, is_error, summary, duration_ms, .. } => {
                 let ended = Ended { is_error: *is_error, summary, duration_ms: *duration_ms };
@@ -178,15 +219,7 @@ impl Live {
         ui.err.flush()
     }
 
-    fn call(
-        &mut self,
-        id: &str,
-        tool: &str,
-        subject: &str,
-        indent: &str,
-        ui: &mut Ui<'_>,
-    ) -> std::io::Result<()> {
-        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: false };
+    fn call(&mut self, id: &str, call: Call, indent: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let line = format!("{indent}{}", call.line(indent, ui));
         self.calls.insert(id.to_owned(), call);
         if self.manner.rewritten {
@@ -238,7 +271,12 @@ impl Live {
             call.is_denied = true;
             id.clone()
         });
-        let call = Call { tool: tool.to_owned(), subject: subject.to_owned(), is_denied: true };
+        let call = Call {
+            tool: tool.to_owned(),
+            subject: subject.to_owned(),
+            arguments: Value::Null,
+            is_denied: true,
+        };
         let mark = ui.paint_err(ui::BAD, "✗ not allowed");
         let line = format!("{indent}{}  {mark}", call.line(indent, ui));
         self.over(&id.unwrap_or_default(), &line, ui)?;
@@ -283,6 +321,7 @@ impl Live {
     }
 
     fn close_call(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        self.waiting.clear(ui)?;
         match self.open.take() {
             Some(_) => writeln!(ui.err),
             None => Ok(()),
@@ -295,6 +334,28 @@ impl Live {
             ui.out.flush()?;
         }
         Ok(())
+    }
+
+    /// What the runs so far took.
+    pub(crate) fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// Says that we wait for a model that has been silent for long.
+    pub(crate) fn tick(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        let is_clean = !self.mid_line && !self.mid_thought && self.open.is_none();
+        match self.manner.rewritten && is_clean && !ui.json {
+            true => self.waiting.tell(Instant::now(), ui),
+            false => Ok(()),
+        }
+    }
+
+    /// The arguments of the call that is asked for. Of two calls that look the same and are not, none.
+    pub(crate) fn arguments(&self, tool: &str, subject: &str) -> Option<&Value> {
+        let same = |call: &&Call| call.tool == tool && call.subject == subject && !call.is_denied;
+        let mut found = self.calls.values().filter(same).map(|call| &call.arguments);
+        let first = found.next()?;
+        found.all(|other| other == first).then_some(first)
     }
 
     /// The end of a run: the answer, where it was not shown as it came, and what it took.
@@ -346,20 +407,62 @@ fn ended_word(status: Status) -> &'static str {
     }
 }
 
+impl Spent {
+    fn add(&mut self, usage: &Usage, cost_usd: Option<f64>, turns: u32) {
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+        self.usage.cache_read_tokens += usage.cache_read_tokens;
+        self.usage.cache_write_tokens += usage.cache_write_tokens;
+        let before = if self.runs == 0 { Some(0.0) } else { self.cost_usd };
+        self.cost_usd = before.zip(cost_usd).map(|(before, cost)| before + cost);
+        self.runs += 1;
+        self.turns += turns;
+    }
+
+    /// Cost, tokens and turns in words; nothing if nothing ran.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        if self.runs == 0 {
+            return Vec::new();
+        }
+        let usage = &self.usage;
+        let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+        let (read, written) = (ui::thousands(read), ui::thousands(usage.output_tokens));
+        vec![
+            self.cost_usd.map_or_else(|| "cost not known".to_owned(), ui::dollars),
+            format!("{read} tokens in, {written} out"),
+            ui::count(self.turns as usize, "turn"),
+        ]
+    }
+}
+
+/// The turns that were taken. One that a limit forbade was none.
+fn turns(report: &Report) -> u32 {
+    let forbade = |limit: &LimitReached| !matches!(limit, LimitReached::Duration { .. });
+    match &report.error {
+        Some(RunError::Turn(TurnError::Limit(limit))) if forbade(limit) => {
+            report.iterations.saturating_sub(1)
+        }
+        _ => report.iterations,
+    }
+}
+
+/// What went wrong with a run, in words.
+pub(crate) fn error_words(error: &RunError) -> String {
+    match error {
+        // A limit is shown as it was typed, however small.
+        RunError::Turn(TurnError::Limit(LimitReached::Cost { used, max })) => {
+            format!("{} was spent, and ${max} is allowed (`limits.cost`)", ui::dollars(*used))
+        }
+        error => error.to_string(),
+    }
+}
+
 /// What a run took, on one line.
 pub(crate) fn taken(report: &Report) -> String {
-    let usage = &report.usage;
-    let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
-    let cost = match report.cost_usd {
-        Some(cost) => format!("${cost:.4}"),
-        None => "cost not known".to_owned(),
-    };
-    let mut parts = vec![
-        cost,
-        format!("{} tokens in, {} out", ui::thousands(read), ui::thousands(usage.output_tokens)),
-        ui::count(report.iterations as usize, "turn"),
-        ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)),
-    ];
+    let mut spent = Spent::default();
+    spent.add(&report.usage, report.cost_usd, turns(report));
+    let mut parts = spent.parts();
+    parts.push(ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)));
     if !report.denials.is_empty() {
         parts.push(format!("{} not allowed", ui::count(report.denials.len(), "call")));
     }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use repertoire_agent::backend::{Backend, Choice, Kind, available, backend};
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
-use repertoire_agent::permission::{Mode, Permissions, Rule};
+use repertoire_agent::permission::{Mode, Permissions};
 use repertoire_agent::sandbox::{Probed, Sandbox};
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
@@ -20,13 +19,19 @@ use repertoire_drive::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_model::prices::Prices;
 use repertoire_model::{ModelName, Service};
 use repertoire_skill::activate::References;
+use repertoire_skill::catalog::{Broken, Catalog};
 use repertoire_skill::name::nearest;
 
 use crate::cli::Ctx;
 use crate::config::duration;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::rules::{KnownTools, rules};
 use crate::ui::{self, Ui};
+
+mod backends;
+
+use backends::is_own_loop;
 
 const WHO: &str = "Agent and model";
 const LIMITS: &str = "Limits";
@@ -68,7 +73,7 @@ pub(crate) struct RunFlags {
     /// Let it look, and change nothing
     #[arg(long, conflicts_with_all = ["accept_edits", "full_access"], help_heading = FREEDOM)]
     pub(crate) read_only: bool,
-    /// Let it change files in the folder without asking
+    /// Let it change files in the folder, and run commands in the sandbox, without asking
     #[arg(long, conflicts_with = "full_access", help_heading = FREEDOM)]
     pub(crate) accept_edits: bool,
     /// Let it do anything without asking
@@ -104,6 +109,8 @@ impl Ctx<'_> {
     ) -> Result<(Driver, Servers), Failure> {
         let (builder, servers) = self.served(flags, ui).await?;
         let driver = Driver::new(builder, self.store()).map_err(not_built)?;
+        let driver = driver.in_folder(self.project_dir(flags.cd.as_deref()));
+        let servers = self.ruled(driver.system(), servers, flags, ui).await?;
         Ok((driver, servers))
     }
 
@@ -114,7 +121,9 @@ impl Ctx<'_> {
         ui: &mut Ui<'_>,
     ) -> Result<(System, Servers), Failure> {
         let (builder, servers) = self.served(flags, ui).await?;
-        Ok((builder.build().map_err(not_built)?, servers))
+        let system = builder.build().map_err(not_built)?;
+        let servers = self.ruled(&system, servers, flags, ui).await?;
+        Ok((system, servers))
     }
 
     /// With the tools of MCP servers, which run as long as what comes back with them.
@@ -153,6 +162,57 @@ impl Ctx<'_> {
             ui.note(&line)?;
         }
         Ok((builder, servers))
+    }
+
+    /// Tells of rules about tools that there are not.
+    async fn ruled(
+        &self,
+        system: &System,
+        servers: Servers,
+        flags: &RunFlags,
+        ui: &mut Ui<'_>,
+    ) -> Result<Servers, Failure> {
+        // The tools of somebody else's agent are its own.
+        if !is_own_loop(flags) {
+            return Ok(servers);
+        }
+        match self.check_rules(&self.known_tools(system), flags, ui) {
+            Ok(()) => Ok(servers),
+            Err(failure) => {
+                servers.close().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// The tools that may be named, those of MCP servers that are not running included.
+    pub(crate) fn known_tools(&self, system: &System) -> KnownTools {
+        let servers = self.mcp_servers().unwrap_or_default();
+        let servers = servers.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        KnownTools::new(system.tools().iter().map(|tool| tool.name().to_owned()), servers)
+    }
+
+    /// The tools that there are without starting anything.
+    pub(crate) fn tools_at_rest(&self) -> Result<KnownTools, Failure> {
+        let system = self.builder(&RunFlags::default())?.build().map_err(not_built)?;
+        Ok(self.known_tools(&system))
+    }
+
+    /// The project that we are in: the repository, or the folder where there is none.
+    pub(crate) fn project_dir(&self, cd: Option<&Utf8Path>) -> Utf8PathBuf {
+        let here = cd.map_or_else(|| self.env.here.clone(), |dir| self.env.here.join(dir));
+        let here = here.canonicalize_utf8().unwrap_or(here);
+        let found = here.ancestors().find(|dir| dir.join(".git").exists());
+        found.map_or_else(|| here.clone(), Utf8Path::to_owned)
+    }
+
+    /// A line on where a conversation was begun, if that was in another project.
+    pub(crate) fn begun_elsewhere(&self, talk: &Talk, flags: &RunFlags) -> Option<String> {
+        let folder = &talk.head().folder;
+        let is_here = *folder == self.project_dir(flags.cd.as_deref());
+        let short = || self.config.places().shorten(folder.as_str().into());
+        (!folder.is_empty() && !is_here)
+            .then(|| format!("this conversation was begun in {}, and goes on here", short()))
     }
 
     /// Where conversations are kept.
@@ -290,41 +350,6 @@ impl Ctx<'_> {
         })
     }
 
-    /// `claude`, or `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`.
-    fn backend(&self, flags: &RunFlags) -> Result<Option<Arc<dyn Backend>>, Failure> {
-        let Some(text) = flags.backend.as_deref() else { return Ok(None) };
-        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
-        let names = || Kind::ALL.iter().map(|kind| kind.name());
-        let Some(kind) = Kind::from_name(word) else {
-            let failure = Failure::usage(format!("there is no backend `{word}`"));
-            let failure = match nearest(word, names()) {
-                Some(near) => failure.hint(format!("Did you mean `{near}`?")),
-                None => failure,
-            };
-            let all: Vec<&str> = names().collect();
-            return Err(failure.hint(format!("There are {}.", all.join(", "))));
-        };
-        if kind == Kind::Api {
-            return Ok(None);
-        }
-        if let Some(program) = kind.program().filter(|name| self.env.program(name).is_none()) {
-            return Err(Failure::cannot_run(format!("`{program}` is not on PATH"))
-                .hint(format!("`--backend {word}` needs it installed.")));
-        }
-        let mut words = rest.split_whitespace().map(str::to_owned);
-        let (program, args) = match kind {
-            Kind::Scripted => {
-                let file = Some(rest).filter(|rest| !rest.is_empty());
-                (file.map(|file| self.env.here.join(file).to_string()), Vec::new())
-            }
-            _ => (words.next(), words.collect()),
-        };
-        let made = backend(Choice { kind, program, args }).map_err(|error| {
-            Failure::usage(error.to_string()).hint(format!("Write it as `--backend {word}:…`."))
-        })?;
-        Ok(Some(Arc::from(made)))
-    }
-
     /// The MCP servers of the configuration, as the `mcpServers` object that others know.
     fn mcp_servers(&self) -> Option<serde_json::Value> {
         self.config.table("mcp_servers").and_then(|table| serde_json::to_value(table).ok())
@@ -355,6 +380,7 @@ impl Ctx<'_> {
         system: &System,
         agent: &str,
         flags: &RunFlags,
+        instead: Option<&str>,
     ) -> Result<(), Failure> {
         let definition = definition(system, agent)?;
         if !is_own_loop(flags) {
@@ -364,7 +390,7 @@ impl Ctx<'_> {
         let model = model.unwrap_or(&system.config().model);
         match self.env.endpoints().get(model.service) {
             Some(_) => Ok(()),
-            None => Err(self.no_key(model)),
+            None => Err(instead.into_iter().fold(self.no_key(model), Failure::hint)),
         }
     }
 
@@ -388,13 +414,7 @@ impl Ctx<'_> {
             failure =
                 failure.hint(format!("An agent that is installed here: {}.", list.join(", ")));
         }
-        failure.hint("`--dry-run` shows what would be sent, without a key.")
-    }
-
-    /// Somebody else's agents that are installed.
-    pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
-        let path = self.env.var("PATH").unwrap_or_default();
-        available(path).into_iter().map(|installed| installed.kind.name()).collect()
+        failure
     }
 }
 
@@ -410,6 +430,9 @@ pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Fai
     if agent == DEFAULT_AGENT {
         return Ok(Definition::default());
     }
+    if let Some(broken) = broken_agent(&catalog, agent) {
+        return Err(Failure::cannot_run(broken));
+    }
     let names = system.agent_names();
     let failure = Failure::cannot_run(format!("there is no agent `{agent}`"));
     let failure = match nearest(agent, names.iter().map(String::as_str)) {
@@ -419,18 +442,19 @@ pub(crate) fn definition(system: &System, agent: &str) -> Result<Definition, Fai
     Err(failure.hint("`rep agents` lists them."))
 }
 
-/// Whether the turns are ours, and not somebody else's agent's.
-fn is_own_loop(flags: &RunFlags) -> bool {
-    flags.backend.as_deref().is_none_or(|word| word == "api")
+/// What is wrong with the file of an agent that was found and could not be read.
+fn broken_agent(catalog: &Catalog, agent: &str) -> Option<String> {
+    let is_it = |broken: &&Broken| broken.path.file_stem() == Some(agent);
+    let broken = catalog.broken().iter().find(is_it)?;
+    let Broken { reason, path, .. } = broken;
+    let path = catalog.places().shorten(path);
+    Some(format!("`{agent}` is broken: {} [{}], {path}", reason.message, reason.code.id))
 }
 
-fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
-    let rule = |text: &String| {
-        text.parse::<Rule>().map_err(|error| {
-            Failure::usage(format!("{place}: {error}")).hint("`docs/running.md` explains rules.")
-        })
-    };
-    texts.iter().map(rule).collect()
+/// The name that a broken file would have as an agent, if it stands where agents do.
+pub(crate) fn broken_name(broken: &Broken) -> Option<&str> {
+    let is_agent = broken.path.components().any(|part| part.as_str() == "agents");
+    broken.path.file_stem().filter(|stem| is_agent && !stem.eq_ignore_ascii_case("skill"))
 }
 
 fn not_built(error: BuildError) -> Failure {
@@ -440,8 +464,8 @@ fn not_built(error: BuildError) -> Failure {
 /// What is in the way of a conversation.
 pub(crate) fn not_kept(error: StoreError) -> Failure {
     match &error {
-        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
-            Failure::no(error.to_string()).hint("`rep conversations` lists them.")
+        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } | StoreError::NoneIn { .. } => {
+            Failure::cannot_run(error.to_string()).hint("`rep conversations` lists them.")
         }
         StoreError::InUse { .. } => Failure::cannot_run(error.to_string())
             .hint("Wait for it, or begin a new conversation without `--resume`."),

@@ -601,6 +601,8 @@ pub struct AgentJson {
     pub scope: Option<Scope>,
     /// The file.
     pub path: Option<String>,
+    /// Tools that it names and that there are not; known where one agent is asked for.
+    pub unknown_tools: Vec<String>,
     /// Why it cannot run, if so.
     pub problem: Option<String>,
 }
@@ -647,6 +649,8 @@ pub struct ConversationJson {
     pub agent: String,
     /// The start of the first prompt.
     pub first: String,
+    /// The project that it was begun in; null if nobody knows.
+    pub folder: Option<String>,
     /// How often the user spoke.
     pub turns: u32,
     /// When it was begun, in milliseconds since 1970.
@@ -667,6 +671,7 @@ impl ConversationJson {
             id: head.id.clone(),
             agent: head.agent.clone(),
             first: head.first.clone(),
+            folder: Some(head.folder.clone()).filter(|folder| !folder.is_empty()),
             turns: head.turns,
             begun_ms: head.begun_ms,
             updated_ms: head.updated_ms,

@@ -141,6 +141,16 @@ pub fn printable_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Dollars, with as many digits as it takes to show anything.
+pub fn dollars(usd: f64) -> String {
+    if usd == 0.0 || usd.abs() >= 0.0001 {
+        return format!("${usd:.4}");
+    }
+    let zeros = (-usd.abs().log10()).ceil().clamp(0.0, 12.0) as usize;
+    let text = format!("${usd:.digits$}", digits = zeros + 1);
+    text.trim_end_matches('0').to_owned()
+}
+
 /// `1,234`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -190,6 +200,8 @@ mod tests {
 
     #[test]
     fn figures_are_written_as_people_write_them() {
+        let written = [0.0, 1.5, 0.0002, 0.00001, 0.000034].map(dollars);
+        assert_eq!(written, ["$0.0000", "$1.5000", "$0.0002", "$0.00001", "$0.000034"]);
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!((thousands(7), thousands(123)), ("7".to_owned(), "123".to_owned()));
         assert_eq!((time(312), time(125_000)), ("0.3 s".to_owned(), "2 min 5 s".to_owned()));

@@ -34,6 +34,12 @@ pub enum StoreError {
         /// What was asked for.
         wanted: String,
     },
+    /// Nothing was begun in this project.
+    #[error("no conversation was begun in {folder}")]
+    NoneIn {
+        /// The project.
+        folder: Utf8PathBuf,
+    },
     /// The start of an id fits more than one.
     #[error("`{wanted}` may be any of {}", matches.join(", "))]
     Ambiguous {
@@ -89,6 +95,9 @@ pub struct Head {
     pub agent: String,
     /// The start of the first prompt.
     pub first: String,
+    /// The project that it was begun in; empty if nobody knows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// How often the user spoke.
     pub turns: u32,
     /// When it was begun, in milliseconds since 1970.
@@ -246,6 +255,26 @@ impl Store {
                 Err(StoreError::Ambiguous { wanted: wanted.to_owned(), matches })
             }
         }
+    }
+
+    /// The id of the last conversation that was begun in a project. One that cannot be read may be of any project, so it
+    /// is meant only where there is no other.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn last_in(&self, folder: &Utf8Path) -> Result<String, StoreError> {
+        let mut unread = None;
+        for (_, id) in self.ids()? {
+            match self.listed(id) {
+                Listed::Conversation(head) if head.folder == folder.as_str() => return Ok(head.id),
+                Listed::Conversation(_) => {}
+                Listed::Broken { id, .. } => {
+                    unread.get_or_insert(id);
+                }
+            }
+        }
+        unread.ok_or_else(|| StoreError::NoneIn { folder: folder.to_owned() })
     }
 
     /// Reads a conversation without taking it.
@@ -532,6 +561,24 @@ mod tests {
         assert!(matches!(store.find("02"), Err(StoreError::NotFound { .. })));
         assert!(matches!(store.find(""), Err(StoreError::Ambiguous { .. })));
         assert_eq!(store.load("0199-ab").unwrap().1.messages, vec![Message::user("hello")]);
+    }
+
+    #[test]
+    fn the_last_of_a_project_is_not_that_of_another() {
+        let (_keep, store) = store();
+        // Written before folders were kept.
+        drop(kept(&store, "old"));
+        for (id, folder) in [("one", "/a"), ("two", "/b")] {
+            let mut held = store.begin(id, "default", 7).unwrap();
+            held.head.folder = folder.to_owned();
+            held.save(&Conversation::new(id)).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(store.last_in(Utf8Path::new("/a")).unwrap(), "one");
+        assert_eq!(store.find("last").unwrap(), "two");
+        let none = store.last_in(Utf8Path::new("/c")).unwrap_err();
+        assert_eq!(none.to_string(), "no conversation was begun in /c");
+        assert_eq!(store.load("old").unwrap().0.folder, "");
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_model::Thinking;
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::catalog::{Broken, Catalog, Entry};
 use repertoire_skill::name::nearest;
 use repertoire_skill::trust::Trust;
 use repertoire_text::terminal;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::rules::KnownTools;
+use crate::running::broken_name;
 use crate::schema::{AgentJson, AgentsJson};
 use crate::ui::{self, Ui};
 
@@ -26,6 +28,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let Some(agent) = agents.iter().find(|agent| agent.name == *name) else {
             return Err(unknown(name, &agents));
         };
+        let tools = ctx.tools_at_rest()?;
+        let agent = &with_unknown_tools(agent.clone(), &tools);
         if ui.json {
             ui.print_json(&AgentsJson { agents: vec![agent.clone()] })?;
         } else {
@@ -48,6 +52,12 @@ fn all(catalog: &Catalog) -> Vec<AgentJson> {
     let mut agents: Vec<AgentJson> = entries.map(of_entry).collect();
     if !agents.iter().any(|agent| agent.name == DEFAULT_AGENT) {
         agents.push(AgentJson::of(&Definition::default()));
+    }
+    for broken in catalog.broken() {
+        let Some(name) = broken_name(broken) else { continue };
+        if !agents.iter().any(|agent| agent.name == name) {
+            agents.push(of_broken(broken, name));
+        }
     }
     agents.sort_by(|a, b| a.name.cmp(&b.name));
     agents
@@ -72,6 +82,32 @@ fn of_entry(entry: &Entry) -> AgentJson {
     agent
 }
 
+/// An agent whose file could not be read.
+fn of_broken(broken: &Broken, name: &str) -> AgentJson {
+    let Broken { path, scope, reason } = broken;
+    AgentJson {
+        path: Some(path.to_string()),
+        scope: Some(*scope),
+        problem: Some(format!("{} [{}]", reason.message, reason.code.id)),
+        ..AgentJson::of(&Definition {
+            name: name.to_owned(),
+            description: String::new(),
+            trust: Trust::Untrusted,
+            ..Definition::default()
+        })
+    }
+}
+
+/// With the tools that it names in vain. One that would have none at all cannot run.
+fn with_unknown_tools(agent: AgentJson, known: &KnownTools) -> AgentJson {
+    let named = agent.tools.iter().flatten();
+    let unknown_tools: Vec<String> = named.filter(|name| !known.has(name)).cloned().collect();
+    let named = agent.tools.as_ref().map_or(0, Vec::len);
+    let has_none = named > 0 && unknown_tools.len() == named;
+    let problem = has_none.then(|| "it names no tool that there is; see `rep tools`".to_owned());
+    AgentJson { problem: agent.problem.clone().or(problem), unknown_tools, ..agent }
+}
+
 fn unknown(name: &str, agents: &[AgentJson]) -> Failure {
     let failure = Failure::no(format!("there is no agent `{name}`"));
     let failure = match nearest(name, agents.iter().map(|agent| agent.name.as_str())) {
@@ -82,6 +118,10 @@ fn unknown(name: &str, agents: &[AgentJson]) -> Failure {
 }
 
 fn print_row(agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let mark = match agent.problem.is_some() {
+        true => ui.paint(ui::BAD, "✗ "),
+        false => String::new(),
+    };
     let name = ui.paint(ui::STRONG, ui::fit(&agent.name, 40));
     let mut notes = Vec::new();
     if let Some(scope) = agent.scope {
@@ -90,20 +130,25 @@ fn print_row(agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     if let Some(model) = &agent.model {
         notes.push(ui::fit(model, 40));
     }
-    notes.push(tools_in_words(agent));
+    if !agent.description.is_empty() {
+        notes.push(tools_in_words(agent));
+    }
     if !agent.skills.is_empty() {
         notes.push(format!("pins {}", agent.skills.join(", ")));
     }
     let notes = ui.paint(ui::FAINT, format!("({})", ui::fit(&notes.join(" · "), 120)));
-    writeln!(ui.out, "{name} {notes}")?;
-    if agent.trust != Trust::Trusted {
+    writeln!(ui.out, "{mark}{name} {notes}")?;
+    if agent.trust != Trust::Trusted && agent.problem.is_none() {
         writeln!(ui.out, "  {}", ui.paint(ui::WARN, "not trusted; see `rep trust`"))?;
     }
     if let Some(problem) = &agent.problem {
         writeln!(ui.out, "  {}", ui.paint(ui::BAD, ui::fit(problem, 200)))?;
     }
     let room = ui.columns.saturating_sub(2).max(20);
-    writeln!(ui.out, "  {}", ui::fit(&agent.description, room))
+    match agent.description.is_empty() {
+        true => Ok(()),
+        false => writeln!(ui.out, "  {}", ui::fit(&agent.description, room)),
+    }
 }
 
 fn tools_in_words(agent: &AgentJson) -> String {
@@ -146,6 +191,10 @@ fn print_one(catalog: &Catalog, agent: &AgentJson, ui: &mut Ui<'_>) -> std::io::
         let line = format!("skill `{}` is pinned, and is not there", ui::fit(skill, 60));
         writeln!(ui.out, "\n{}", ui.paint(ui::BAD, line))?;
     }
+    for tool in &agent.unknown_tools {
+        let line = format!("tool `{}` is named, and is not there", ui::fit(tool, 60));
+        writeln!(ui.out, "\n{}", ui.paint(ui::BAD, line))?;
+    }
     if let Some(problem) = &agent.problem {
         writeln!(ui.out, "\n{} {}", ui.paint(ui::BAD, "cannot run:"), ui::fit(problem, 400))?;
     }
@@ -176,6 +225,7 @@ impl AgentJson {
             trust: definition.trust,
             scope: None,
             path: None,
+            unknown_tools: Vec::new(),
             problem: None,
         }
     }

@@ -6,11 +6,11 @@ use repertoire_drive::{Driver, Talk};
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 
-use crate::attending::{Attended, Left, Lines, Signals};
+use crate::attending::{Allowed, Attended, Left, Lines, Signal, Signals};
 use crate::cli::Ctx;
 use crate::commands::run::person;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner, short};
+use crate::live::{Live, Manner, error_words, short};
 use crate::running::{RunFlags, definition, not_kept, runtime};
 use crate::ui::{self, Ui};
 
@@ -46,6 +46,8 @@ struct Chat<'a> {
     flags: RunFlags,
     live: Live,
     lines: Lines,
+    /// What was allowed for good, which holds for the whole chat.
+    allowed: Allowed,
 }
 
 /// What to do after a line.
@@ -73,7 +75,7 @@ fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, F
     let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
     let known = resumed.as_ref().map(|talk| talk.head().agent.clone());
     let agent = args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
-    ctx.check_reach(driver.system(), &agent, &args.flags)?;
+    ctx.check_reach(driver.system(), &agent, &args.flags, None)?;
     let talk = match resumed {
         Some(talk) => talk,
         None => driver.begin(&agent).map_err(not_kept)?,
@@ -82,7 +84,16 @@ fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, F
         Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
     let flags = args.flags.clone();
     let live = Live::new(manner);
-    Ok(Chat { ctx, driver, talk, agent, flags, live, lines: Lines::new() })
+    Ok(Chat {
+        ctx,
+        driver,
+        talk,
+        agent,
+        flags,
+        live,
+        lines: Lines::new(),
+        allowed: Allowed::default(),
+    })
 }
 
 impl Chat<'_> {
@@ -91,6 +102,9 @@ impl Chat<'_> {
         let line = format!("{} on {model}. /help says what can be typed.", self.agent);
         let line = ui.paint_err(ui::FAINT, ui::fit(&line, 200));
         ui.note(&line)?;
+        if let Some(line) = self.ctx.begun_elsewhere(&self.talk, &self.flags) {
+            self.live.note(&line, ui)?;
+        }
         while let Some(said) = self.read(ui).await? {
             let said = said.trim();
             if said.is_empty() {
@@ -137,8 +151,8 @@ impl Chat<'_> {
                         }
                     },
                 },
-                () = signals.next() => {
-                    if stopped {
+                signal = signals.next() => {
+                    if stopped || signal != Signal::Interrupt {
                         return Ok(None);
                     }
                     stopped = true;
@@ -164,7 +178,7 @@ impl Chat<'_> {
             options.skills.push(skill.clone());
             options.arguments.insert(skill, arguments);
         }
-        let attended = Attended::of(&mut options, person(self.ctx, ui));
+        let attended = Attended::of(&mut options, person(self.ctx, ui), &self.allowed);
         let work = self.talk.send(&self.agent, said, options);
         let report = match attended.stay(work, &mut self.live, &mut self.lines, ui).await? {
             Left::Ended(report) => report.map_err(not_kept)?,
@@ -177,7 +191,7 @@ impl Chat<'_> {
             (Some(_), Status::Cancelled) => self.live.note("stopped", ui)?,
             (Some(error), _) => {
                 let word = ui.paint_err(ui::BAD, "error:");
-                ui.note(&format!("{word} {}", ui::fit(&error.to_string(), 1000)))?;
+                ui.note(&format!("{word} {}", ui::fit(&error_words(error), 1000)))?;
             }
             (None, _) => {}
         }
@@ -256,8 +270,8 @@ impl Chat<'_> {
         let known = if head.cost_is_partial { " (not all prices are known)" } else { "" };
         let read = head.usage.input_tokens + head.usage.cache_read_tokens;
         let line = format!(
-            "${:.4}{known} · {} tokens in, {} out",
-            head.cost_usd,
+            "{}{known} · {} tokens in, {} out",
+            ui::dollars(head.cost_usd),
             ui::thousands(read),
             ui::thousands(head.usage.output_tokens)
         );
@@ -271,7 +285,8 @@ impl Chat<'_> {
         match name.parse::<ModelName>() {
             Ok(model) => {
                 let before = self.flags.model.replace(model);
-                let reach = self.ctx.check_reach(self.driver.system(), &self.agent, &self.flags);
+                let reach =
+                    self.ctx.check_reach(self.driver.system(), &self.agent, &self.flags, None);
                 if let Err(failure) = reach {
                     self.flags.model = before;
                     return ui.note(&failure.message);

@@ -1,9 +1,10 @@
 //! `rep conversations`: what can be resumed.
 
+use repertoire_drive::StoreError;
 use repertoire_drive::conversation::{Head, Listed};
 
 use crate::cli::Ctx;
-use crate::failure::{Exit, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::live::short;
 use crate::running::not_kept;
 use crate::schema::{BrokenConversationJson, ConversationJson, ConversationsJson};
@@ -35,7 +36,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let store = ctx.store();
     if let Some(Action::Rm { ids }) = &args.action {
         for id in ids {
-            let id = store.remove(id).map_err(not_kept)?;
+            let wanted = match id.as_str() {
+                "last" => store.last_in(&ctx.project_dir(None)).map_err(not_found)?,
+                id => id.to_owned(),
+            };
+            let id = store.remove(&wanted).map_err(not_found)?;
             ui.note(&format!("removed {id}"))?;
         }
         return Ok(Exit::Done);
@@ -63,7 +68,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let shown = if args.all { all.len() } else { SHOWN_MAX };
     for line in all.iter().take(shown) {
         match line {
-            Listed::Conversation(head) => print(head, now_ms, ui)?,
+            Listed::Conversation(head) => print(ctx, head, now_ms, ui)?,
             Listed::Broken { id, error } => {
                 let reason = ui.paint(ui::BAD, ui::fit(&error.to_string(), 200));
                 writeln!(ui.out, "{}  {reason}", short(id))?;
@@ -77,10 +82,23 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn print(head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
+/// One that was named and is not there is an answer here, and no obstacle.
+fn not_found(error: StoreError) -> Failure {
+    let is_answer = !matches!(
+        error,
+        StoreError::InUse { .. } | StoreError::Io { .. } | StoreError::Damaged { .. }
+    );
+    let failure = not_kept(error);
+    match is_answer {
+        true => Failure { exit: Exit::No, ..failure },
+        false => failure,
+    }
+}
+
+fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let cost = match head.cost_is_partial {
         true => "cost not known".to_owned(),
-        false => format!("${:.4}", head.cost_usd),
+        false => ui::dollars(head.cost_usd),
     };
     let mut facts = format!(
         "{} · {} · {cost} · {}",
@@ -88,11 +106,18 @@ fn print(head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
         ui::count(head.turns as usize, "turn"),
         ago(now_ms.saturating_sub(head.updated_ms))
     );
+    if !head.folder.is_empty() {
+        let folder = match ctx.project_dir(None) == head.folder.as_str() {
+            true => "here".to_owned(),
+            false => ctx.config.places().shorten(head.folder.as_str().into()),
+        };
+        facts.push_str(&format!(" · {}", ui::fit(&folder, 30)));
+    }
     if head.at_work.is_some() {
         facts.push_str(" · at work or interrupted");
     }
     let id = ui.paint(ui::ACCENT, short(&head.id));
-    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(20);
+    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(32);
     let first = ui::pad(&ui::fit(&head.first, room), room.min(48));
     writeln!(ui.out, "{id}  {first}  {}", ui.paint(ui::FAINT, facts))
 }

@@ -158,7 +158,11 @@ fn print(
     if let Some(running) = &report.running {
         print_running(running, ui)?;
     }
-    print_findings(catalog, args, ui)
+    let lacks = report
+        .running
+        .as_ref()
+        .is_some_and(|running| running.services.is_empty() && running.agent_clis.is_empty());
+    print_findings(catalog, args, lacks, ui)
 }
 
 fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -255,13 +259,27 @@ fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "  {}  {line} {used}", ui::pad(client, 12))
 }
 
-fn print_findings(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_findings(
+    catalog: &Catalog,
+    args: &Args,
+    lacks_model: bool,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
     let least = if args.verbose { Severity::Info } else { Severity::Warning };
     let shown: Vec<_> =
         catalog.diagnostics().iter().filter(|found| found.severity <= least).collect();
     writeln!(ui.out)?;
     if is_switched_off(catalog) {
         return writeln!(ui.out, "{SWITCHED_OFF}");
+    }
+    if shown.is_empty() && lacks_model {
+        let good = ui.paint(ui::GOOD, "ok:");
+        let open = ui.paint(ui::WARN, "!");
+        writeln!(ui.out, "{good} nothing stands in the way of the skills")?;
+        return writeln!(
+            ui.out,
+            "{open} running agents needs a key, a server of your own, or an agent of others on PATH"
+        );
     }
     if shown.is_empty() {
         return writeln!(ui.out, "{} nothing stands in the way", ui.paint(ui::GOOD, "ok:"));

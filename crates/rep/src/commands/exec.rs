@@ -1,14 +1,15 @@
 //! `rep exec`: executes one skill or sub-agent, as a step of something larger would.
 
 use camino::Utf8PathBuf;
+use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
 use repertoire_text::fs;
 
-use crate::attending::{Attended, Left, Lines};
+use crate::attending::{Allowed, Attended, Left, Lines};
 use crate::cli::Ctx;
 use crate::commands::run::person;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner};
+use crate::live::{Live, Manner, Spent};
 use crate::running::{RunFlags, runtime};
 use crate::ui::{self, Ui};
 
@@ -39,8 +40,18 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let (system, servers) = ctx.system(&args.flags, ui).await?;
-        ctx.check_reach(&system, repertoire_agent::definition::DEFAULT_AGENT, &args.flags)?;
-        let attended = Attended::of(&mut options, person(ctx, ui));
+        // A name that nobody has is the nearer mistake.
+        if let Some(name) = args.skill.as_ref().filter(|_| args.capability.is_none())
+            && let Err(missing) = system.catalog().resolve(name)
+        {
+            servers.close().await;
+            return Err(not_executed(missing.into()));
+        }
+        if let Err(failure) = ctx.check_reach(&system, DEFAULT_AGENT, &args.flags, None) {
+            servers.close().await;
+            return Err(failure);
+        }
+        let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
         let executor = SkillExecutor::new(system, options);
         let work = async {
             match (&args.capability, &args.skill) {
@@ -75,7 +86,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         match left? {
             Left::Ended(result) => {
                 live.close(ui)?;
-                print(&result.map_err(not_executed)?, ui)
+                print(&result.map_err(not_executed)?, live.spent(), ui)
             }
             Left::Dropped => Ok(Exit::Interrupted),
         }
@@ -107,7 +118,7 @@ fn context(ctx: &Ctx<'_>, args: &Args) -> Result<SubagentContext, Failure> {
     Ok(context)
 }
 
-fn print(result: &SkillResult, ui: &mut Ui<'_>) -> Outcome {
+fn print(result: &SkillResult, spent: Spent, ui: &mut Ui<'_>) -> Outcome {
     if ui.json {
         ui.print_json(result)?;
     } else {
@@ -116,7 +127,8 @@ fn print(result: &SkillResult, ui: &mut Ui<'_>) -> Outcome {
             writeln!(ui.out, "{}", ui::printable_lines(text))?;
         }
         let metadata = &result.metadata;
-        let mut parts = vec![ui::time(metadata.duration_ms)];
+        let mut parts = spent.parts();
+        parts.push(ui::time(metadata.duration_ms));
         if metadata.retries > 0 {
             parts.push(format!("tried again {} times", metadata.retries));
         }

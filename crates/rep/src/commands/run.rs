@@ -5,20 +5,23 @@ use std::io::Read;
 use camino::Utf8PathBuf;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::middleware::TurnError;
+use repertoire_agent::spending::LimitReached;
 use repertoire_agent::{Report, RunError, RunOptions, Status};
 use repertoire_drive::{Driver, Talk};
 use repertoire_model::ResponseFormat;
 use repertoire_text::fs;
 
-use crate::attending::{Attended, Left, Lines, Person};
+use crate::attending::{Allowed, Attended, Left, Lines, Person};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner, short};
+use crate::live::{Live, Manner, error_words, short};
 use crate::running::{RunFlags, not_kept, runtime};
 use crate::ui::Ui;
 
 mod preview;
 
+/// What helps without a key.
+const DRY: &str = "`--dry-run` shows what would be sent, without a key.";
 const PROMPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
 /// How long standard input may be silent before we say that we wait for it.
@@ -78,16 +81,19 @@ async fn attend(
 ) -> Outcome {
     let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
     let agent = agent(args, resumed.as_ref());
-    ctx.check_reach(driver.system(), &agent, &args.flags)?;
+    ctx.check_reach(driver.system(), &agent, &args.flags, Some(DRY))?;
     let mut talk = match resumed {
         Some(talk) => talk,
         None => driver.begin(&agent).map_err(not_kept)?,
     };
     let mut live = Live::new(manner(ctx, args));
+    if let Some(line) = ctx.begun_elsewhere(&talk, &args.flags).filter(|_| !ui.json) {
+        live.note(&line, ui)?;
+    }
     if talk.interrupted().is_some() && !ui.json {
         live.note("the last run of this conversation was interrupted; it goes on from there", ui)?;
     }
-    let attended = Attended::of(&mut options, person(ctx, ui));
+    let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
     let mut lines = Lines::new();
     let work = talk.send(&agent, prompt, options);
     let report = match attended.stay(work, &mut live, &mut lines, ui).await? {
@@ -128,16 +134,23 @@ pub(crate) fn verdict(report: Report) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     let failure = if is_set_up_wrong(&error) {
-        Failure::cannot_run(error.to_string())
+        Failure::cannot_run(error_words(&error))
     } else {
-        Failure::no(error.to_string())
+        Failure::no(error_words(&error))
     };
     let resume = format!("`rep run --resume {} …` goes on", short(&report.conversation));
     Err(match report.status {
+        Status::Limited if is_price_unknown(&error) => {
+            failure.hint("Or leave out the limit on cost (`--max-cost`, `limits.cost`).")
+        }
         Status::Limited => failure.hint(format!("{resume}, with a higher limit.")),
         Status::Paused => failure.hint(format!("{resume} then.")),
         _ => failure,
     })
+}
+
+fn is_price_unknown(error: &RunError) -> bool {
+    matches!(error, RunError::Turn(TurnError::Limit(LimitReached::PriceUnknown { .. })))
 }
 
 /// Whether a person has to change something before it can work at all.
@@ -150,6 +163,7 @@ fn is_set_up_wrong(error: &RunError) -> bool {
                 | TurnError::Definition(_)
                 | TurnError::UnknownAgent { .. }
                 | TurnError::UnknownTools { .. }
+                | TurnError::Limit(LimitReached::PriceUnknown { .. })
         )
     )
 }

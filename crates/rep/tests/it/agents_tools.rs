@@ -28,7 +28,7 @@ fn agents_are_listed_with_what_sets_them_apart() {
       Analyses tenders.
     default (every tool)
       Works in the project with every tool there is.
-    wild (user · every tool)
+    ✗ wild (user · every tool)
       `temperature` must be from 0 to 2, and is 9
       Cannot be run.
     [exit 0]
@@ -90,9 +90,8 @@ fn a_skill_is_executed_and_its_result_told() {
     assert_snapshot!(tidy(&ran), @"
     Bandaged.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + first-aid                 1.00  named as `first-aid`
-    [TIME]
+    $0.0002 · 100 tokens in, 20 out · 1 turn · [TIME]
     [exit 0]
     ");
     assert!(model.requests()[0].body.to_string().contains("a cut finger"));
@@ -132,7 +131,6 @@ fn a_chat_goes_on_line_by_line() {
     Bandaged.
     [stderr]
     default on anthropic/claude-haiku-4-5. /help says what can be typed.
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + first-aid                 1.00  named as `first-aid`
     $0.0004 · 200 tokens in, 40 out
     There is no command and no skill /nothing. /help helps.
@@ -164,4 +162,40 @@ fn a_chat_can_be_taken_up_and_survives_a_failure() {
     assert_eq!(ran.code, 0, "{ran}");
     let last = model.requests().last().unwrap().body.to_string();
     assert!(last.contains("two") && last.contains("Now.") && last.contains("three"), "{last}");
+}
+
+#[test]
+fn a_broken_agent_is_named_with_what_is_wrong() {
+    let ws = agency();
+    ws.write("home/.claude/agents/b8.md", "---\nname: b8\n---\nNo description.\n");
+    let ran = ws.rep("run -a b8 hi");
+    assert!(ran.code == 3 && ran.stderr.contains("`b8` is broken: "), "{ran}");
+    assert!(ran.stderr.contains("[RS") && ran.stderr.contains("agents/b8.md"), "{ran}");
+    let ran = ws.rep("agents");
+    assert!(ran.stdout.contains("✗ b8 (user)"), "{ran}");
+    let ran = ws.rep("agents b8");
+    assert!(ran.code == 1 && ran.stdout.contains("cannot run: "), "{ran}");
+}
+
+#[test]
+fn tools_that_an_agent_names_in_vain_are_told() {
+    let ws = agency();
+    for (name, tools) in [("half", "[read, Frobnicate]"), ("none", "[Frobnicate]")] {
+        let head = format!("---\nname: {name}\ndescription: Does.\ntools: {tools}\n---\nDo.\n");
+        ws.write(&format!("home/.claude/agents/{name}.md"), &head);
+    }
+    let ran = ws.rep("agents half");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("tool `Frobnicate` is named, and is not there"), "{ran}");
+    let ran = ws.rep("agents none");
+    assert!(ran.code == 1 && ran.stdout.contains("cannot run: it names no tool"), "{ran}");
+}
+
+#[test]
+fn without_a_key_each_command_says_what_helps_there() {
+    let ws = agency();
+    let ran = ws.rep("exec nosuch");
+    assert!(ran.code == 3 && ran.stderr.contains("nosuch") && !ran.stderr.contains("key"), "{ran}");
+    let ran = ws.rep("chat");
+    assert!(ran.code == 3 && !ran.stderr.contains("--dry-run"), "{ran}");
 }

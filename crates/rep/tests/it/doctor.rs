@@ -37,7 +37,8 @@ fn a_healthy_place_is_ok() {
         your own
       · agents of others: none on PATH
 
-    ok: nothing stands in the way
+    ok: nothing stands in the way of the skills
+    ! running agents needs a key, a server of your own, or an agent of others on PATH
     [exit 0]
     ");
 }
@@ -152,7 +153,8 @@ fn more_descriptions_than_fit_are_counted() {
         your own
       · agents of others: none on PATH
 
-    ok: nothing stands in the way
+    ok: nothing stands in the way of the skills
+    ! running agents needs a key, a server of your own, or an agent of others on PATH
     ");
 }
 

@@ -35,7 +35,6 @@ fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
     assert_snapshot!(tidy(&ran), @r#"
     It is compliant.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     + tenders                   0.99  trigger phrase "danish tender"; "tender" in name, description;…
     $0.0002 · 100 tokens in, 20 out · 1 turn · [TIME] · rep run --resume [ID]
     [exit 0]
@@ -54,7 +53,6 @@ fn tools_are_one_line_each() {
     assert_snapshot!(tidy(&ran), @"
     Two lines.
     [stderr]
-    ! sandbox: Programs run without a sandbox, because it is switched off: they can read and write whatever you can, and reach the network.
     ⏺ read  notes.txt  ✓ [TIME]
     ⏺ read  gone.txt  ✗ [TIME]
       there is no `gone.txt`; `list` and `glob` show what there is
@@ -276,7 +274,7 @@ fn wrong_use_is_told_apart_from_what_cannot_run() {
         ("run -m gpt-5 hi", 2, "anthropic/NAME"),
         ("run --max-cost free hi", 2, "it is not a number"),
         ("run --timeout soon hi", 2, "write a time as"),
-        ("run --resume 0123 hi", 1, "there is no conversation `0123`"),
+        ("run --resume 0123 hi", 3, "there is no conversation `0123`"),
         ("run --schema gone.json hi", 2, "cannot be read"),
         ("run --backend clade hi", 2, "there is no backend `clade`"),
         ("run --read-only --full-access hi", 2, "cannot be used with"),
@@ -386,6 +384,15 @@ fn a_conversation_in_use_is_refused() {
 
 #[test]
 fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
+    stopped_by("INT");
+}
+
+#[test]
+fn a_terminal_that_is_closed_stops_the_run_as_well() {
+    stopped_by("HUP");
+}
+
+fn stopped_by(name: &str) {
     let mut ws = office();
     let script =
         Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
@@ -394,7 +401,7 @@ fn ctrl_c_stops_the_run_and_keeps_the_conversation() {
     drop(child.stdin.take());
     model.wait_for(1);
     std::thread::sleep(std::time::Duration::from_millis(200));
-    signal(&child, "INT");
+    signal(&child, name);
     let ran = end(child);
     assert_eq!(ran.code, 130, "{ran}");
     let list = ws.json("--json conversations", "conversations.json");
@@ -415,4 +422,82 @@ fn a_damaged_conversation_is_named_and_left() {
     assert!(ws.rep("conversations").stdout.contains("is damaged"));
     assert_eq!(ws.rep("conversations rm 0").code, 0);
     assert!(ws.rep("conversations").stdout.contains("There are no conversations yet."));
+}
+
+#[test]
+fn a_rule_about_no_tool_is_told_and_one_that_forbids_stops_the_run() {
+    let mut ws = office();
+    let model = Model::start(&mut ws, says("Done."));
+    let ran = ws.rep_with(&["run", "--deny", "raed(.env)", "hi"]);
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("there is no tool `raed`"), "{ran}");
+    assert!(ran.stderr.contains("Did you mean `read`?"), "{ran}");
+    assert_eq!(model.requests().len(), 0);
+    let ran = ws.rep_with(&["run", "--allow", "bsh(ls)", "--allow", "WebFetch", "hi"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = "! --allow bsh(ls): there is no tool `bsh`. Did you mean `bash`?";
+    assert!(ran.stderr.contains(told) && !ran.stderr.contains("WebFetch"), "{ran}");
+}
+
+#[test]
+fn the_last_conversation_is_the_last_of_this_project() {
+    let mut ws = office();
+    ws.write("other/a.txt", "a");
+    let _model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    ws.rep("run --no-auto here");
+    let other = ws.path("other").to_string();
+    ws.rep_with(&["-C", &other, "run", "--no-auto", "there"]);
+    let ran = ws.rep("run --no-auto --resume last and on");
+    assert!(ran.code == 0 && !ran.stderr.contains("was begun in"), "{ran}");
+    let list = ws.json("--json conversations", "conversations.json");
+    let rows = list["conversations"].as_array().unwrap();
+    let row = |at: usize| (rows[at]["first"].as_str(), rows[at]["turns"].as_u64());
+    assert_eq!((row(0), row(1)), ((Some("here"), Some(2)), (Some("there"), Some(1))));
+    assert!(rows[1]["folder"].as_str().unwrap().ends_with("/other"), "{list}");
+    let ran = ws.rep(&format!("run --no-auto --resume {} on", rows[1]["id"].as_str().unwrap()));
+    assert!(ran.stderr.contains("this conversation was begun in "), "{ran}");
+    ws.write("third/a.txt", "a");
+    let third = ws.path("third").to_string();
+    let ran = ws.rep_with(&["-C", &third, "run", "--resume", "last", "on"]);
+    assert!(ran.code == 3 && ran.stderr.contains("no conversation was begun in"), "{ran}");
+}
+
+#[test]
+fn what_cannot_be_started_leaves_no_conversation() {
+    let mut ws = office();
+    ws.set("PATH", "/usr/bin:/bin");
+    for (backend, message) in [
+        ("scripted:gone.yaml", "there is no transcript "),
+        ("command:no-such-program x", "`no-such-program` is not on PATH"),
+        ("acp:./gone", "there is no program "),
+    ] {
+        let ran = ws.rep_with(&["run", "--backend", backend, "hi"]);
+        assert!(ran.code == 3 && ran.stderr.contains(message), "{ran}");
+    }
+    assert!(!ws.path("data/conversations").exists());
+}
+
+#[test]
+fn a_limit_is_told_once_with_the_turns_that_were_taken() {
+    let mut ws = office();
+    let turn = Turn::tool("read", json!({"path": "notes.txt"}));
+    let _model = Model::start(&mut ws, Script::new().turn(turn).repeat_last());
+    let ran = ws.rep("run --no-auto --max-turns 2 hi");
+    assert!(ran.stderr.contains(" · 2 turns · "), "{ran}");
+    assert_eq!(ran.stderr.matches("without coming to an end").count(), 1, "{ran}");
+    let ran = ws.rep("run --no-auto --max-cost 0.00001 hi");
+    assert!(ran.stderr.contains("and $0.00001 is allowed"), "{ran}");
+    ws.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    let ran = ws.rep("run --no-auto -m compat/unknown --max-cost 1 hi");
+    assert!(ran.code == 3 && ran.stderr.contains("price of compat/unknown is not known"), "{ran}");
+    assert!(!ran.stderr.contains("with a higher limit"), "{ran}");
+}
+
+#[test]
+fn what_is_piped_in_is_no_title() {
+    let mut ws = office();
+    let _model = Model::start(&mut ws, says("Ok."));
+    with_input(&ws, &["run", "--no-auto", "sum it up"], "a long log\n");
+    let list = ws.json("--json conversations", "conversations.json");
+    assert_eq!(list["conversations"][0]["first"], "sum it up");
 }

@@ -1,0 +1,90 @@
+//! The line that stands while a model is silent, and goes when something comes.
+
+use std::time::{Duration, Instant};
+
+use repertoire_agent::EventKind;
+
+use crate::ui::{self, Ui};
+
+/// How long a model may be silent before we say that we wait.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whom we wait for.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Somebody else's agent, which says when it calls tools and not when it asks its model.
+    agent: Option<String>,
+    whom: Option<(String, Instant)>,
+    is_shown: bool,
+}
+
+impl Waiting {
+    /// Takes note of an event.
+    pub(super) fn note(&mut self, kind: &EventKind, now: Instant) {
+        match kind {
+            EventKind::RunStarted { backend, .. } if backend != "api" => {
+                self.agent = Some(backend.clone());
+                self.whom = Some((backend.clone(), now));
+            }
+            EventKind::ModelCall { model, .. } => self.whom = Some((model.clone(), now)),
+            EventKind::ToolResult { .. } => self.whom = self.agent.clone().map(|name| (name, now)),
+            EventKind::Text { .. }
+            | EventKind::Answer { .. }
+            | EventKind::ToolCall { .. }
+            | EventKind::RunFinished { .. } => self.whom = None,
+            _ => {}
+        }
+    }
+
+    /// Says how long we have been waiting, if it is long.
+    pub(super) fn tell(&mut self, now: Instant, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        let Some((whom, since)) = &self.whom else { return Ok(()) };
+        let silent = now.saturating_duration_since(*since);
+        if silent < PATIENCE {
+            return Ok(());
+        }
+        let line = format!("waiting for {} {} s", ui::fit(whom, 50), silent.as_secs());
+        let line = ui.paint_err(ui::FAINT, line);
+        self.is_shown = true;
+        write!(ui.err, "\r\u{1b}[K{line}")?;
+        ui.err.flush()
+    }
+
+    /// Takes the line away.
+    pub(super) fn clear(&mut self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        match std::mem::take(&mut self.is_shown) {
+            true => write!(ui.err, "\r\u{1b}[K"),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_model_is_named_until_something_comes() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut ui = Ui {
+            out: &mut out,
+            err: &mut err,
+            colour: false,
+            err_colour: false,
+            columns: 80,
+            json: false,
+        };
+        let begun = Instant::now();
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let mut waiting = Waiting::default();
+        let model = "compat/slow".to_owned();
+        waiting.note(&EventKind::ModelCall { model, iteration: 1, attempt: 1 }, begun);
+        waiting.tell(after(1), &mut ui).unwrap();
+        waiting.tell(after(12), &mut ui).unwrap();
+        waiting.clear(&mut ui).unwrap();
+        waiting.note(&EventKind::Text { text: "Hm".to_owned() }, after(13));
+        waiting.tell(after(20), &mut ui).unwrap();
+        let shown = String::from_utf8(err).unwrap();
+        assert_eq!(shown, "\r\u{1b}[Kwaiting for compat/slow 12 s\r\u{1b}[K");
+    }
+}

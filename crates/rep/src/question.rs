@@ -1,0 +1,220 @@
+//! A question to a person, with the whole of what is to be allowed: nothing is cut off, nothing that a terminal would
+//! swallow stays hidden, and a line break looks different from a line that was too long.
+
+use repertoire_text::terminal::printable;
+use serde_json::Value;
+use unicode_width::UnicodeWidthChar;
+
+use crate::ui::{self, Ui};
+
+/// Lines of a new text that are shown; the size says how much there is.
+const LINES_SHOWN_MAX: usize = 8;
+/// Columns of a line of a new text.
+const LINE_COLUMNS_MAX: usize = 160;
+const INDENT: &str = "    ";
+const WRAPPED: &str = "  ↪ ";
+
+/// What is asked.
+pub(crate) struct Wanted<'a> {
+    /// The tool.
+    pub(crate) tool: &'a str,
+    /// What the call is about.
+    pub(crate) subject: &'a str,
+    /// Why we ask.
+    pub(crate) reason: &'a str,
+    /// The arguments, if they are known.
+    pub(crate) arguments: Option<&'a Value>,
+}
+
+/// Asks on the terminal.
+pub(crate) fn put(wanted: &Wanted<'_>, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let tool = printable(wanted.tool);
+    let subject = wanted.subject.trim_end_matches('\n');
+    let details = details(wanted, ui.columns);
+    let short = format!("Allow {tool}: {}?", printable(subject));
+    let is_short = !subject.contains('\n') && ui::width(&short) <= ui.columns;
+    let head = match (subject.is_empty(), is_short) {
+        (true, _) => format!("Allow {tool}?"),
+        (false, true) => short,
+        (false, false) => format!("Allow {tool}:"),
+    };
+    let head = ui.paint_err(ui::STRONG, head);
+    writeln!(ui.err, "{head}")?;
+    if !is_short {
+        writeln!(ui.err, "{}", laid_out(subject, ui.columns).join("\n"))?;
+    }
+    for line in details {
+        let line = ui.paint_err(ui::FAINT, line);
+        writeln!(ui.err, "{line}")?;
+    }
+    let why = ui::wrap(wanted.reason, ui.columns.saturating_sub(4).max(20), "  ");
+    let why = ui.paint_err(ui::FAINT, format!("  ({why})"));
+    write!(ui.err, "{why}\n[y]es / [a]lways / [n]o ")?;
+    ui.err.flush()
+}
+
+/// A text of several lines, each indented, and those too long for the terminal carried on under a mark.
+fn laid_out(text: &str, columns: usize) -> Vec<String> {
+    let room = columns.saturating_sub(INDENT.len()).max(20);
+    let mut out = Vec::new();
+    for line in text.split('\n') {
+        let mut row = INDENT.to_owned();
+        let mut used = 0;
+        for c in printable(line).chars() {
+            let wide = c.width().unwrap_or(0);
+            if used + wide > room {
+                out.push(std::mem::replace(&mut row, WRAPPED.to_owned()));
+                used = 0;
+            }
+            row.push(c);
+            used += wide;
+        }
+        out.push(row);
+    }
+    out
+}
+
+/// What else a call would do, as far as its arguments say.
+fn details(wanted: &Wanted<'_>, columns: usize) -> Vec<String> {
+    let Some(arguments) = wanted.arguments else { return Vec::new() };
+    let text = |name: &str| arguments[name].as_str();
+    match wanted.tool {
+        "write" => text("content").map(|text| new_text(text, columns)).unwrap_or_default(),
+        "edit" => edits(arguments, columns),
+        "run_tests" if text("command").is_none() => {
+            let only = text("filter").map(|filter| format!(", only `{}`", printable(filter)));
+            let only = only.unwrap_or_default();
+            vec![format!(
+                "  the tests that the folder is made for (cargo, npm, pytest, go, make){only}"
+            )]
+        }
+        "bash" if arguments["network"] == true => vec!["  with the network".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn edits(arguments: &Value, columns: usize) -> Vec<String> {
+    let many = arguments["edits"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = std::iter::once(arguments).chain(many);
+    let pairs = all.filter_map(|one| Some((one["old"].as_str()?, one["new"].as_str()?)));
+    pairs
+        .flat_map(|(old, new)| {
+            let mut lines = excerpt("- ", old, columns);
+            lines.extend(excerpt("+ ", new, columns));
+            lines
+        })
+        .collect()
+}
+
+fn new_text(text: &str, columns: usize) -> Vec<String> {
+    let size = format!(
+        "  {} bytes, {}",
+        ui::thousands(text.len() as u64),
+        ui::count(text.lines().count(), "line")
+    );
+    std::iter::once(size).chain(excerpt("+ ", text, columns)).collect()
+}
+
+/// The first lines of a text, and how many more there are.
+fn excerpt(mark: &str, text: &str, columns: usize) -> Vec<String> {
+    let room = columns.saturating_sub(INDENT.len() + mark.len()).clamp(20, LINE_COLUMNS_MAX);
+    let shown = text.lines().take(LINES_SHOWN_MAX).map(|line| cut(line, room));
+    let mut lines: Vec<String> = shown.map(|line| format!("{INDENT}{mark}{line}")).collect();
+    let more = text.lines().count().saturating_sub(LINES_SHOWN_MAX);
+    if more > 0 {
+        lines.push(format!("{INDENT}{mark}… {}", ui::count(more, "more line")));
+    }
+    lines
+}
+
+/// One line with its blanks, cut to a number of columns.
+fn cut(line: &str, columns: usize) -> String {
+    let line = printable(line);
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used < columns
+    };
+    let start: String = line.chars().take_while(fits).collect();
+    if start.len() == line.len() { line } else { format!("{start}…") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(tool: &str, subject: &str, arguments: &Value) -> String {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut ui = Ui {
+            out: &mut out,
+            err: &mut err,
+            colour: false,
+            err_colour: false,
+            columns: 40,
+            json: false,
+        };
+        let wanted =
+            Wanted { tool, subject, reason: "it needs permission", arguments: Some(arguments) };
+        put(&wanted, &mut ui).unwrap();
+        String::from_utf8(err).unwrap()
+    }
+
+    #[test]
+    fn a_short_command_stands_in_the_question() {
+        insta::assert_snapshot!(asked("bash", "npm test", &json!({"command": "npm test"})), @r"
+        Allow bash: npm test?
+          (it needs permission)
+        [y]es / [a]lways / [n]o
+        ");
+    }
+
+    #[test]
+    fn nothing_of_a_long_command_is_hidden() {
+        let command = "echo one\n  cat <<E | sh   # a tail that is longer than the terminal\n\u{1b}[2K\rrm -rf ~\n";
+        insta::assert_snapshot!(asked("bash", command, &json!({"network": true})), @r"
+        Allow bash:
+            echo one
+              cat <<E | sh   # a tail that is lo
+          ↪ nger than the terminal
+            \u{1b}[2K\rrm -rf ~
+          with the network
+          (it needs permission)
+        [y]es / [a]lways / [n]o
+        ");
+    }
+
+    #[test]
+    fn a_new_file_is_shown_with_its_size_and_how_it_begins() {
+        let content = "line of text\n".repeat(10);
+        insta::assert_snapshot!(asked("write", "a.txt", &json!({"content": content})), @"
+        Allow write: a.txt?
+          130 bytes, 10 lines
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + line of text
+            + … 2 more lines
+          (it needs permission)
+        [y]es / [a]lways / [n]o
+        ");
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_what_goes_and_what_comes() {
+        let arguments = json!({"edits": [{"old": "  a", "new": "  b\n  c"}]});
+        insta::assert_snapshot!(asked("edit", "src/lib.rs", &arguments), @"
+        Allow edit: src/lib.rs?
+            -   a
+            +   b
+            +   c
+          (it needs permission)
+        [y]es / [a]lways / [n]o
+        ");
+    }
+}

@@ -1,0 +1,129 @@
+//! Rules of permissions as they are typed: whether they are rules, and whether their tools exist.
+
+use repertoire_agent::permission::{Rule, tool_name};
+use repertoire_skill::name::nearest;
+
+use crate::cli::Ctx;
+use crate::failure::Failure;
+use crate::running::RunFlags;
+use crate::ui::{self, Ui};
+
+const HELP: &str = "`rep tools` lists the tools; docs/permissions.md explains rules.";
+
+/// The tools that a rule can be about.
+#[derive(Debug)]
+pub(crate) struct KnownTools {
+    tools: Vec<String>,
+    /// How the tools of MCP servers begin, which need not be running.
+    prefixes: Vec<String>,
+}
+
+impl KnownTools {
+    /// Tools, and the names of MCP servers.
+    pub(crate) fn new(
+        tools: impl Iterator<Item = String>,
+        servers: impl Iterator<Item = String>,
+    ) -> Self {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let prefix = |server: String| server.chars().map(plain).chain(['_']).collect::<String>();
+        KnownTools {
+            tools: tools.collect(),
+            prefixes: servers.map(|server| prefix(server).to_lowercase()).collect(),
+        }
+    }
+
+    /// Whether a rule or a name is about a tool that there is.
+    pub(crate) fn has(&self, rule: &str) -> bool {
+        let name = bare(rule);
+        let all = || self.tools.iter().map(|tool| tool.to_lowercase());
+        match name.split_once('*') {
+            Some((start, _)) => {
+                let of_server =
+                    |prefix: &String| prefix.starts_with(start) || start.starts_with(prefix);
+                all().any(|tool| tool.starts_with(start)) || self.prefixes.iter().any(of_server)
+            }
+            None => {
+                all().any(|tool| tool == name)
+                    || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+            }
+        }
+    }
+
+    fn nearest(&self, rule: &str) -> Option<&str> {
+        nearest(&bare(rule), self.tools.iter().map(String::as_str))
+    }
+}
+
+/// The tool of a rule, by our name for it.
+fn bare(rule: &str) -> String {
+    tool_name(rule.split('(').next().unwrap_or_default().trim())
+}
+
+/// Reads rules.
+pub(crate) fn rules(texts: &[String], place: &str) -> Result<Vec<Rule>, Failure> {
+    let rule = |text: &String| {
+        let read = text.parse::<Rule>();
+        read.map_err(|error| Failure::usage(format!("{place}: {error}")).hint(HELP))
+    };
+    texts.iter().map(rule).collect()
+}
+
+impl Ctx<'_> {
+    /// Tells of rules about tools that there are not. One that was to forbid something now protects nothing, so it
+    /// stops the run.
+    pub(crate) fn check_rules(
+        &self,
+        known: &KnownTools,
+        flags: &RunFlags,
+        ui: &mut Ui<'_>,
+    ) -> Result<(), Failure> {
+        let unknown = |rule: &&String| !known.has(rule);
+        let meant = |rule: &str| known.nearest(rule).map(|near| format!("Did you mean `{near}`?"));
+        if let Some(rule) = flags.deny.iter().find(unknown) {
+            let message = format!("--deny {rule}: there is no tool `{}`", bare(rule));
+            return Err(meant(rule)
+                .into_iter()
+                .fold(Failure::usage(message), Failure::hint)
+                .hint(HELP));
+        }
+        let configured = ["permissions.allow", "permissions.ask", "permissions.deny"];
+        let configured = configured.map(|name| (name, self.config.texts(name)));
+        let mut places = vec![("--allow", flags.allow.clone())];
+        places.extend(configured);
+        for (place, rules) in &places {
+            for rule in rules.iter().filter(unknown) {
+                let meant = meant(rule).map(|meant| format!(" {meant}")).unwrap_or_default();
+                let line = format!("! {place} {rule}: there is no tool `{}`.{meant}", bare(rule));
+                let line = ui.paint_err(ui::WARN, ui::fit(&line, 400));
+                ui.note(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_known_by_its_own_name_by_others_names_and_by_its_server() {
+        let names = ["read", "bash", "research"].map(str::to_owned);
+        let known = KnownTools::new(names.into_iter(), ["my notes".to_owned()].into_iter());
+        for rule in [
+            "read(.env)",
+            "Bash(git status:*)",
+            "WebFetch",
+            "*",
+            "re*",
+            "my_notes_add(x)",
+            "my_notes_*",
+        ] {
+            assert!(known.has(rule), "{rule}");
+        }
+        for rule in ["raed(.env)", "notes_add", "x*"] {
+            assert!(!known.has(rule), "{rule}");
+        }
+        assert_eq!(known.nearest("raed(.env)"), Some("read"));
+    }
+}
