@@ -152,7 +152,7 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
     introduce(ui)?;
     for (number, step) in STEPS.iter().enumerate() {
         announce(number + 1, step, ui)?;
-        perform(&stage, step, &dir, afterwards, ui)?;
+        perform(&stage, step, &dir, ui)?;
     }
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
     if afterwards == Afterwards::Keep {
@@ -218,14 +218,16 @@ impl Write for Shared {
     }
 }
 
+/// A line without how to go on: the demo's conversations are not among the user's, and are gone in a moment.
+fn without_resume(line: &str) -> String {
+    let Some((before, after)) = line.split_once(RESUME) else { return line.to_owned() };
+    // What ends the colour stays.
+    let end = after.find('\u{1b}').map_or("", |at| &after[at..]);
+    format!("{before}{end}")
+}
+
 /// Runs a command as a user would, in the project, with paths made short.
-fn perform(
-    stage: &Env,
-    step: &Step,
-    dir: &Utf8Path,
-    afterwards: Afterwards,
-    ui: &mut Ui<'_>,
-) -> Result<(), Failure> {
+fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let written = Shared::default();
     let mut inner = Ui {
         out: &mut written.clone(),
@@ -240,11 +242,7 @@ fn perform(
     let text = String::from_utf8_lossy(&text);
     let text = text.replace(&format!("{}/", stage.here), "").replace(&format!("{dir}/"), "");
     for line in text.lines() {
-        // The folder is gone in a moment, and what would go on in it with it.
-        let line = match (line.split_once(RESUME), afterwards) {
-            (Some((before, _)), Afterwards::Remove) => before,
-            _ => line,
-        };
+        let line = without_resume(line);
         writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
     }
     writeln!(ui.out)?;

@@ -17,6 +17,11 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     for trace in ["[TMP]", "rep-demo-", "/tmp/"] {
         assert!(!ran.stdout.contains(trace), "{trace}: {ran}");
     }
+    let at = |part: &str| ran.stdout.find(part).unwrap_or_else(|| panic!("{part}: {ran}"));
+    // As on a terminal: what happened, the answer, what it took.
+    assert!(at("⏺ Read") < at("`CREATE INDEX` without"), "{ran}");
+    assert!(at("`CREATE INDEX` without") < at("cost not known ·"), "{ran}");
+    assert!(!ran.stdout.contains("--resume"), "{ran}");
     assert!(!ran.stdout.contains('\u{1b}'));
     assert!(ran.stdout.lines().all(|line| line.trim_end() == line), "{ran}");
     assert_eq!(std::fs::read_dir(ws.path("tmp")).unwrap().count(), 0);
