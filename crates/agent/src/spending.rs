@@ -59,7 +59,7 @@ pub enum LimitReached {
         max: u64,
     },
     /// Too dear.
-    #[error("${used:.4} was spent, and ${max:.2} is allowed (`--max-cost`)")]
+    #[error("${used:.6} was spent, and ${max} is allowed (`--max-cost`)")]
     Cost {
         /// Spent so far.
         used: f64,

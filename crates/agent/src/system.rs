@@ -273,8 +273,8 @@ impl System {
         let mut report = nothing_yet(&start, id);
         match backend {
             None => {
-                let outcome = self.turns(&mut turn).await;
-                report.iterations = turn.iteration;
+                let (outcome, answered) = self.turns(&mut turn).await;
+                report.iterations = answered;
                 report.status = outcome.status;
                 report.text = outcome.text;
                 report.structured = outcome.structured;
@@ -319,14 +319,16 @@ impl System {
         }
     }
 
-    /// Turn after turn, until there is an outcome.
-    async fn turns(&self, turn: &mut Turn) -> Outcome {
+    /// Turn after turn, until there is an outcome; and how many of them the model answered.
+    async fn turns(&self, turn: &mut Turn) -> (Outcome, u32) {
+        let mut answered = 0;
         loop {
             turn.iteration += 1;
             turn.response = None;
             self.one_turn(turn).await;
+            answered += u32::from(turn.response.is_some());
             if let Some(outcome) = turn.outcome.take() {
-                return outcome;
+                return (outcome, answered);
             }
         }
     }

@@ -435,17 +435,6 @@ impl Spent {
     }
 }
 
-/// The turns that were taken. One that a limit forbade was none.
-fn turns(report: &Report) -> u32 {
-    let forbade = |limit: &LimitReached| !matches!(limit, LimitReached::Duration { .. });
-    match &report.error {
-        Some(RunError::Turn(TurnError::Limit(limit))) if forbade(limit) => {
-            report.iterations.saturating_sub(1)
-        }
-        _ => report.iterations,
-    }
-}
-
 /// What went wrong with a run, in words.
 pub(crate) fn error_words(error: &RunError) -> String {
     match error {
@@ -460,7 +449,7 @@ pub(crate) fn error_words(error: &RunError) -> String {
 /// What a run took, on one line.
 pub(crate) fn taken(report: &Report) -> String {
     let mut spent = Spent::default();
-    spent.add(&report.usage, report.cost_usd, turns(report));
+    spent.add(&report.usage, report.cost_usd, report.iterations);
     let mut parts = spent.parts();
     parts.push(ui::time(u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX)));
     if !report.denials.is_empty() {
