@@ -1,5 +1,60 @@
 //! Agents: the turn loop and its middleware, tools, permissions, the sandbox, sub-agents, and backends that let
 //! somebody else's agent do the work.
+//!
+//! # A tour
+//!
+//! - [`System`] is the front door: [`System::builder`] puts agents, skills, tools and models together, [`System::run`] runs an
+//!   agent on a task, [`System::preview`] shows what would be sent.
+//! - [`definition`] reads an agent's Markdown; [`config`] says how a system behaves.
+//! - [`middleware`] is one turn as a chain of links, in the order of [`middleware::standard`].
+//! - [`conversation`] is what was said, and the skills that are in it; [`spending`] keeps a run within its limits.
+//! - [`tool`] is what a tool is, [`tools`] has one a file, [`mcp`] brings those of others. [`permission`] decides who may do
+//!   what, [`sandbox`] keeps programs in their place, [`process`] supervises them.
+//! - [`executor`] executes one skill or sub-agent by name.
+//! - [`backend`] hands a whole run to Claude Code, Codex, opencode, Gemini, an ACP agent or any command.
+//! - [`event`] is everything that can happen, whoever makes it happen.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use repertoire_agent::{EventKind, RunOptions, System};
+//! use repertoire_model::client::DeltaStream;
+//! use repertoire_model::{Delta, Provider, Request, StopReason};
+//! use repertoire_text::fs::write_atomic;
+//!
+//! /// A model that always says the same.
+//! struct Agreeable;
+//!
+//! impl Provider for Agreeable {
+//!     fn stream(&self, _request: &Request<'_>) -> DeltaStream {
+//!         let answer = [Delta::Text("Yes.".into()), Delta::Stop(StopReason::EndTurn)];
+//!         Box::pin(futures_util::stream::iter(answer.map(Ok)))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dir = tempfile::tempdir()?;
+//! let here = camino::Utf8PathBuf::try_from(dir.path().to_path_buf())?;
+//! let skill = "---\nname: invoices\ndescription: How invoices are written here.\n---\nRound up.\n";
+//! write_atomic(&here.join("skills/invoices/SKILL.md"), skill.as_bytes())?;
+//!
+//! let system = System::builder()
+//!     .skills_from(here.join("skills"))
+//!     .work_dir(&here)
+//!     .provider(Arc::new(Agreeable))
+//!     .on_event(Arc::new(|event| {
+//!         if let EventKind::SkillLoaded { skill, reason, .. } = &event.kind {
+//!             println!("{skill}: {reason}");
+//!         }
+//!     }))
+//!     .build()?;
+//! let report = system.run("default", "Write the invoices for May", RunOptions::default()).await;
+//! assert_eq!(report.skills, ["invoices"]);
+//! assert_eq!(report.into_answer()?, "Yes.");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod backend;
 pub mod beneath;

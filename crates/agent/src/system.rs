@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use repertoire_model::breaker::Breakers;
 use repertoire_model::prices::Prices;
-use repertoire_model::{Message, ModelName, Provider, ToolSpec, UserPart};
+use repertoire_model::{Message, ModelName, Provider, ToolSpec};
 use repertoire_select::{Selector, Task};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::Library;
@@ -15,13 +15,12 @@ use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Digest;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-use crate::backend::{Backend, Finished, Job, Told, freedom, hold};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::definition::{DEFAULT_AGENT, Definition};
 use crate::event::{Event, EventKind, Events, Sink, Status};
-use crate::limits::{BACKEND_IDLE, CONVERSATIONS_MAX};
+use crate::limits::CONVERSATIONS_MAX;
 use crate::middleware::{Middleware, Next, Outcome, Turn, TurnError};
 use crate::run::{Run, lock};
 use crate::sandbox::Probed;
@@ -31,6 +30,7 @@ use crate::tools;
 use crate::workplace::Workplace;
 
 mod builder;
+mod handing_over;
 mod options;
 
 pub use builder::{BuildError, Builder, MakeSelector};
@@ -339,52 +339,6 @@ impl System {
         let _ = Next::all(&self.inner.chain).run(turn).await;
     }
 
-    /// Lets somebody else's agent do the work, with the same prompt and the same skills.
-    async fn hand_over(&self, turn: &mut Turn, backend: &dyn Backend, report: &mut Report) {
-        turn.preview = true;
-        let before = turn.conversation.messages.len();
-        self.one_turn(turn).await;
-        if let Some(error) = turn.outcome.take().and_then(|outcome| outcome.error) {
-            report.status = error.status();
-            report.error = Some(error.into());
-            return;
-        }
-        let permissions = turn.run.permissions();
-        let told = match hold(
-            backend,
-            &permissions,
-            &turn.agent.tools,
-            turn.options.model.as_ref(),
-            &turn.run.events,
-        ) {
-            Ok(told) => told,
-            Err(message) => {
-                let backend = backend.name().to_owned();
-                report.error = Some(RunError::Backend { backend, message });
-                return;
-            }
-        };
-        let job = job(turn, before, told);
-        let ended = backend.run(&job, &turn.run.events).await;
-        let Finished { status, text, structured, error, usage, cost_usd, .. } = ended;
-        if !text.is_empty() {
-            turn.conversation.messages.push(Message::assistant(text.clone()));
-        }
-        turn.conversation.session = ended.session.clone().or(turn.conversation.session.take());
-        turn.conversation.session_at = Some(backend.name().to_owned());
-        report.status = status;
-        report.text = text;
-        report.structured = structured;
-        report.usage = usage;
-        report.cost_usd = cost_usd;
-        report.iterations = ended.iterations;
-        report.denials = ended.denials;
-        report.session = turn.conversation.session.clone();
-        let message = error.or_else(|| (status != Status::Done).then(|| "it failed".to_owned()));
-        report.error = message
-            .map(|message| RunError::Backend { backend: backend.name().to_owned(), message });
-    }
-
     fn turn(&self, start: &Start<'_>, conversation: OwnedMutexGuard<Conversation>) -> Turn {
         let options = &start.options;
         let config = &self.inner.config;
@@ -593,51 +547,6 @@ impl System {
     pub(crate) fn random(&self) -> f64 {
         let bits = uuid::Uuid::now_v7().as_u128() as u32;
         f64::from(bits) / f64::from(u32::MAX)
-    }
-}
-
-/// What somebody else's agent is asked: the operator's words, skills that came later and the user's words now.
-fn job(turn: &Turn, before: usize, told: Told) -> Job {
-    let messages = &turn.conversation.messages;
-    let goes_on = turn.conversation.session.is_some() && before > 0;
-    let text_of = |message: &Message| match message {
-        Message::System { text } => text.clone(),
-        Message::User { content } => {
-            let texts = content.iter().filter_map(|part| match part {
-                UserPart::Text { text } => Some(text.as_str()),
-                UserPart::ToolResult(_) => None,
-            });
-            texts.collect::<Vec<_>>().join("\n\n")
-        }
-        Message::Assistant { .. } => message.text(),
-    };
-    let is_system = |message: &&Message| matches!(message, Message::System { .. });
-    // Most programs forget the operator's words with every call, so they get them again.
-    let leading = messages.iter().take_while(is_system).count();
-    let fresh = &messages[if goes_on { before } else { leading }..];
-    let join = |part: &[Message]| part.iter().map(text_of).collect::<Vec<_>>().join("\n\n");
-    let options = &turn.options;
-    let limits = turn.run.spending.limits();
-    let schema = match options.format.as_ref().unwrap_or(&turn.agent.format) {
-        repertoire_model::ResponseFormat::Schema { schema, .. } => Some(schema.clone()),
-        _ => None,
-    };
-    Job {
-        system: join(&messages[..leading]),
-        prompt: join(fresh),
-        dir: turn.run.workplace.dir.clone(),
-        environment: turn.run.workplace.environment.clone(),
-        model: options.model.as_ref().map(|model| model.model.clone()),
-        session: turn.conversation.session.clone(),
-        schema,
-        freedom: freedom(&turn.run.permissions()),
-        told,
-        max_cost_usd: limits.cost_usd_max,
-        max_iterations: turn.agent.max_iterations.into_iter().chain([limits.iterations_max]).min(),
-        mcp_servers: options.mcp_servers.clone(),
-        idle: BACKEND_IDLE,
-        absolute: limits.duration_max,
-        cancel: turn.run.cancel.clone(),
     }
 }
 

@@ -1,4 +1,18 @@
 //! Drivers: what keeps an agent at work beyond one run. [`conversation`] is the first of them.
+//!
+//! A [`Driver`] runs agents and keeps their conversations in a [`Store`]: state, events and a lock, in a folder each.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use repertoire_agent::{RunOptions, System};
+//! use repertoire_drive::{Driver, Store};
+//!
+//! let driver = Driver::new(System::builder(), Store::new("conversations"))?;
+//! let report = driver.send("default", "What is in this folder?", RunOptions::default()).await?;
+//! println!("{} (go on with {})", report.text, report.conversation);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod conversation;
 pub mod limits;

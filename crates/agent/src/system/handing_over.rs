@@ -1,0 +1,100 @@
+//! Letting somebody else's agent do the work: with the same prompt, the same skills, and under the same permissions.
+
+use repertoire_model::{Message, ResponseFormat, UserPart};
+
+use super::{Report, RunError, System};
+use crate::backend::{Backend, Finished, Job, Told, freedom, hold};
+use crate::event::Status;
+use crate::limits::BACKEND_IDLE;
+use crate::middleware::Turn;
+
+impl System {
+    /// Lets somebody else's agent do the work, with the same prompt and the same skills.
+    pub(super) async fn hand_over(
+        &self,
+        turn: &mut Turn,
+        backend: &dyn Backend,
+        report: &mut Report,
+    ) {
+        turn.preview = true;
+        let before = turn.conversation.messages.len();
+        self.one_turn(turn).await;
+        if let Some(error) = turn.outcome.take().and_then(|outcome| outcome.error) {
+            report.status = error.status();
+            report.error = Some(error.into());
+            return;
+        }
+        let failed = |message| RunError::Backend { backend: backend.name().to_owned(), message };
+        let (permissions, model) = (turn.run.permissions(), turn.options.model.as_ref());
+        let told = match hold(backend, &permissions, &turn.agent.tools, model, &turn.run.events) {
+            Ok(told) => told,
+            Err(message) => {
+                report.error = Some(failed(message));
+                return;
+            }
+        };
+        let job = job(turn, before, told);
+        let ended = backend.run(&job, &turn.run.events).await;
+        let Finished { status, text, structured, error, usage, cost_usd, .. } = ended;
+        if !text.is_empty() {
+            turn.conversation.messages.push(Message::assistant(text.clone()));
+        }
+        turn.conversation.session = ended.session.clone().or(turn.conversation.session.take());
+        turn.conversation.session_at = Some(backend.name().to_owned());
+        report.status = status;
+        report.text = text;
+        report.structured = structured;
+        report.usage = usage;
+        report.cost_usd = cost_usd;
+        report.iterations = ended.iterations;
+        report.denials = ended.denials;
+        report.session = turn.conversation.session.clone();
+        let message = error.or_else(|| (status != Status::Done).then(|| "it failed".to_owned()));
+        report.error = message.map(failed);
+    }
+}
+
+/// What somebody else's agent is asked: the operator's words, skills that came later and the user's words now.
+fn job(turn: &Turn, before: usize, told: Told) -> Job {
+    let messages = &turn.conversation.messages;
+    let goes_on = turn.conversation.session.is_some() && before > 0;
+    let text_of = |message: &Message| match message {
+        Message::System { text } => text.clone(),
+        Message::User { content } => {
+            let texts = content.iter().filter_map(|part| match part {
+                UserPart::Text { text } => Some(text.as_str()),
+                UserPart::ToolResult(_) => None,
+            });
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        Message::Assistant { .. } => message.text(),
+    };
+    let is_system = |message: &&Message| matches!(message, Message::System { .. });
+    // Most programs forget the operator's words with every call, so they get them again.
+    let leading = messages.iter().take_while(is_system).count();
+    let fresh = &messages[if goes_on { before } else { leading }..];
+    let join = |part: &[Message]| part.iter().map(text_of).collect::<Vec<_>>().join("\n\n");
+    let options = &turn.options;
+    let limits = turn.run.spending.limits();
+    let schema = match options.format.as_ref().unwrap_or(&turn.agent.format) {
+        ResponseFormat::Schema { schema, .. } => Some(schema.clone()),
+        _ => None,
+    };
+    Job {
+        system: join(&messages[..leading]),
+        prompt: join(fresh),
+        dir: turn.run.workplace.dir.clone(),
+        environment: turn.run.workplace.environment.clone(),
+        model: options.model.as_ref().map(|model| model.model.clone()),
+        session: turn.conversation.session.clone(),
+        schema,
+        freedom: freedom(&turn.run.permissions()),
+        told,
+        max_cost_usd: limits.cost_usd_max,
+        max_iterations: turn.agent.max_iterations.into_iter().chain([limits.iterations_max]).min(),
+        mcp_servers: options.mcp_servers.clone(),
+        idle: BACKEND_IDLE,
+        absolute: limits.duration_max,
+        cancel: turn.run.cancel.clone(),
+    }
+}
