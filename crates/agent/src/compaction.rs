@@ -25,8 +25,7 @@ const CLEARED_OVER_CHARS: usize = 400;
 /// Makes the conversation shorter if it comes near to what the model can read. It is called before every call.
 pub(crate) async fn fit(turn: &mut Turn) {
     let Some(model) = turn.model.clone() else { return };
-    let tools: u64 = turn.specs.iter().map(spec_tokens).sum();
-    let room = room(&model).saturating_sub(tools);
+    let room = room(&model).saturating_sub(turn.specs_tokens);
     if turn.conversation.tokens() > room {
         compact(turn, &model, room).await;
     }
@@ -42,10 +41,6 @@ pub(crate) async fn shorten(turn: &mut Turn) {
 /// Tokens that the conversation may take, with head-room for the answer and for estimates that are wrong.
 fn room(model: &ModelChoice) -> u64 {
     (model.context_tokens as f64 * COMPACT_AT) as u64
-}
-
-fn spec_tokens(spec: &repertoire_model::ToolSpec) -> u64 {
-    (spec.description.len() + spec.parameters.to_string().len()) as u64 / 4
 }
 
 async fn compact(turn: &mut Turn, model: &ModelChoice, room: u64) {

@@ -111,6 +111,10 @@ pub struct Turn {
     pub tools: Vec<Arc<dyn Tool>>,
     /// How the model sees them.
     pub specs: Vec<ToolSpec>,
+    /// The state of the catalog that they were made for.
+    pub specs_of: Option<u64>,
+    /// About how many tokens they take.
+    pub specs_tokens: u64,
     /// Skills that go into the conversation on this turn.
     pub injections: Vec<Injection>,
     /// The model.

@@ -382,6 +382,8 @@ impl System {
             attempt: 1,
             tools: Vec::new(),
             specs: Vec::new(),
+            specs_of: None,
+            specs_tokens: 0,
             injections: Vec::new(),
             model: None,
             preview: false,

@@ -31,10 +31,11 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     body.insert("stream".into(), json!(stream));
     let system = system_blocks(&conversation, request.caching);
     if !system.is_empty() {
-        body.insert("system".into(), json!(system));
+        body.insert("system".into(), Value::Array(system));
     }
     add_tools(&mut body, request);
-    body.insert("messages".into(), json!(messages(&conversation, request.caching)));
+    let messages = messages(&conversation, request.caching);
+    body.insert("messages".into(), Value::Array(messages));
     Value::Object(body)
 }
 
@@ -116,14 +117,17 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
         return;
     }
     mark_last(&mut tools, request.caching);
-    body.insert("tools".into(), json!(tools));
+    body.insert("tools".into(), Value::Array(tools));
     if let Some(choice) = tool_choice(request, shaped) {
         body.insert("tool_choice".into(), choice);
     }
 }
 
 fn tool(spec: &ToolSpec) -> Value {
-    json!({ "name": spec.name, "description": spec.description, "input_schema": spec.parameters })
+    // Put in as it is: the macro would write it out and read it back.
+    let mut tool = json!({ "name": spec.name, "description": spec.description });
+    tool["input_schema"] = spec.parameters.clone();
+    tool
 }
 
 fn structured_output(format: &ResponseFormat) -> Option<Value> {
@@ -189,7 +193,11 @@ fn push_turn(messages: &mut Vec<Value>, role: &str, blocks: Vec<Value>) {
                 content.extend(blocks);
             }
         }
-        _ => messages.push(json!({ "role": role, "content": blocks })),
+        _ => {
+            let mut message = json!({ "role": role });
+            message["content"] = Value::Array(blocks);
+            messages.push(message);
+        }
     }
 }
 
@@ -220,8 +228,9 @@ fn block(part: &AssistantPart) -> Option<Value> {
             json!({ "type": "redacted_thinking", "data": data })
         }
         AssistantPart::ToolCall(call) => {
-            let input = arguments_sent_back(call);
-            json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+            let mut block = json!({ "type": "tool_use", "id": call.id, "name": call.name });
+            block["input"] = arguments_sent_back(call);
+            block
         }
     })
 }

@@ -36,7 +36,7 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
             body.insert("response_format".into(), format);
         }
     }
-    body.insert("messages".into(), json!(messages(&conversation)));
+    body.insert("messages".into(), Value::Array(messages(&conversation)));
     Value::Object(body)
 }
 
@@ -90,12 +90,11 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
 }
 
 fn tool(spec: &ToolSpec) -> Value {
-    let function = json!({
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-    });
-    json!({ "type": "function", "function": function })
+    // Put in as they are: the macro would write them out and read them back.
+    let mut tool = json!({ "type": "function" });
+    tool["function"] = json!({ "name": spec.name, "description": spec.description });
+    tool["function"]["parameters"] = spec.parameters.clone();
+    tool
 }
 
 fn response_format(format: &ResponseFormat) -> Option<Value> {
@@ -159,7 +158,7 @@ fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
     let content = if text.is_empty() { Value::Null } else { json!(text.join("\n\n")) };
     let mut message = json!({ "role": "assistant", "content": content });
     if !calls.is_empty() {
-        message["tool_calls"] = json!(calls);
+        message["tool_calls"] = Value::Array(calls);
     }
     Some(message)
 }

@@ -1,7 +1,7 @@
 //! Sets the conversation up on the first turn, and keeps it within what the model can read on every turn.
 
 use futures_util::future::BoxFuture;
-use repertoire_model::{Message, UserPart};
+use repertoire_model::{Message, ToolSpec, UserPart};
 use repertoire_skill::render::message::Role;
 use repertoire_skill::render::{escape, neutralise};
 use repertoire_skill::trust::Trust;
@@ -27,10 +27,25 @@ impl Middleware for Context {
             if turn.iteration == 1 {
                 set_up(turn);
             }
-            turn.specs = turn.tools.iter().map(|tool| tool.spec(&turn.run)).collect();
+            describe_tools(turn);
             next.run(turn).await
         })
     }
+}
+
+/// Tools are described anew when the catalog has changed: the `skill` tool lists what there is.
+fn describe_tools(turn: &mut Turn) {
+    let generation = turn.run.system.catalog().generation();
+    if turn.iteration > 1 && turn.specs_of == Some(generation) {
+        return;
+    }
+    turn.specs = turn.tools.iter().map(|tool| tool.spec(&turn.run)).collect();
+    turn.specs_of = Some(generation);
+    turn.specs_tokens = turn.specs.iter().map(spec_tokens).sum();
+}
+
+fn spec_tokens(spec: &ToolSpec) -> u64 {
+    (spec.description.len() + spec.parameters.to_string().len()) as u64 / 4
 }
 
 /// The system prompt, then the skills that are trusted in the order of their rank, then the user's turn with the skills

@@ -226,7 +226,7 @@ async fn permitted(
 ) -> Result<(), String> {
     let access = tool.access(arguments);
     let runs_programs = matches!(access, Access::Execute | Access::Network);
-    // Only here does it matter what the sandbox is, and looking for one may still be going on.
+    // Only here does it matter what the sandbox is: looking for one takes a moment.
     let is_sandboxed = runs_programs && run.workplace.sandbox.is_enforced();
     if runs_programs {
         tell_degradations(run);

@@ -1,49 +1,39 @@
-//! A sandbox that is looked for while other things are done: finding out what the kernel allows takes a few
-//! milliseconds, and a run needs the answer only when its first program starts.
+//! A sandbox that is looked for when the first program starts: finding out what the kernel allows takes some
+//! milliseconds, and many runs start no program at all.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 
 use super::Sandbox;
 
-/// A sandbox that is known, or will be when somebody asks.
-#[derive(Clone, Debug)]
+/// A sandbox that is known, or will be when somebody asks. Clones share the answer.
+#[derive(Clone, Debug, Default)]
 pub struct Probed {
     found: Arc<OnceLock<Sandbox>>,
-    looking: Arc<Mutex<Option<JoinHandle<Sandbox>>>>,
+    helper: Arc<[String]>,
 }
 
 impl Probed {
-    /// Begins to look for a sandbox; see [`Sandbox::probe`].
+    /// A sandbox that is looked for when it is needed; see [`Sandbox::probe`].
     pub fn later(helper: Vec<String>) -> Self {
-        let looking = std::thread::spawn(move || Sandbox::probe(&helper));
-        Probed { found: Arc::default(), looking: Arc::new(Mutex::new(Some(looking))) }
+        Probed { found: Arc::default(), helper: helper.into() }
     }
 }
 
 impl From<Sandbox> for Probed {
     fn from(sandbox: Sandbox) -> Self {
-        Probed { found: Arc::new(OnceLock::from(sandbox)), looking: Arc::default() }
+        Probed { found: Arc::new(OnceLock::from(sandbox)), helper: Arc::default() }
     }
 }
 
-impl Default for Probed {
-    fn default() -> Self {
-        Probed::from(Sandbox::default())
-    }
-}
-
-/// Waits for the answer, if it is not there yet.
+/// Looks for it, if nobody has done so yet.
 impl Deref for Probed {
     type Target = Sandbox;
 
     fn deref(&self) -> &Sandbox {
-        self.found.get_or_init(|| {
-            let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let reason = || "looking for one failed".into();
-            let failed = |_| Sandbox::Unavailable { reason: reason() };
-            looking.map_or_else(Sandbox::default, |looking| looking.join().unwrap_or_else(failed))
+        self.found.get_or_init(|| match self.helper.is_empty() {
+            true => Sandbox::default(),
+            false => Sandbox::probe(&self.helper),
         })
     }
 }
