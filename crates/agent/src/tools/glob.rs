@@ -7,10 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
-use super::{arguments, blocking, object, path_subject, sought};
+use super::{object, path_subject, sought};
 use crate::beneath;
 use crate::run::Run;
-use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
 /// Most files that are shown.
@@ -73,18 +72,7 @@ impl Tool for Glob {
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
-            blocking(move || match glob(&ground, &wanted) {
-                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
-                Err(message) => Output::error(message),
-            })
-            .await
-        })
+        Box::pin(walk::searched(call, glob))
     }
 }
 

@@ -7,10 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Next, Show};
-use super::{arguments, blocking, glob, object, path_subject, sought};
+use super::{glob, object, path_subject, sought};
 use crate::beneath;
 use crate::run::Run;
-use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
 /// Longest pattern.
@@ -92,18 +91,7 @@ impl Tool for Grep {
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
-            blocking(move || match grep(&ground, &wanted) {
-                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
-                Err(message) => Output::error(message),
-            })
-            .await
-        })
+        Box::pin(walk::searched(call, grep))
     }
 }
 

@@ -8,10 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
-use super::{arguments, blocking, grep, object, path_subject, sought};
+use super::{grep, object, path_subject, sought};
 use crate::beneath::{self, Place};
 use crate::run::Run;
-use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
 /// Most files that are shown.
@@ -79,18 +78,7 @@ impl Tool for Search {
     }
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
-                Ok(wanted) => wanted,
-                Err(output) => return output,
-            };
-            let (ground, id) = (Ground::of(call.run), call.id.to_owned());
-            blocking(move || match search(&ground, &wanted) {
-                Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
-                Err(message) => Output::error(message),
-            })
-            .await
-        })
+        Box::pin(walk::searched(call, search))
     }
 }
 

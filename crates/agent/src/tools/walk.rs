@@ -2,11 +2,15 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::WalkBuilder;
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::{arguments, blocking};
 use crate::beneath::{self, Place};
 use crate::permission::PathRules;
 use crate::run::Run;
+use crate::spill;
+use crate::tool::{Call, Output};
 use crate::workplace::Workplace;
 
 /// Most entries that one call looks at.
@@ -30,6 +34,23 @@ impl Ground {
             cancel: run.cancel.clone(),
         }
     }
+}
+
+/// A call that searches: its arguments are read, the search holds up nobody, and what it finds is bounded.
+pub(super) async fn searched<T: DeserializeOwned + Send + 'static>(
+    call: Call<'_>,
+    search: fn(&Ground, &T) -> Result<String, String>,
+) -> Output {
+    let wanted: T = match arguments(&call) {
+        Ok(wanted) => wanted,
+        Err(output) => return output,
+    };
+    let (ground, id) = (Ground::of(call.run), call.id.to_owned());
+    blocking(move || match search(&ground, &wanted) {
+        Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
+        Err(message) => Output::error(message),
+    })
+    .await
 }
 
 /// What is shown of hidden and ignored entries.
