@@ -1,0 +1,30 @@
+//! The caps on workflows and runs.
+
+/// Largest `workflow.yaml`.
+pub const FILE_BYTES_MAX: u64 = 512 * 1024;
+/// Most steps of a workflow.
+pub const STEPS_MAX: usize = 200;
+/// Largest resource or convention that is injected.
+pub const RESOURCE_BYTES_MAX: u64 = 256 * 1024;
+/// Largest value of a parameter.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Largest output of a step that is kept.
+pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// Most items of one review.
+pub const ITEMS_MAX: usize = 500;
+/// Longest text of an item: its scope, its check or its finding.
+pub const ITEM_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// Longest id of an item, a question or a step.
+pub const ID_BYTES_MAX: usize = 64;
+/// Most questions that a sub-agent asks at once.
+pub const QUESTIONS_MAX: usize = 3;
+/// Fewest and most options of a question.
+pub const OPTIONS: std::ops::RangeInclusive<usize> = 2..=3;
+/// How often the user may be asked during one step.
+pub const ASKS_PER_VISIT_MAX: u32 = 3;
+/// The largest bound of a loop.
+pub const LOOP_MAX: u32 = 100;
+/// How much work one template may cause.
+pub const TEMPLATE_FUEL: u64 = 200_000;
+/// Longest text that a template may give.
+pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;

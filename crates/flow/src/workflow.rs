@@ -1,0 +1,258 @@
+//! What a workflow is: steps, what each of them tells an agent, and where each outcome leads.
+//!
+//! The types are the file format: [`crate::file`] reads a `workflow.yaml` into them, its JSON Schema is made from
+//! them, and a workflow that is built in Rust is built of them. Text in a workflow is a template over parameters and
+//! state (see [`crate::template`]).
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod arg;
+mod block;
+mod decide;
+mod dispatch;
+mod outcome;
+mod role;
+mod routing;
+
+pub use arg::{Arg, ArgType, BadValue, WorkItem};
+pub use block::{
+    Banner, Block, ChecklistItem, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
+    ModelSelection, PostReview, Question, ReportForm, Route,
+};
+pub use decide::{
+    Bound, Case, Cases, Confidence, ConfidenceLoop, ConfidenceQuestion, Decide, Fix, Gate,
+    Reverify, Severity,
+};
+pub use dispatch::{Brief, Conditional, Dispatch, Parallel, Template};
+pub use outcome::Outcome;
+pub use role::AgentRole;
+pub use routing::{Routing, Target};
+
+/// The version of the file format that this crate reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// A graph of steps, as data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workflow {
+    /// The version of the file format; 1 is the only one.
+    #[serde(default = "format")]
+    pub format: u32,
+    /// The name; by default that of the skill whose folder the file is in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What it is for, in one sentence; by default the skill's description.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What can be set when a run starts, or by a step that `sets` it.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub parameters: IndexMap<String, Arg>,
+    /// Roles of sub-agents besides the five that everybody knows.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub roles: IndexMap<String, String>,
+    /// Named stretches of the workflow, in order: id and title.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub phases: IndexMap<String, String>,
+    /// Texts that steps inject by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub resources: IndexMap<String, Resource>,
+    /// Checks with a verdict of their own (tests, lint, build), which gates may demand.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub checks: IndexMap<String, Check>,
+    /// The first step; by default the first in the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<StepId>,
+    /// The steps. Their numbers, which start at 1, are their places in this list.
+    pub steps: Vec<StepDef>,
+}
+
+fn format() -> u32 {
+    FORMAT
+}
+
+/// The name of a step: lower-case letters, digits, `-` and `_`.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct StepId(String);
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepDef {
+    /// Its name, which edges refer to.
+    pub id: StepId,
+    /// What people read.
+    pub title: String,
+    /// The phase that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Who does it, where it is not the agent that asks for steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<AgentRole>,
+    /// What the agent is told: texts and typed blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Block>,
+    /// Parameters that the agent reports when it leaves the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
+    /// What the agent hands over as the step's output; asked for, and needed to go on, if this is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// How the outcome is found.
+    #[serde(default, skip_serializing_if = "Decide::is_reported")]
+    pub decide: Decide,
+    /// The outcomes that the agent may report, and when each is right; by default those that `next` names.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub outcomes: IndexMap<Outcome, String>,
+    /// How often the step may be gone through before the run has to take another way.
+    #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// Where the outcomes lead.
+    pub next: Routing,
+    /// Where the run goes if the step could not be carried out; by default it stops for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_error: Option<StepId>,
+}
+
+/// A text that steps inject by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// The file in the skill's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The text itself, instead of a file; filled in when the file is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the agent needs it for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub purpose: String,
+}
+
+/// A check whose verdict is never softened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// The command, as a template. Where it gives one, only a run of it by the engine counts; where it is empty, what the
+    /// agent records counts.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+impl Workflow {
+    /// The step that a run starts with.
+    pub fn entry(&self) -> Option<&StepId> {
+        self.entry.as_ref().or_else(|| self.steps.first().map(|step| &step.id))
+    }
+
+    /// A step by its name.
+    pub fn step(&self, id: &StepId) -> Option<&StepDef> {
+        self.steps.iter().find(|step| step.id == *id)
+    }
+
+    /// The number of a step, which starts at 1.
+    pub fn number(&self, id: &StepId) -> Option<usize> {
+        self.steps.iter().position(|step| step.id == *id).map(|at| at + 1)
+    }
+
+    /// The gates, with the steps that they are.
+    pub fn gates(&self) -> impl Iterator<Item = (&StepDef, &Gate)> {
+        self.steps.iter().filter_map(|step| Some((step, step.decide.as_gate()?)))
+    }
+}
+
+impl StepDef {
+    /// A step that only has a name and a title, and ends the workflow: the start of one that is built in Rust.
+    pub fn new(id: impl Into<StepId>, title: impl Into<String>) -> Self {
+        StepDef {
+            id: id.into(),
+            title: title.into(),
+            phase: None,
+            role: None,
+            actions: Vec::new(),
+            sets: Vec::new(),
+            output: None,
+            decide: Decide::Reported,
+            outcomes: IndexMap::new(),
+            bound: None,
+            next: Routing::Terminal,
+            on_error: None,
+        }
+    }
+
+    /// Adds what the agent is told.
+    #[must_use]
+    pub fn action(mut self, block: impl Into<Block>) -> Self {
+        self.actions.push(block.into());
+        self
+    }
+
+    /// Says where the outcomes lead.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<Routing>) -> Self {
+        self.next = next.into();
+        self
+    }
+
+    /// Every outcome that the step can end with, in the order in which they are shown.
+    pub fn possible_outcomes(&self) -> Vec<Outcome> {
+        match &self.decide {
+            Decide::Reported if !self.outcomes.is_empty() => {
+                self.outcomes.keys().cloned().collect()
+            }
+            Decide::Reported => self.next.outcomes(),
+            Decide::Gate(_) => vec![Outcome::Ok, Outcome::Fail],
+            Decide::Confidence(_) => vec![Outcome::Ok, Outcome::Iterate],
+            Decide::Cases(cases) => cases.outcomes(),
+        }
+    }
+
+    /// The dispatches among the step's actions.
+    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+        self.actions.iter().filter_map(|block| match block {
+            Block::Dispatch(dispatch) => Some(dispatch),
+            _ => None,
+        })
+    }
+}
+
+impl StepId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for StepId {
+    fn from(id: &str) -> Self {
+        StepId(id.to_owned())
+    }
+}
+
+impl From<String> for StepId {
+    fn from(id: String) -> Self {
+        StepId(id)
+    }
+}
+
+impl Borrow<str> for StepId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,261 @@
+//! Parameters: what they may be set to, and reading values from a command line.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::limits::VALUE_BYTES_MAX;
+
+/// A parameter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arg {
+    /// What kind of value it takes.
+    #[serde(default, rename = "type")]
+    pub kind: ArgType,
+    /// What it means, in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What it is if nobody sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// The only values that it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// The least number, or the fewest entries of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest number, or the most entries of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// Whether a run cannot start without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+}
+
+/// What kind of value a parameter takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArgType {
+    /// Any text.
+    #[default]
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A list of texts: a JSON list, or one text a line.
+    List,
+    /// Work to hand out: a JSON list of [`WorkItem`]s.
+    Work,
+}
+
+/// One piece of work that is handed to a sub-agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkItem {
+    /// Its name.
+    pub id: String,
+    /// What is to be done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// The files that it may change. Two pieces of one wave never share one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// When it is done: pieces of one wave run at once, waves one after another.
+    #[serde(default = "first_wave")]
+    pub wave: u32,
+}
+
+fn first_wave() -> u32 {
+    1
+}
+
+/// A value that a parameter does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(pub String);
+
+impl Arg {
+    /// Reads a value that was typed.
+    pub fn parse(&self, text: &str) -> Result<Value, BadValue> {
+        if text.len() > VALUE_BYTES_MAX {
+            let said = format!("it has {} bytes, and {VALUE_BYTES_MAX} is the limit", text.len());
+            return Err(BadValue(said));
+        }
+        let value = match self.kind {
+            ArgType::Text => Value::from(text),
+            ArgType::Integer => text
+                .trim()
+                .parse::<i64>()
+                .map(Value::from)
+                .map_err(|_| BadValue(format!("`{text}` is not a whole number")))?,
+            ArgType::Number => text
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(Value::from)
+                .ok_or_else(|| BadValue(format!("`{text}` is not a number")))?,
+            ArgType::Boolean => match text.trim() {
+                "true" | "yes" | "1" => Value::from(true),
+                "false" | "no" | "0" => Value::from(false),
+                _ => return Err(BadValue(format!("`{text}` is neither `true` nor `false`"))),
+            },
+            ArgType::List => list(text)?,
+            ArgType::Work => serde_json::from_str(text)
+                .map_err(|error| BadValue(format!("this is no JSON list of work: {error}")))?,
+        };
+        self.accept(value)
+    }
+
+    /// Checks a value that was read already, from a file or as JSON.
+    pub fn accept(&self, value: Value) -> Result<Value, BadValue> {
+        match (self.kind, &value) {
+            (ArgType::Text, Value::String(_)) | (ArgType::Boolean, Value::Bool(_)) => {}
+            (ArgType::Integer, Value::Number(number)) if number.is_i64() => {}
+            (ArgType::Number, Value::Number(_)) => {}
+            (ArgType::List, Value::Array(entries)) if entries.iter().all(Value::is_string) => {}
+            (ArgType::Work, Value::Array(_)) => {
+                let work = Vec::<WorkItem>::deserialize(&value)
+                    .map_err(|error| BadValue(format!("this is no list of work: {error}")))?;
+                disjoint(&work)?;
+            }
+            (kind, _) => return Err(BadValue(format!("it has to be {}", kind.described()))),
+        }
+        self.in_choices(&value)?;
+        self.in_range(&value)?;
+        Ok(value)
+    }
+
+    fn in_choices(&self, value: &Value) -> Result<(), BadValue> {
+        if self.choices.is_empty() {
+            return Ok(());
+        }
+        let allowed = |value: &Value| match value {
+            Value::String(text) => self.choices.contains(text),
+            other => self.choices.contains(&other.to_string()),
+        };
+        let fits = match value {
+            Value::Array(entries) => entries.iter().all(allowed),
+            one => allowed(one),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(BadValue(format!("it has to be one of {}", self.choices.join(", ")))),
+        }
+    }
+
+    fn in_range(&self, value: &Value) -> Result<(), BadValue> {
+        let (size, what) = match value {
+            Value::Number(number) => (number.as_f64().unwrap_or_default(), "it"),
+            Value::Array(entries) => (entries.len() as f64, "the number of its entries"),
+            _ => return Ok(()),
+        };
+        if let Some(min) = self.min.filter(|min| size < *min) {
+            return Err(BadValue(format!("{what} has to be at least {min}")));
+        }
+        if let Some(max) = self.max.filter(|max| size > *max) {
+            return Err(BadValue(format!("{what} has to be at most {max}")));
+        }
+        Ok(())
+    }
+}
+
+impl ArgType {
+    /// What people call it.
+    pub fn described(self) -> &'static str {
+        match self {
+            ArgType::Text => "text",
+            ArgType::Integer => "a whole number",
+            ArgType::Number => "a number",
+            ArgType::Boolean => "`true` or `false`",
+            ArgType::List => "a list of texts",
+            ArgType::Work => "a list of work",
+        }
+    }
+}
+
+/// A JSON list, or one text a line. Commas are part of a text: values with commas are common, and lists of one line are
+/// not.
+fn list(text: &str) -> Result<Value, BadValue> {
+    if text.trim_start().starts_with('[') {
+        let entries: Vec<String> = serde_json::from_str(text)
+            .map_err(|error| BadValue(format!("this is no JSON list of texts: {error}")))?;
+        return Ok(entries.into());
+    }
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
+}
+
+/// Refuses names that come twice, and files that two pieces of one wave would change at once.
+fn disjoint(work: &[WorkItem]) -> Result<(), BadValue> {
+    let mut names = BTreeMap::new();
+    let mut owners: BTreeMap<(u32, &str), &str> = BTreeMap::new();
+    for item in work {
+        if names.insert(item.id.as_str(), ()).is_some() {
+            return Err(BadValue(format!("`{}` is there twice", item.id)));
+        }
+        for file in &item.files {
+            let file = file.trim_start_matches("./");
+            if let Some(other) =
+                owners.insert((item.wave, file), &item.id).filter(|other| *other != item.id)
+            {
+                let said = format!(
+                    "`{other}` and `{}` of wave {} both change `{file}`; put one of them into a later wave",
+                    item.id, item.wave
+                );
+                return Err(BadValue(said));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn arg(kind: ArgType) -> Arg {
+        Arg { kind, ..Arg::default() }
+    }
+
+    #[test]
+    fn values_are_read_by_type() {
+        assert_eq!(arg(ArgType::Integer).parse("7"), Ok(json!(7)));
+        assert_eq!(arg(ArgType::Boolean).parse("yes"), Ok(json!(true)));
+        assert_eq!(arg(ArgType::List).parse("a, b\nc\n"), Ok(json!(["a, b", "c"])));
+        assert_eq!(arg(ArgType::List).parse(r#"["a"]"#), Ok(json!(["a"])));
+        assert!(arg(ArgType::Integer).parse("7.5").is_err());
+        assert!(arg(ArgType::Number).parse("NaN").is_err());
+    }
+
+    #[test]
+    fn choices_and_ranges_hold() {
+        let mode = Arg { choices: vec!["quick".into(), "full".into()], ..Arg::default() };
+        assert!(mode.parse("quick").is_ok());
+        assert_eq!(mode.parse("slow").unwrap_err().0, "it has to be one of quick, full");
+        let depth = Arg { min: Some(1.0), max: Some(3.0), ..arg(ArgType::Integer) };
+        assert!(depth.parse("3").is_ok());
+        assert_eq!(depth.parse("4").unwrap_err().0, "it has to be at most 3");
+    }
+
+    #[test]
+    fn two_pieces_of_one_wave_may_not_share_a_file() {
+        let work = arg(ArgType::Work);
+        let list = |wave: u32| {
+            format!(
+                r#"[{{"id":"a","files":["x.rs"]}},{{"id":"b","files":["./x.rs"],"wave":{wave}}}]"#
+            )
+        };
+        assert!(work.parse(&list(2)).is_ok());
+        assert_eq!(
+            work.parse(&list(1)).unwrap_err().0,
+            "`a` and `b` of wave 1 both change `x.rs`; put one of them into a later wave"
+        );
+    }
+}

@@ -1,0 +1,378 @@
+//! What a step tells its agent: plain text and typed blocks. In a file, a text stands as it is, and a block is a mapping
+//! with one key, its kind.
+//!
+//! The same type is used before and after templates are filled in: [`Block::try_map`] goes through its texts.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{Brief, Conditional, Dispatch, Parallel, StepId, Template};
+
+/// One part of what a step tells its agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", remote = "Self")]
+#[schemars(transform = or_text)]
+pub enum Block {
+    /// Text.
+    Text(String),
+    /// Where the run stands.
+    StateBanner(Banner),
+    /// Where a review stands: which iteration, and how to look. The gate's name, if there are several.
+    QrBanner(StepId),
+    /// What must not be done.
+    Forbidden(Vec<String>),
+    /// What the answer looks like.
+    ExpectedOutput(ExpectedOutput),
+    /// What to do after which result.
+    Routing(Vec<Route>),
+    /// What the agent that asks for steps does after a review.
+    PostQrRouting(PostReview),
+    /// A resource of the workflow, by name.
+    Resource(String),
+    /// A convention, by name: the skill's own, or one of the pack.
+    Convention(String),
+    /// Things to look for, as questions.
+    DetectionQuestions(DetectionQuestions),
+    /// Things to make sure of.
+    VerificationChecklist(Vec<ChecklistItem>),
+    /// An example of how it goes wrong.
+    IncorrectBehavior(IncorrectBehavior),
+    /// That the agent delegates, and does nothing of the work itself.
+    OrchestratorConstraint(String),
+    /// Why criteria are written down before the work is looked at.
+    FactoredVerification(String),
+    /// How to ask: openly, and not for a yes.
+    OpenQuestions(String),
+    /// Which model does what.
+    ModelSelection(ModelSelection),
+    /// Work for sub-agents.
+    Dispatch(Dispatch),
+    /// How a reviewer's answer ends, so that whoever reads it knows what to do next.
+    QrReport(ReportForm),
+}
+
+/// Where the run stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Banner {
+    /// The name of the checkpoint.
+    pub checkpoint: String,
+    /// What kind of pass this is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mode: String,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+    /// Which pass this is; filled in by the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+}
+
+/// What the answer looks like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedOutput {
+    /// If all is well.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub if_pass: String,
+    /// If something was found.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub when_issues: String,
+    /// The categories that findings fall into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
+}
+
+/// What to do after one result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The result.
+    pub result: String,
+    /// What to do.
+    pub action: String,
+}
+
+/// What the agent that asks for steps does after a review.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostReview {
+    /// The gate that follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<StepId>,
+    /// Its part.
+    pub role: String,
+    /// How strictly.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// What to do after which result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// What must not be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<String>,
+}
+
+/// Things to look for, as questions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DetectionQuestions {
+    /// What they are about.
+    pub category: String,
+    /// The questions.
+    pub questions: Vec<Question>,
+}
+
+/// A question with a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Its name, which findings refer to.
+    pub id: String,
+    /// The question.
+    pub ask: String,
+}
+
+/// One thing to make sure of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChecklistItem {
+    /// What is looked at.
+    pub element: String,
+    /// What has to hold.
+    pub criterion: String,
+    /// What to do if it does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub if_missing: String,
+}
+
+/// An example of how it goes wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IncorrectBehavior {
+    /// What somebody did.
+    pub example: String,
+    /// What came of it.
+    pub consequence: String,
+}
+
+/// Which model does what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSelection {
+    /// The model for all that is not named.
+    pub default: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rationale: String,
+    /// Others, by sub-agent.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub overrides: IndexMap<String, String>,
+}
+
+/// How a reviewer's answer ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportForm {
+    /// Where the findings are written.
+    pub report: String,
+    /// What whoever reads the answer has to do next.
+    pub orchestrator_action: String,
+}
+
+impl From<&str> for Block {
+    fn from(text: &str) -> Self {
+        Block::Text(text.to_owned())
+    }
+}
+
+impl From<Dispatch> for Block {
+    fn from(dispatch: Dispatch) -> Self {
+        Block::Dispatch(dispatch)
+    }
+}
+
+impl Block {
+    /// The block with every text replaced by what `f` makes of it. Names of gates, resources and conventions, conditions
+    /// and sub-workflows are no texts.
+    pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Block, E> {
+        fn all<E>(
+            texts: &[String],
+            f: &mut dyn FnMut(&str) -> Result<String, E>,
+        ) -> Result<Vec<String>, E> {
+            texts.iter().map(|text| f(text)).collect()
+        }
+        fn routes<E>(
+            routes: &[Route],
+            f: &mut dyn FnMut(&str) -> Result<String, E>,
+        ) -> Result<Vec<Route>, E> {
+            routes
+                .iter()
+                .map(|route| Ok(Route { result: f(&route.result)?, action: f(&route.action)? }))
+                .collect()
+        }
+        Ok(match self {
+            Block::Text(text) => Block::Text(f(text)?),
+            Block::StateBanner(banner) => Block::StateBanner(Banner {
+                checkpoint: f(&banner.checkpoint)?,
+                mode: f(&banner.mode)?,
+                lines: all(&banner.lines, f)?,
+                iteration: banner.iteration,
+            }),
+            Block::QrBanner(gate) => Block::QrBanner(gate.clone()),
+            Block::Forbidden(texts) => Block::Forbidden(all(texts, f)?),
+            Block::ExpectedOutput(output) => Block::ExpectedOutput(ExpectedOutput {
+                if_pass: f(&output.if_pass)?,
+                when_issues: f(&output.when_issues)?,
+                categories: all(&output.categories, f)?,
+            }),
+            Block::Routing(cases) => Block::Routing(routes(cases, f)?),
+            Block::PostQrRouting(post) => Block::PostQrRouting(PostReview {
+                gate: post.gate.clone(),
+                role: f(&post.role)?,
+                rule: f(&post.rule)?,
+                routes: routes(&post.routes, f)?,
+                forbidden: all(&post.forbidden, f)?,
+            }),
+            Block::Resource(name) => Block::Resource(name.clone()),
+            Block::Convention(name) => Block::Convention(name.clone()),
+            Block::DetectionQuestions(asked) => Block::DetectionQuestions(DetectionQuestions {
+                category: f(&asked.category)?,
+                questions: asked
+                    .questions
+                    .iter()
+                    .map(|question| {
+                        Ok(Question { id: question.id.clone(), ask: f(&question.ask)? })
+                    })
+                    .collect::<Result<_, E>>()?,
+            }),
+            Block::VerificationChecklist(items) => Block::VerificationChecklist(
+                items
+                    .iter()
+                    .map(|item| {
+                        Ok(ChecklistItem {
+                            element: f(&item.element)?,
+                            criterion: f(&item.criterion)?,
+                            if_missing: f(&item.if_missing)?,
+                        })
+                    })
+                    .collect::<Result<_, E>>()?,
+            ),
+            Block::IncorrectBehavior(wrong) => Block::IncorrectBehavior(IncorrectBehavior {
+                example: f(&wrong.example)?,
+                consequence: f(&wrong.consequence)?,
+            }),
+            Block::OrchestratorConstraint(text) => Block::OrchestratorConstraint(f(text)?),
+            Block::FactoredVerification(text) => Block::FactoredVerification(f(text)?),
+            Block::OpenQuestions(text) => Block::OpenQuestions(f(text)?),
+            Block::ModelSelection(models) => Block::ModelSelection(ModelSelection {
+                default: f(&models.default)?,
+                rationale: f(&models.rationale)?,
+                overrides: models.overrides.clone(),
+            }),
+            Block::Dispatch(dispatch) => Block::Dispatch(dispatch.try_map(f)?),
+            Block::QrReport(form) => Block::QrReport(ReportForm {
+                report: f(&form.report)?,
+                orchestrator_action: f(&form.orchestrator_action)?,
+            }),
+        })
+    }
+}
+
+impl Dispatch {
+    fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Dispatch, E> {
+        Ok(match self {
+            Dispatch::Single(brief) => Dispatch::Single(brief.try_map(f)?),
+            Dispatch::Parallel(parallel) => Dispatch::Parallel(Parallel {
+                instruction: f(&parallel.instruction)?,
+                shared: f(&parallel.shared)?,
+                agents: parallel
+                    .agents
+                    .iter()
+                    .map(|brief| brief.try_map(f))
+                    .collect::<Result<_, E>>()?,
+            }),
+            // The brief is a template for each entry: it is filled in where the entries are known.
+            Dispatch::Template(template) => {
+                Dispatch::Template(Template { shared: f(&template.shared)?, ..template.clone() })
+            }
+            Dispatch::Conditional(conditional) => Dispatch::Conditional(Conditional {
+                condition: f(&conditional.condition)?,
+                expression: conditional.expression.clone(),
+                then: Box::new(conditional.then.try_map(f)?),
+                otherwise: match &conditional.otherwise {
+                    Some(other) => Some(Box::new(other.try_map(f)?)),
+                    None => None,
+                },
+            }),
+        })
+    }
+}
+
+impl Brief {
+    /// The brief with every text replaced by what `f` makes of it.
+    pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Brief, E> {
+        Ok(Brief {
+            id: f(&self.id)?,
+            agent: self.agent.clone(),
+            task: f(&self.task)?,
+            workflow: self.workflow.clone(),
+            with: self
+                .with
+                .iter()
+                .map(|(name, text)| Ok((name.clone(), f(text)?)))
+                .collect::<Result<_, E>>()?,
+            model: self.model.clone(),
+            files: self.files.iter().map(|file| f(file)).collect::<Result<_, E>>()?,
+            returns: f(&self.returns)?,
+            return_tokens_max: self.return_tokens_max,
+        })
+    }
+}
+
+impl Serialize for Block {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Block::Text(text) => serializer.serialize_str(text),
+            // The derived form, which has a key.
+            keyed => Block::serialize(keyed, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+
+        impl<'de> Visitor<'de> for Form {
+            type Value = Block;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, or a mapping with one key, the kind of the block")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Block, E> {
+                Ok(Block::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Block, A::Error> {
+                Block::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_any(Form)
+    }
+}
+
+/// A block may also be a plain text.
+fn or_text(schema: &mut Schema) {
+    if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
+        forms.insert(0, serde_json::json!({ "type": "string", "description": "Text." }));
+    }
+}

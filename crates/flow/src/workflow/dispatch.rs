@@ -1,0 +1,119 @@
+//! Work that is handed to sub-agents.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::AgentRole;
+
+/// Work that is handed to sub-agents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dispatch {
+    /// One sub-agent.
+    Single(Brief),
+    /// Several at once, each with its own task.
+    Parallel(Parallel),
+    /// One for each entry of a list, all with the same task.
+    Template(Template),
+    /// One of two, by a condition.
+    Conditional(Conditional),
+}
+
+/// What one sub-agent is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Brief {
+    /// Its name among several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The role.
+    #[serde(default)]
+    pub agent: AgentRole,
+    /// The task, in full: a sub-agent sees nothing else.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// The workflow that the sub-agent goes through: a file under `workflows/` of the same skill, or another workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Values that are handed over: the parameters of `workflow`, or facts for the task.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub with: IndexMap<String, String>,
+    /// The model, where it matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The files that it may change. Sub-agents that run at once never share one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// What it gives back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub returns: String,
+    /// How long its answer may be, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_tokens_max: Option<u32>,
+}
+
+/// Several sub-agents at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parallel {
+    /// How they are to be started.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instruction: String,
+    /// What all of them are told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shared: String,
+    /// The sub-agents.
+    pub agents: Vec<Brief>,
+}
+
+/// One sub-agent for each entry of a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Template {
+    /// The list: a parameter of type `list` or `work`, or `items` for the open items of the review that is under way.
+    pub over: String,
+    /// What all of them are told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shared: String,
+    /// The brief, in which `item` is the entry.
+    pub each: Brief,
+}
+
+/// One of two dispatches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conditional {
+    /// The condition, in words, for the agent to judge.
+    pub condition: String,
+    /// The same as an expression over parameters and state; then the engine judges.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+    /// What is dispatched if it holds.
+    pub then: Box<Dispatch>,
+    /// What is dispatched if it does not.
+    #[serde(default, rename = "else", skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<Box<Dispatch>>,
+}
+
+impl Dispatch {
+    /// All briefs in it.
+    pub fn briefs(&self) -> Vec<&Brief> {
+        match self {
+            Dispatch::Single(brief) => vec![brief],
+            Dispatch::Parallel(parallel) => parallel.agents.iter().collect(),
+            Dispatch::Template(template) => vec![&template.each],
+            Dispatch::Conditional(conditional) => {
+                let mut all = conditional.then.briefs();
+                all.extend(conditional.otherwise.iter().flat_map(|other| other.briefs()));
+                all
+            }
+        }
+    }
+}
+
+impl Default for AgentRole {
+    fn default() -> Self {
+        AgentRole::GeneralPurpose
+    }
+}

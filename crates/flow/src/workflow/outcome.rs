@@ -1,0 +1,94 @@
+//! How a step can end.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// It is done.
+    Ok,
+    /// It was done, and the answer is no.
+    Fail,
+    /// What comes next is not needed.
+    Skip,
+    /// Once more.
+    Iterate,
+    /// Whatever no other edge takes; never reported, only routed.
+    Default,
+    /// One of the workflow's own.
+    Named(String),
+}
+
+impl Outcome {
+    /// The word for it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Fail => "fail",
+            Outcome::Skip => "skip",
+            Outcome::Iterate => "iterate",
+            Outcome::Default => "default",
+            Outcome::Named(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Outcome {
+    fn from(word: &str) -> Self {
+        match word {
+            "ok" => Outcome::Ok,
+            "fail" => Outcome::Fail,
+            "skip" => Outcome::Skip,
+            "iterate" => Outcome::Iterate,
+            "default" => Outcome::Default,
+            name => Outcome::Named(name.to_owned()),
+        }
+    }
+}
+
+impl FromStr for Outcome {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(word.into())
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Cow::<'de, str>::deserialize(deserializer)?;
+        Ok(word.as_ref().into())
+    }
+}
+
+impl JsonSchema for Outcome {
+    fn schema_name() -> Cow<'static, str> {
+        "Outcome".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How a step ended: ok, fail, skip, iterate, default, or a word of the workflow's own.",
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_-]{0,63}$",
+        })
+    }
+}
