@@ -61,6 +61,9 @@ pub struct Workflow {
     /// Texts that steps inject by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub resources: IndexMap<String, Resource>,
+    /// Texts of conventions by name; filled in from the skill's `conventions/` folder, or the pack's.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub conventions: IndexMap<String, String>,
     /// Checks with a verdict of their own (tests, lint, build), which gates may demand.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub checks: IndexMap<String, Check>,

@@ -362,6 +362,10 @@ impl<'de> Deserialize<'de> for Block {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Block, A::Error> {
+                if let Some(keys) = map.size_hint().filter(|keys| *keys != 1) {
+                    let said = format_args!("a block has one key, its kind, and here are {keys}");
+                    return Err(serde::de::Error::custom(said));
+                }
                 Block::deserialize(MapAccessDeserializer::new(map))
             }
         }

@@ -1,0 +1,139 @@
+//! Gates, confidence and bounds: pillars, reviews, schedules and numbers.
+
+use super::{Finding, Place};
+use crate::codes;
+use crate::limits::LOOP_MAX;
+use crate::workflow::{ConfidenceLoop, Decide, Gate, Outcome, StepDef, Workflow};
+
+pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at);
+        match &step.decide {
+            Decide::Gate(gate) => {
+                let place = place.key("decide").key("gate");
+                pillars(gate, step, &place, out);
+                reviews(workflow, gate, step, &place, out);
+                numbers(gate, &place, out);
+            }
+            Decide::Confidence(confidence) => {
+                levels(confidence, &place.key("decide").key("confidence"), out);
+            }
+            Decide::Cases(_) | Decide::Reported => {}
+        }
+        bound(step, &place, out);
+    }
+}
+
+fn pillars(gate: &Gate, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+    let is_empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
+    let missing = [
+        (is_empty(&gate.banner), "its banner (`banner`)"),
+        (is_empty(&gate.stop), "its stop condition (`stop`)"),
+        (gate.reverify.is_none(), "its re-verify mode (`reverify`)"),
+    ];
+    for (_, what) in missing.iter().filter(|(is_missing, _)| *is_missing) {
+        let message = format!("gate `{}` lacks {what}", step.id);
+        out.push(Finding::new(&codes::GATE_PILLAR, message, place.clone()));
+    }
+}
+
+fn reviews(
+    workflow: &Workflow,
+    gate: &Gate,
+    step: &StepDef,
+    place: &Place,
+    out: &mut Vec<Finding>,
+) {
+    let mut wrong = |message: String, place: Place| {
+        out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+    };
+    if gate.reviews.is_empty() {
+        wrong(format!("gate `{}` names no review", step.id), place.key("reviews"));
+    }
+    for (at, id) in gate.reviews.iter().enumerate() {
+        if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
+            wrong(format!("there is no step `{id}` to review in"), place.key("reviews").index(at));
+        }
+        let others = workflow.gates().filter(|(other, _)| other.id != step.id);
+        for (other, _) in others.filter(|(_, other)| other.reviews.contains(id)) {
+            wrong(
+                format!("step `{id}` reviews for `{}` already", other.id),
+                place.key("reviews").index(at),
+            );
+        }
+    }
+    if step.next.target(&Outcome::Fail).is_some_and(|target| target.step().is_none()) {
+        wrong(
+            format!(
+                "gate `{}` ends the workflow when it fails; lead it to the step that repairs",
+                step.id
+            ),
+            place.clone(),
+        );
+    }
+    for (at, name) in gate.checks.iter().enumerate() {
+        if !workflow.checks.contains_key(name) {
+            let message = format!("there is no check `{name}`");
+            let place = place.key("checks").index(at);
+            out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
+        }
+    }
+}
+
+fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {
+    let mut wrong = |message: String, place: Place| {
+        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+    };
+    if gate.schedule.is_empty() {
+        wrong("the schedule is empty".to_owned(), place.key("schedule"));
+    }
+    if gate.schedule.windows(2).any(|pair| pair[1] < pair[0]) {
+        wrong(
+            "the schedule gets stricter; it can only get more lenient".to_owned(),
+            place.key("schedule"),
+        );
+    }
+    if gate.limit.is_some_and(|limit| limit == 0 || limit > LOOP_MAX) {
+        wrong(format!("the limit has to be 1 to {LOOP_MAX}"), place.key("limit"));
+    }
+}
+
+fn levels(confidence: &ConfidenceLoop, place: &Place, out: &mut Vec<Finding>) {
+    let mut wrong = |message: String, place: Place| {
+        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+    };
+    if confidence.max == 0 || confidence.max > LOOP_MAX {
+        wrong(format!("`max` has to be 1 to {LOOP_MAX}"), place.key("max"));
+    }
+    if confidence.questions.is_empty() {
+        return;
+    }
+    let most = confidence.questions.len() as f64;
+    let reachable =
+        |level| confidence.levels.iter().any(|(known, least)| *known >= level && *least <= most);
+    if !reachable(confidence.until) {
+        wrong(
+            format!("no answers give `{}`: say in `levels` how many it needs", confidence.until),
+            place.key("until"),
+        );
+    }
+}
+
+fn bound(step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+    let Some(bound) = &step.bound else { return };
+    let mut wrong = |message: String, place: Place| {
+        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+    };
+    let place = place.key("loop");
+    if bound.max == 0 || bound.max > LOOP_MAX {
+        wrong(format!("`max` has to be 1 to {LOOP_MAX}"), place.key("max"));
+    }
+    if matches!(step.decide, Decide::Gate(_) | Decide::Confidence(_)) {
+        wrong(format!("step `{}` has a bound of its own already", step.id), place.clone());
+    }
+    if let Some(outcome) = &bound.at_limit
+        && !step.possible_outcomes().contains(outcome)
+    {
+        wrong(format!("step `{}` cannot end with `{outcome}`", step.id), place.key("at_limit"));
+    }
+}

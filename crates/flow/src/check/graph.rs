@@ -1,0 +1,225 @@
+//! The graph: who leads where, what can be reached, and whether every loop has a bound.
+//!
+//! A bounded step (a gate, a confidence step, one with `loop`) is free to choose its way only as often as its bound says.
+//! So a run ends if the graph that is left when all bounds are used up has no cycle; that is what is checked.
+
+use std::collections::HashMap;
+
+use super::{Finding, Place};
+use crate::codes;
+use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
+
+/// The edges of a workflow, by the indices of its steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    edges: Vec<Vec<Edge>>,
+}
+
+/// An edge: the outcome, none for an error, and where it leads, none for the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    outcome: Option<Outcome>,
+    to: Option<usize>,
+}
+
+impl Graph {
+    pub(crate) fn new(workflow: &Workflow) -> Self {
+        let index: HashMap<&StepId, usize> =
+            workflow.steps.iter().enumerate().map(|(at, step)| (&step.id, at)).collect();
+        let edges = workflow.steps.iter().map(|step| edges_of(step, &index)).collect();
+        Graph { edges }
+    }
+
+    /// Whether one step can be reached from another, or is the same.
+    pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
+        self.reachable(from)[to]
+    }
+
+    fn reachable(&self, from: usize) -> Vec<bool> {
+        let mut seen = vec![false; self.edges.len()];
+        let mut open = vec![from];
+        seen[from] = true;
+        while let Some(at) = open.pop() {
+            for to in self.edges[at].iter().filter_map(|edge| edge.to) {
+                if !std::mem::replace(&mut seen[to], true) {
+                    open.push(to);
+                }
+            }
+        }
+        seen
+    }
+
+    fn reaches_end(&self, from: usize) -> bool {
+        let seen = self.reachable(from);
+        let ends = |at: &usize| self.edges[*at].iter().any(|edge| edge.to.is_none());
+        (0..seen.len()).filter(|at| seen[*at]).any(|at| ends(&at))
+    }
+
+    /// What is left when every bound is used up.
+    fn exhausted(&self, workflow: &Workflow) -> Graph {
+        let stays = |at: usize, edge: &Edge| {
+            let leads_out = edge.to.is_none_or(|to| !self.reaches(to, at));
+            match allowed_at_limit(&workflow.steps[at]) {
+                Allowed::All => true,
+                Allowed::Only(outcome) => leads_out || edge.outcome == outcome && outcome.is_some(),
+            }
+        };
+        let edges = self
+            .edges
+            .iter()
+            .enumerate()
+            .map(|(at, edges)| edges.iter().filter(|edge| stays(at, edge)).cloned().collect());
+        Graph { edges: edges.collect() }
+    }
+
+    /// A cycle, as the indices of its steps, if there is one.
+    fn cycle(&self) -> Option<Vec<usize>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Mark {
+            New,
+            OnPath,
+            Done,
+        }
+        fn visit(graph: &Graph, at: usize, marks: &mut [Mark], path: &mut Vec<usize>) -> bool {
+            marks[at] = Mark::OnPath;
+            path.push(at);
+            for to in graph.edges[at].iter().filter_map(|edge| edge.to) {
+                if marks[to] == Mark::OnPath {
+                    let start = path.iter().position(|step| *step == to).unwrap_or_default();
+                    path.drain(..start);
+                    return true;
+                }
+                if marks[to] == Mark::New && visit(graph, to, marks, path) {
+                    return true;
+                }
+            }
+            marks[at] = Mark::Done;
+            path.pop();
+            false
+        }
+        let mut marks = vec![Mark::New; self.edges.len()];
+        let mut path = Vec::new();
+        (0..self.edges.len())
+            .any(|at| marks[at] == Mark::New && visit(self, at, &mut marks, &mut path))
+            .then_some(path)
+    }
+}
+
+/// Which edges within a loop a step can still take when its bound is used up.
+enum Allowed {
+    All,
+    Only(Option<Outcome>),
+}
+
+fn allowed_at_limit(step: &StepDef) -> Allowed {
+    match (&step.decide, &step.bound) {
+        (Decide::Gate(_) | Decide::Confidence(_), _) => Allowed::Only(Some(Outcome::Ok)),
+        (_, Some(bound)) => Allowed::Only(bound.at_limit.clone()),
+        (_, None) => Allowed::All,
+    }
+}
+
+fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<Edge> {
+    let known = |target: &Target| match target {
+        Target::End => Some(None),
+        Target::Step(id) => index.get(id).copied().map(Some),
+    };
+    let mut edges: Vec<Edge> = step
+        .next
+        .edges()
+        .into_iter()
+        .filter_map(|(outcome, target)| Some(Edge { outcome: Some(outcome), to: known(&target)? }))
+        .collect();
+    let on_error = step.on_error.as_ref().and_then(|id| index.get(id));
+    edges.extend(on_error.map(|to| Edge { outcome: None, to: Some(*to) }));
+    edges
+}
+
+pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+    targets(workflow, out);
+    outcomes(workflow, out);
+    if workflow.steps.is_empty() {
+        let message = "the workflow has no steps";
+        out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
+        return;
+    }
+    ways(workflow, graph, out);
+    bounds(workflow, graph, out);
+}
+
+fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
+    let known = |id: &StepId| workflow.step(id).is_some();
+    let mut unknown = |id: &StepId, place: Place| {
+        let names = workflow.steps.iter().map(|step| step.id.as_str());
+        let hint = match repertoire_skill::name::nearest(id.as_str(), names) {
+            Some(near) => format!("; is `{near}` meant?"),
+            None => String::new(),
+        };
+        let message = format!("there is no step `{id}`{hint}");
+        out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
+    };
+    if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {
+        unknown(entry, Place::default().key("entry"));
+    }
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at);
+        for (outcome, target) in step.next.edges() {
+            if let Some(id) = target.step().filter(|id| !known(id)) {
+                let next = place.key("next");
+                let is_branch = matches!(step.next, crate::workflow::Routing::Branch(_));
+                unknown(id, if is_branch { next.key(outcome.as_str()) } else { next });
+            }
+        }
+        if let Some(id) = step.on_error.as_ref().filter(|id| !known(id)) {
+            unknown(id, place.key("on_error"));
+        }
+    }
+}
+
+fn outcomes(workflow: &Workflow, out: &mut Vec<Finding>) {
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at);
+        let possible = step.possible_outcomes();
+        for outcome in possible.iter().filter(|outcome| step.next.target(outcome).is_none()) {
+            let message =
+                format!("step `{}` can end with `{outcome}`, and no edge takes that", step.id);
+            out.push(Finding::new(&codes::UNTAKEN_OUTCOME, message, place.key("next")));
+        }
+        let is_given =
+            |outcome: &Outcome| *outcome == Outcome::Default || possible.contains(outcome);
+        for outcome in step.next.outcomes().iter().filter(|outcome| !is_given(outcome)) {
+            let message = format!("step `{}` never ends with `{outcome}`", step.id);
+            let place = place.key("next").key(outcome.as_str());
+            out.push(Finding::new(&codes::UNGIVEN_OUTCOME, message, place));
+        }
+    }
+}
+
+fn ways(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+    let entry = workflow.entry().and_then(|id| workflow.number(id)).map_or(0, |number| number - 1);
+    let reachable = graph.reachable(entry);
+    if !(0..workflow.steps.len()).any(|at| graph.edges[at].iter().any(|edge| edge.to.is_none())) {
+        let message = "no step ends the workflow";
+        out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
+        return;
+    }
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at).key("id");
+        if !reachable[at] {
+            let message = format!("no way leads to step `{}`", step.id);
+            out.push(Finding::new(&codes::UNREACHABLE, message, place));
+        } else if !graph.reaches_end(at) {
+            let message = format!("from step `{}` there is no way to the end", step.id);
+            out.push(Finding::new(&codes::DEAD_END, message, place));
+        }
+    }
+}
+
+fn bounds(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+    if let Some(cycle) = graph.exhausted(workflow).cycle() {
+        let names: Vec<&str> = cycle.iter().map(|at| workflow.steps[*at].id.as_str()).collect();
+        let message = format!("the loop {} → {} has no bound", names.join(" → "), names[0]);
+        let place = Place::step(cycle[0]).key("next");
+        out.push(Finding::new(&codes::UNBOUNDED_LOOP, message, place));
+    }
+}

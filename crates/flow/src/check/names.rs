@@ -1,0 +1,137 @@
+//! Names: that they can be names, that none is given twice, and that what is referred to is there.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, Place};
+use crate::codes;
+use crate::limits::{ID_BYTES_MAX, STEPS_MAX};
+use crate::workflow::{AgentRole, Block, FORMAT, Outcome, StepDef, Workflow};
+
+pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
+    let top = Place::default();
+    if workflow.format != FORMAT {
+        let message = format!("format {} is not known; {FORMAT} is", workflow.format);
+        out.push(Finding::new(&codes::WORKFLOW_FORMAT, message, top.key("format")));
+    }
+    if workflow.steps.len() > STEPS_MAX {
+        let message =
+            format!("there are {} steps, and {STEPS_MAX} is the limit", workflow.steps.len());
+        out.push(Finding::new(&codes::BAD_BOUND, message, top.key("steps")));
+    }
+    declared(workflow, out);
+    let mut seen = BTreeSet::new();
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at);
+        name(step.id.as_str(), "step", place.key("id"), out);
+        if !seen.insert(&step.id) {
+            let message = format!("step `{}` is there twice", step.id);
+            out.push(Finding::new(&codes::DUPLICATE_STEP, message, place.key("id")));
+        }
+        step_refers(workflow, step, &place, out);
+        if step.actions.is_empty() && step.decide.is_reported() {
+            let message = format!("step `{}` tells its agent nothing", step.id);
+            out.push(Finding::new(&codes::EMPTY_STEP, message, place.key("id")));
+        }
+    }
+}
+
+fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
+    let top = Place::default();
+    let keys = [
+        ("parameters", "parameter", workflow.parameters.keys().collect::<Vec<_>>()),
+        ("phases", "phase", workflow.phases.keys().collect()),
+        ("roles", "role", workflow.roles.keys().collect()),
+        ("resources", "resource", workflow.resources.keys().collect()),
+        ("checks", "check", workflow.checks.keys().collect()),
+    ];
+    for (field, what, names) in keys {
+        for given in names {
+            name(given, what, top.key(field).key(given.as_str()), out);
+            // Names of parameters stand in expressions, where `a-b` would be a difference.
+            if what == "parameter"
+                && (given.contains('-') || ["state", "item"].contains(&given.as_str()))
+            {
+                let message = format!("`{given}` cannot be the name of a parameter");
+                out.push(Finding::new(
+                    &codes::STEP_ID,
+                    message,
+                    top.key(field).key(given.as_str()),
+                ));
+            }
+        }
+    }
+}
+
+fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
+    let plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    let good = given.starts_with(|first: char| first.is_ascii_lowercase())
+        && given.len() <= ID_BYTES_MAX
+        && given.bytes().all(plain)
+        && given != "end";
+    if !good {
+        let message = format!("`{given}` cannot be the name of a {what}");
+        out.push(Finding::new(&codes::STEP_ID, message, place));
+    }
+}
+
+fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+    let mut unknown = |what: &str, given: &str, place: Place| {
+        let message = format!("there is no {what} `{given}`");
+        out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
+    };
+    if let Some(phase) = step.phase.as_ref().filter(|phase| !workflow.phases.contains_key(*phase)) {
+        unknown("phase", phase, place.key("phase"));
+    }
+    if let Some(role) = step.role.as_ref().filter(|role| !knows(workflow, role)) {
+        unknown("role", role.as_str(), place.key("role"));
+    }
+    for (at, name) in step.sets.iter().enumerate() {
+        if !workflow.parameters.contains_key(name) {
+            unknown("parameter", name, place.key("sets").index(at));
+        }
+    }
+    for (at, block) in step.actions.iter().enumerate() {
+        let place = place.key("actions").index(at);
+        match block {
+            Block::Resource(name) if !workflow.resources.contains_key(name) => {
+                unknown("resource", name, place);
+            }
+            Block::Convention(name) if !workflow.conventions.contains_key(name) => {
+                unknown("convention", name, place);
+            }
+            Block::QrBanner(gate) if !is_gate(workflow, gate.as_str()) => {
+                unknown("gate", gate.as_str(), place);
+            }
+            Block::PostQrRouting(post) => {
+                if let Some(gate) =
+                    post.gate.as_ref().filter(|gate| !is_gate(workflow, gate.as_str()))
+                {
+                    unknown("gate", gate.as_str(), place);
+                }
+            }
+            Block::Dispatch(dispatch) => {
+                for brief in dispatch.briefs() {
+                    if !knows(workflow, &brief.agent) {
+                        unknown("role", brief.agent.as_str(), place.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let words = step.possible_outcomes();
+    for outcome in words.iter().chain(step.next.outcomes().iter()) {
+        if let Outcome::Named(word) = outcome {
+            name(word, "outcome", place.key("next"), out);
+        }
+    }
+}
+
+fn is_gate(workflow: &Workflow, id: &str) -> bool {
+    workflow.gates().any(|(step, _)| step.id.as_str() == id)
+}
+
+fn knows(workflow: &Workflow, role: &AgentRole) -> bool {
+    !matches!(role, AgentRole::Custom(name) if !workflow.roles.contains_key(name))
+}

@@ -1,0 +1,145 @@
+//! Texts and conditions: that they are templates, and use only what is declared.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use super::{Finding, Place};
+use crate::codes;
+use crate::template::{TemplateError, names_in_expression, names_in_text};
+use crate::workflow::{ArgType, Block, Decide, Dispatch, Workflow};
+
+/// What templates see of the state.
+const STATE: [&str; 5] = ["run", "step", "iteration", "outputs", "answers"];
+
+pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
+    let mut checker = Checker { workflow, out };
+    for (name, check) in &workflow.checks {
+        let place = Place::default().key("checks").key(name.as_str()).key("command");
+        checker.text(&check.command, &place, Item::Unknown);
+    }
+    for (at, step) in workflow.steps.iter().enumerate() {
+        let place = Place::step(at);
+        for (at, block) in step.actions.iter().enumerate() {
+            checker.block(block, &place.key("actions").index(at));
+        }
+        match &step.decide {
+            Decide::Cases(cases) => {
+                for (at, case) in cases.when.iter().enumerate() {
+                    let place = place.key("decide").key("cases").key("when").index(at).key("if");
+                    checker.condition(&case.condition, &place);
+                }
+            }
+            Decide::Gate(gate) => {
+                for text in [&gate.banner, &gate.stop].into_iter().flatten() {
+                    checker.text(text, &place.key("decide").key("gate"), Item::Unknown);
+                }
+                checker.text(&gate.pass_message, &place.key("decide").key("gate"), Item::Unknown);
+            }
+            Decide::Confidence(_) | Decide::Reported => {}
+        }
+    }
+}
+
+/// Whether `item` means something.
+#[derive(Clone, Copy, PartialEq)]
+enum Item {
+    Known,
+    Unknown,
+}
+
+struct Checker<'a> {
+    workflow: &'a Workflow,
+    out: &'a mut Vec<Finding>,
+}
+
+impl Checker<'_> {
+    fn block(&mut self, block: &Block, place: &Place) {
+        let _: Result<Block, Infallible> = block.try_map(&mut |text| {
+            self.text(text, place, Item::Unknown);
+            Ok(String::new())
+        });
+        if let Block::Dispatch(dispatch) = block {
+            self.dispatch(dispatch, place);
+        }
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch, place: &Place) {
+        match dispatch {
+            Dispatch::Single(_) | Dispatch::Parallel(_) => {}
+            Dispatch::Template(template) => {
+                self.over(&template.over, place);
+                let _: Result<_, Infallible> = template.each.try_map(&mut |text| {
+                    self.text(text, place, Item::Known);
+                    Ok(String::new())
+                });
+            }
+            Dispatch::Conditional(conditional) => {
+                if let Some(expression) = &conditional.expression {
+                    self.condition(expression, place);
+                }
+                self.dispatch(&conditional.then, place);
+                if let Some(other) = &conditional.otherwise {
+                    self.dispatch(other, place);
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, over: &str, place: &Place) {
+        let kind = self.workflow.parameters.get(over).map(|arg| arg.kind);
+        let is_list = matches!(kind, Some(ArgType::List | ArgType::Work));
+        if over != "items" && !is_list {
+            let message = format!("`{over}` is no parameter of type `list` or `work`");
+            self.out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()));
+        }
+    }
+
+    fn text(&mut self, text: &str, place: &Place, item: Item) {
+        self.names(names_in_text(text), place, item);
+    }
+
+    fn condition(&mut self, expression: &str, place: &Place) {
+        self.names(names_in_expression(expression), place, Item::Unknown);
+    }
+
+    fn names(&mut self, names: Result<BTreeSet<String>, TemplateError>, place: &Place, item: Item) {
+        let names = match names {
+            Ok(names) => names,
+            Err(error) => {
+                let line = error.line.map(|line| format!(" (line {line} of the text)"));
+                let message = format!("{}{}", error.message, line.unwrap_or_default());
+                self.out.push(Finding::new(&codes::BAD_TEMPLATE, message, place.clone()));
+                return;
+            }
+        };
+        for name in names {
+            if let Some(message) = self.unknown(&name, item) {
+                self.out.push(Finding::new(&codes::UNDECLARED_NAME, message, place.clone()));
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str, item: Item) -> Option<String> {
+        let mut parts = name.split('.');
+        let first = parts.next().unwrap_or_default();
+        match first {
+            "item" if item == Item::Known => None,
+            "state" => {
+                let field = parts.next();
+                let step = parts.next();
+                match (field, step) {
+                    (None, _) => None,
+                    (Some("outputs"), Some(id)) if self.workflow.step(&id.into()).is_none() => {
+                        Some(format!("`{name}` is the output of a step that does not exist"))
+                    }
+                    (Some(field), _) if !STATE.contains(&field) => {
+                        Some(format!("the state has no `{field}`; it has {}", STATE.join(", ")))
+                    }
+                    _ => None,
+                }
+            }
+            first if self.workflow.parameters.contains_key(first) => None,
+            first => Some(format!("`{first}` is not declared under `parameters`")),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What people do: they answer questions, and decide how a run that has stopped goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::leave::{enter, expect_active, go};
+use super::review::{self, Verdict, is_id, verdict, verdict_at};
+use super::{Checked, Refusal};
+use crate::limits::{
+    ASKS_PER_VISIT_MAX, ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, OPTIONS, QUESTIONS_MAX,
+};
+use crate::state::{Answer, Decision, Passage, State, Status, UserQuestion, Waiting};
+use crate::workflow::{Outcome, Severity, StepId, Target};
+
+/// How a run that has stopped goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Once more.
+    Continue,
+    /// Only what has to hold blocks; the rest is accepted.
+    MustOnly,
+    /// What failed is accepted as it is, except declared checks.
+    Skip,
+    /// The run ends.
+    Abort,
+    /// The step ends with this outcome.
+    Take(Outcome),
+}
+
+impl Choice {
+    /// Reads what was typed: `continue`, `must-only`, `skip`, `abort`, or an outcome after `take:`.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "continue" | "retry" => Choice::Continue,
+            "must-only" => Choice::MustOnly,
+            "skip" => Choice::Skip,
+            "abort" => Choice::Abort,
+            other => Choice::Take(other.strip_prefix("take:")?.into()),
+        })
+    }
+
+    /// What can be chosen while a run waits.
+    pub fn possible(checked: &Checked, waiting: &Waiting) -> Vec<Choice> {
+        match waiting {
+            Waiting::Limit { .. } => {
+                vec![Choice::Continue, Choice::MustOnly, Choice::Skip, Choice::Abort]
+            }
+            Waiting::Bound { step, wanted } => {
+                let outcomes = checked.step(step).map(|step| step.possible_outcomes());
+                let others = outcomes.unwrap_or_default().into_iter().filter(|outcome| {
+                    Some(outcome) != wanted.as_ref() && *outcome != Outcome::Default
+                });
+                let mut all = vec![Choice::Continue];
+                all.extend(others.map(Choice::Take));
+                all.push(Choice::Abort);
+                all
+            }
+            Waiting::Error { .. } => vec![Choice::Continue, Choice::Abort],
+            Waiting::Questions { .. } => vec![Choice::Abort],
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Continue => f.write_str("continue"),
+            Choice::MustOnly => f.write_str("must-only"),
+            Choice::Skip => f.write_str("skip"),
+            Choice::Abort => f.write_str("abort"),
+            Choice::Take(outcome) => write!(f, "take:{outcome}"),
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Waiting::Limit { gate, blocking } => {
+                write!(f, "gate `{gate}` has failed as often as it may ({})", blocking.join(", "))
+            }
+            Waiting::Bound { step, .. } => {
+                write!(f, "step `{step}` was gone through as often as it may")
+            }
+            Waiting::Questions { questions } => {
+                let ids: Vec<&str> = questions.iter().map(|asked| asked.id.as_str()).collect();
+                write!(f, "questions are open ({})", ids.join(", "))
+            }
+            Waiting::Error { message } => write!(f, "the step could not be carried out: {message}"),
+        }
+    }
+}
+
+/// Somebody asks the user.
+pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), Refusal> {
+    if let Status::Waiting(Waiting::Questions { questions: open }) = &state.status
+        && open == questions
+    {
+        return Ok(());
+    }
+    expect_active(state)?;
+    if state.asked >= ASKS_PER_VISIT_MAX {
+        return Err(Refusal::AskedOften);
+    }
+    check_questions(questions)?;
+    state.asked += 1;
+    state.status = Status::Waiting(Waiting::Questions { questions: questions.to_vec() });
+    Ok(())
+}
+
+fn check_questions(questions: &[UserQuestion]) -> Result<(), Refusal> {
+    let bad = |said: String| Err(Refusal::BadQuestions(said));
+    if questions.is_empty() || questions.len() > QUESTIONS_MAX {
+        return bad(format!("ask 1 to {QUESTIONS_MAX} questions at once, not {}", questions.len()));
+    }
+    let mut ids = BTreeSet::new();
+    for question in questions {
+        let id = &question.id;
+        if !is_id(id) {
+            return Err(Refusal::BadId { id: id.chars().take(ID_BYTES_MAX).collect() });
+        }
+        if !ids.insert(id) {
+            return bad(format!("question `{id}` is there twice"));
+        }
+        if question.ask.trim().is_empty() {
+            return bad(format!("question `{id}` asks nothing"));
+        }
+        if !OPTIONS.contains(&question.options.len()) {
+            let (least, most) = (OPTIONS.start(), OPTIONS.end());
+            return bad(format!(
+                "question `{id}` has {} options; give {least} or {most}",
+                question.options.len()
+            ));
+        }
+        let texts = question.options.iter().chain([&question.ask]);
+        if texts.into_iter().any(|text| text.len() > ITEM_TEXT_BYTES_MAX) {
+            return bad(format!("question `{id}` is longer than {ITEM_TEXT_BYTES_MAX} bytes"));
+        }
+    }
+    Ok(())
+}
+
+/// The user answers: the run is at the same step again, with the answers.
+pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let Status::Waiting(Waiting::Questions { questions }) = &state.status else {
+        let known = |(id, text): (&String, &String)| {
+            state.answers.iter().any(|given| given.id == *id && given.answer == *text)
+        };
+        // The same answers again change nothing.
+        return match !answers.is_empty() && answers.iter().all(known) {
+            true => Ok(()),
+            false => Err(Refusal::NotWaiting),
+        };
+    };
+    let missing: Vec<String> = questions
+        .iter()
+        .filter(|asked| answers.get(&asked.id).is_none_or(|answer| answer.trim().is_empty()))
+        .map(|asked| asked.id.clone())
+        .collect();
+    if !missing.is_empty() {
+        return Err(Refusal::Unanswered { missing });
+    }
+    if let Some(id) = answers.keys().find(|id| questions.iter().all(|asked| asked.id != **id)) {
+        return Err(Refusal::BadQuestions(format!("there is no open question `{id}`")));
+    }
+    let given = questions.iter().map(|asked| Answer {
+        id: asked.id.clone(),
+        ask: asked.ask.clone(),
+        answer: answers[&asked.id].clone(),
+    });
+    let given: Vec<Answer> = given.collect();
+    state.answers.extend(given);
+    state.status = Status::Active;
+    Ok(())
+}
+
+/// A person decides.
+pub(super) fn choose(
+    checked: &Checked,
+    state: &mut State,
+    choice: &Choice,
+    note: &str,
+    report: String,
+) -> Result<(), Refusal> {
+    let Status::Waiting(waiting) = state.status.clone() else {
+        return match (&state.status, choice) {
+            // Whoever may decide how a run goes on may also end it.
+            (Status::Active, Choice::Abort) => {
+                decided(state, choice, note, Vec::new());
+                state.status = Status::Aborted;
+                Ok(())
+            }
+            _ => Err(Refusal::NotWaiting),
+        };
+    };
+    let possible = Choice::possible(checked, &waiting);
+    if !possible.contains(choice) {
+        let possible = possible.iter().map(Choice::to_string).collect();
+        return Err(Refusal::NoSuchChoice { given: choice.to_string(), possible });
+    }
+    if *choice == Choice::Abort {
+        decided(state, choice, note, Vec::new());
+        state.status = Status::Aborted;
+        return Ok(());
+    }
+    match waiting {
+        Waiting::Limit { gate, .. } => at_gate(checked, state, &gate, choice, note, report),
+        Waiting::Bound { step, wanted } => {
+            decided(state, choice, note, Vec::new());
+            match choice {
+                Choice::Take(outcome) => go(checked, state, Some(outcome.clone()), false, report),
+                _ => {
+                    *state.granted.entry(step).or_default() += 1;
+                    go(checked, state, wanted, false, report)
+                }
+            }
+        }
+        Waiting::Error { .. } => {
+            decided(state, choice, note, Vec::new());
+            let (turn, step) = (state.turn, state.step.clone());
+            let to = Target::Step(step.clone());
+            state.history.push(Passage { turn, step, outcome: None, to, limited: false, report });
+            let step = state.step.clone();
+            enter(checked, state, step);
+            Ok(())
+        }
+        Waiting::Questions { .. } => Err(Refusal::NotWaiting),
+    }
+}
+
+/// A gate has failed as often as it may, and a person says what is to be.
+fn at_gate(
+    checked: &Checked,
+    state: &mut State,
+    id: &StepId,
+    choice: &Choice,
+    note: &str,
+    report: String,
+) -> Result<(), Refusal> {
+    let gate = checked.step(id).and_then(|step| step.decide.as_gate());
+    let (Some(gate), Some(review)) = (gate, state.reviews.get_mut(id)) else {
+        return Err(Refusal::NoSuchGate { gate: id.clone() });
+    };
+    if *choice == Choice::Continue {
+        review::fail(gate, review);
+        *state.granted.entry(id.clone()).or_default() += 1;
+        decided(state, choice, note, Vec::new());
+        return go(checked, state, Some(Outcome::Fail), false, report);
+    }
+    let failed = match verdict(gate, review) {
+        Verdict::Fail { blocking, checks } if checks.is_empty() => blocking,
+        // A red check is nobody's to accept.
+        Verdict::Fail { checks, .. } => return Err(Refusal::NotAcceptable { blocking: checks }),
+        Verdict::Open { .. } | Verdict::Pass { .. } => Vec::new(),
+    };
+    if *choice == Choice::MustOnly
+        && let Verdict::Fail { blocking, .. } = verdict_at(gate, review, Severity::Must)
+    {
+        return Err(Refusal::NotAcceptable { blocking });
+    }
+    review::close(review, true);
+    decided(state, choice, note, failed);
+    go(checked, state, Some(Outcome::Ok), false, report)
+}
+
+fn decided(state: &mut State, choice: &Choice, note: &str, accepted: Vec<String>) {
+    state.decisions.push(Decision {
+        turn: state.turn,
+        step: state.step.clone(),
+        choice: choice.to_string(),
+        note: note.to_owned(),
+        accepted,
+    });
+}

@@ -1,0 +1,304 @@
+//! Reviews: recording items, and the verdict of a gate, which is computed from them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::leave::expect_active;
+use super::{Checked, Refusal};
+use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX};
+use crate::state::{CheckResult, Item, ItemStatus, Proof, Review, Round, State};
+use crate::template::{Scope, fill};
+use crate::workflow::{Gate, Reverify, Severity, StepId, Workflow};
+
+/// What is recorded about an item. What is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemRecord {
+    /// Its name.
+    pub id: String,
+    /// What is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// What has to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// How bad it is if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// What was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<ItemStatus>,
+    /// The evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+}
+
+/// The verdict of a declared check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    /// Its name.
+    pub name: String,
+    /// The verdict and how it was come by.
+    pub result: CheckResult,
+}
+
+/// What a gate says about what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It cannot say yet.
+    Open {
+        /// Items without a verdict.
+        todo: Vec<String>,
+        /// Checks without a verdict.
+        checks: Vec<String>,
+    },
+    /// It lets the run on.
+    Pass {
+        /// Items that failed and do not block in this iteration.
+        passed_over: Vec<String>,
+    },
+    /// It does not.
+    Fail {
+        /// Items and checks that block.
+        blocking: Vec<String>,
+        /// The checks among them.
+        checks: Vec<String>,
+    },
+}
+
+/// The verdict of a gate: nothing without a verdict, no blocking item failed, every check passed.
+pub fn verdict(gate: &Gate, review: &Review) -> Verdict {
+    verdict_at(gate, review, gate.blocking(review.iteration))
+}
+
+/// The verdict if only this severity and worse blocks.
+pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdict {
+    let of = |wanted: ItemStatus| {
+        review.items.iter().filter(move |item| item.status == wanted).map(|item| item.id.clone())
+    };
+    let status = |name: &String| review.checks.get(name).map(|result| result.status);
+    let todo: Vec<String> = of(ItemStatus::Todo).collect();
+    let open: Vec<String> = gate
+        .checks
+        .iter()
+        .filter(|name| matches!(status(name), None | Some(ItemStatus::Todo)))
+        .cloned()
+        .collect();
+    if !todo.is_empty() || !open.is_empty() || review.items.is_empty() {
+        return Verdict::Open { todo, checks: open };
+    }
+    let red: Vec<String> =
+        gate.checks.iter().filter(|name| status(name) == Some(ItemStatus::Fail)).cloned().collect();
+    let failed = review.items.iter().filter(|item| item.status == ItemStatus::Fail);
+    let (blocking, lesser): (Vec<&Item>, Vec<&Item>) =
+        failed.partition(|item| item.severity >= least);
+    let ids = |items: &[&Item]| items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
+    if blocking.is_empty() && red.is_empty() {
+        return Verdict::Pass { passed_over: ids(&lesser) };
+    }
+    Verdict::Fail { blocking: [ids(&blocking), red.clone()].concat(), checks: red }
+}
+
+/// Records items and checks, all or none.
+pub(super) fn record(
+    checked: &Checked,
+    state: &mut State,
+    gate: Option<&StepId>,
+    items: &[ItemRecord],
+    checks: &[CheckRecord],
+) -> Result<(), Refusal> {
+    expect_active(state)?;
+    let (id, gate) = gate_under_way(checked.workflow(), state, gate)?;
+    let mut review = state.reviews.get(&id).cloned().unwrap_or_default();
+    for record in items {
+        record_item(&mut review, record)?;
+    }
+    for record in checks {
+        record_check(checked.workflow(), state, &id, gate, &mut review.checks, record)?;
+    }
+    state.reviews.insert(id, review);
+    Ok(())
+}
+
+/// The gate whose review is under way: that of the step that the run is at.
+fn gate_under_way<'a>(
+    workflow: &'a Workflow,
+    state: &State,
+    wanted: Option<&StepId>,
+) -> Result<(StepId, &'a Gate), Refusal> {
+    if let Some(wanted) =
+        wanted.filter(|wanted| workflow.gates().all(|(step, _)| step.id != **wanted))
+    {
+        return Err(Refusal::NoSuchGate { gate: wanted.clone() });
+    }
+    workflow
+        .gates()
+        .filter(|(step, _)| wanted.is_none_or(|wanted| step.id == *wanted))
+        .find(|(step, gate)| step.id == state.step || gate.reviews.contains(&state.step))
+        .map(|(step, gate)| (step.id.clone(), gate))
+        .ok_or_else(|| Refusal::NoReview {
+            step: state.step.clone(),
+            reviews: workflow
+                .gates()
+                .flat_map(|(_, gate)| gate.reviews.iter().map(StepId::to_string))
+                .collect(),
+        })
+}
+
+/// Whether a text can be a name that stands in prompts and commands.
+pub fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !text.is_empty()
+        && text.len() <= ID_BYTES_MAX
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.bytes().all(plain)
+}
+
+fn record_item(review: &mut Review, record: &ItemRecord) -> Result<(), Refusal> {
+    if !is_id(&record.id) {
+        return Err(Refusal::BadId { id: record.id.chars().take(ID_BYTES_MAX).collect() });
+    }
+    let texts = [
+        ("the scope", &record.scope),
+        ("the check", &record.check),
+        ("the finding", &record.finding),
+    ];
+    for (what, text) in texts {
+        if text.as_ref().is_some_and(|text| text.len() > ITEM_TEXT_BYTES_MAX) {
+            return Err(Refusal::ItemTooLong { id: record.id.clone(), what });
+        }
+    }
+    let known = review.items.iter().position(|item| item.id == record.id);
+    match known {
+        Some(at) => change_item(&mut review.items[at], record),
+        None if review.items.len() >= ITEMS_MAX => Err(Refusal::TooManyItems),
+        None => {
+            review.items.push(new_item(record)?);
+            Ok(())
+        }
+    }
+}
+
+fn new_item(record: &ItemRecord) -> Result<Item, Refusal> {
+    let check = record.check.clone().filter(|check| !check.trim().is_empty());
+    let (Some(check), Some(severity)) = (check, record.severity) else {
+        return Err(Refusal::IncompleteItem { id: record.id.clone() });
+    };
+    let mut item = Item {
+        id: record.id.clone(),
+        scope: record.scope.clone().unwrap_or_default(),
+        check,
+        severity,
+        status: ItemStatus::Todo,
+        finding: String::new(),
+    };
+    judge(&mut item, record)?;
+    Ok(item)
+}
+
+/// An item keeps its meaning: what it checks stays, and its severity can only rise.
+fn change_item(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
+    let id = || record.id.clone();
+    if record.check.as_ref().is_some_and(|check| *check != item.check) {
+        return Err(Refusal::ItemChanged { id: id(), what: "check" });
+    }
+    if record.scope.as_ref().is_some_and(|scope| *scope != item.scope) {
+        return Err(Refusal::ItemChanged { id: id(), what: "scope" });
+    }
+    if let Some(severity) = record.severity {
+        if severity < item.severity {
+            return Err(Refusal::SeverityLowered { id: id(), from: item.severity, to: severity });
+        }
+        item.severity = severity;
+    }
+    judge(item, record)
+}
+
+fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
+    let Some(status) = record.status else {
+        if let Some(finding) = &record.finding {
+            item.finding = finding.clone();
+        }
+        return Ok(());
+    };
+    if item.status == ItemStatus::Fail && status != ItemStatus::Fail {
+        return Err(Refusal::FailStands { id: item.id.clone() });
+    }
+    let finding = record.finding.clone().unwrap_or_else(|| item.finding.clone());
+    if status == ItemStatus::Fail && finding.trim().is_empty() {
+        return Err(Refusal::FindingNeeded { id: item.id.clone() });
+    }
+    item.status = status;
+    item.finding = finding;
+    Ok(())
+}
+
+fn record_check(
+    workflow: &Workflow,
+    state: &State,
+    gate_id: &StepId,
+    gate: &Gate,
+    checks: &mut BTreeMap<String, CheckResult>,
+    record: &CheckRecord,
+) -> Result<(), Refusal> {
+    let name = &record.name;
+    let Some(check) = workflow.checks.get(name).filter(|_| gate.checks.contains(name)) else {
+        let (gate, known) = (gate_id.clone(), gate.checks.clone());
+        return Err(Refusal::NoSuchCheck { gate, name: name.clone(), known });
+    };
+    let wanted = fill(&check.command, &Scope::new(state)).map_err(|error| Refusal::Template {
+        what: format!("the command of check `{name}`"),
+        error,
+    })?;
+    let wanted = wanted.trim();
+    let was_run =
+        matches!(&record.result.proof, Proof::Run { command, .. } if command.trim() == wanted);
+    if !wanted.is_empty() && !was_run {
+        return Err(Refusal::CheckNeedsRun { name: name.clone(), command: wanted.to_owned() });
+    }
+    checks.insert(name.clone(), record.result.clone());
+    Ok(())
+}
+
+/// Keeps an iteration as it is.
+pub(super) fn close(review: &mut Review, passed: bool) {
+    review.rounds.push(Round {
+        iteration: review.iteration,
+        passed,
+        items: review.items.clone(),
+        checks: review.checks.clone(),
+    });
+    review.passed = passed;
+}
+
+/// The gate has failed: the next iteration begins, with what has to be looked at again open.
+pub(super) fn fail(gate: &Gate, review: &mut Review) {
+    close(review, false);
+    review.iteration += 1;
+    reopen(review, gate.reverify.unwrap_or(Reverify::Fresh));
+}
+
+fn reopen(review: &mut Review, mode: Reverify) {
+    for item in &mut review.items {
+        if mode == Reverify::Fresh || item.status == ItemStatus::Fail {
+            item.status = ItemStatus::Todo;
+            item.finding.clear();
+        }
+    }
+    // A check that passed before the repair says nothing about what comes after it.
+    review.checks.clear();
+}
+
+/// A review that was passed and is come to again looks at everything again.
+pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &StepId) {
+    for (gate_step, gate) in workflow.gates() {
+        if gate_step.id != *step && !gate.reviews.contains(step) {
+            continue;
+        }
+        if let Some(review) = state.reviews.get_mut(&gate_step.id).filter(|review| review.passed) {
+            review.passed = false;
+            reopen(review, Reverify::Fresh);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Reading a `workflow.yaml`: into a [`Workflow`], with findings that point into the file, and with the texts that it
+//! injects. A skill's folder holds its workflow, and under `workflows/` those that its sub-agents go through.
+
+use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::skill::Skill;
+use repertoire_skill::{pack, resources};
+use repertoire_text::yaml::{self, Node};
+use repertoire_text::{Diagnostic, Source, Span};
+use serde::Deserialize;
+
+use crate::check::{Checked, Finding, Part, Place};
+use crate::limits::{FILE_BYTES_MAX, RESOURCE_BYTES_MAX};
+use crate::workflow::{Block, Dispatch, StepDef, Workflow};
+use crate::{check, codes};
+
+mod de;
+
+/// The file that makes a skill a workflow.
+pub const FILE: &str = "workflow.yaml";
+/// The folder of the workflows that sub-agents go through.
+pub const FOLDER: &str = "workflows";
+
+/// What the YAML of a workflow may be.
+const YAML: yaml::Limits = yaml::Limits { depth_max: 32, nodes_max: 20_000, repairs_max: 0 };
+
+/// A workflow, as far as it could be read, and what was found.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Its name: the skill's, or `skill/name` for one under `workflows/`.
+    pub name: String,
+    /// The file.
+    pub source: Source,
+    /// The workflow, if it has the shape of one.
+    pub workflow: Option<Workflow>,
+    /// The workflow, if it can run.
+    pub checked: Option<Checked>,
+    /// Findings, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A text that a workflow injects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// A file of the skill's folder.
+    Resource(&'a str),
+    /// A convention, by name.
+    Convention(&'a str),
+}
+
+/// What a workflow's file stands among.
+pub struct Surroundings<'a> {
+    /// The workflow's name.
+    pub name: &'a str,
+    /// What it is for, if the file does not say.
+    pub description: &'a str,
+    /// The names of the workflows under `workflows/`, and the name of the skill that they belong to.
+    pub siblings: (&'a str, &'a [String]),
+    /// Reads a text that is injected, or says why it cannot.
+    pub read: &'a dyn Fn(Wanted<'_>) -> Result<String, String>,
+}
+
+/// Whether a skill is a workflow.
+pub fn is_workflow(skill: &Skill) -> bool {
+    skill.origin.is_folder() && read_own(skill, FILE).is_ok()
+}
+
+/// All workflows of a skill: its own first, then those of its sub-agents by name. None if it has no `workflow.yaml`.
+pub fn load(skill: &Skill) -> Vec<Loaded> {
+    let Ok(text) = read_own(skill, FILE) else { return Vec::new() };
+    let siblings = siblings(skill);
+    let read = |wanted: Wanted<'_>| read_wanted(skill, wanted);
+    let load = |name: &str, description: &str, file: &str, text: String| {
+        let source = Source::new(skill.origin.dir().join(file), text);
+        let around =
+            Surroundings { name, description, siblings: (&skill.name, &siblings), read: &read };
+        read_source(source, &around)
+    };
+    let mut all = vec![load(&skill.name, &skill.description, FILE, text)];
+    for name in &siblings {
+        let file = format!("{FOLDER}/{name}.yaml");
+        if let Ok(text) = read_own(skill, &file) {
+            all.push(load(&format!("{}/{name}", skill.name), "", &file, text));
+        }
+    }
+    all
+}
+
+/// Reads one file.
+pub fn read_source(source: Source, around: &Surroundings<'_>) -> Loaded {
+    let (workflow, checked, diagnostics) = read(&source, around);
+    Loaded { name: around.name.to_owned(), source, workflow, checked, diagnostics }
+}
+
+/// The JSON Schema of the file, for editors.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Workflow).to_value();
+    schema["title"] = "A workflow of Repertoire (workflow.yaml)".into();
+    schema
+}
+
+fn read(
+    source: &Source,
+    around: &Surroundings<'_>,
+) -> (Option<Workflow>, Option<Checked>, Vec<Diagnostic>) {
+    let text = source.text();
+    let node = match yaml::parse(text, Span::new(0, text.len()), &YAML) {
+        Ok(node) => node,
+        Err(error) => {
+            let found = Diagnostic::new(error.code, error.message.clone()).at(source, error.span);
+            return (None, None, vec![found.help(error.code.remedy)]);
+        }
+    };
+    let mut workflow = match shape(&node) {
+        Ok(workflow) => workflow,
+        Err(errors) => {
+            let found = errors.into_iter().map(|error| {
+                let code = &codes::WORKFLOW_UNREADABLE;
+                Diagnostic::new(code, error.message).at(source, error.span.unwrap_or(node.span))
+            });
+            return (None, None, found.collect());
+        }
+    };
+    let mut findings = complete(&mut workflow, around);
+    let checked = match Checked::new(workflow.clone()) {
+        Ok(checked) => {
+            findings.extend(check::findings(&workflow));
+            Some(checked)
+        }
+        Err(rejected) => {
+            findings.extend(rejected.findings);
+            None
+        }
+    };
+    let checked = checked.filter(|_| !findings.iter().any(Finding::is_error));
+    let mut diagnostics: Vec<Diagnostic> =
+        findings.iter().map(|found| diagnostic(source, &node, found)).collect();
+    diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+    (Some(workflow), checked, diagnostics)
+}
+
+/// The workflow, or one error for its head and one for each step that is wrong.
+fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
+    let Some(mapping) = node.as_mapping() else {
+        let message = format!("a workflow is a mapping of fields, and this is {}", node.shape());
+        return Err(vec![de::Error { message, span: Some(node.span) }]);
+    };
+    let mut errors = Vec::new();
+    let mut head = node.clone();
+    let mut steps = Vec::new();
+    if let yaml::Value::Mapping(mapping) = &mut head.value
+        && let Some(entry) = mapping.entries.iter_mut().find(|entry| entry.key == "steps")
+        && let yaml::Value::Sequence(items, _) = &mut entry.value.value
+    {
+        items.clear();
+    }
+    let items = mapping.get("steps").and_then(Node::as_sequence).unwrap_or_default();
+    for item in items {
+        match StepDef::deserialize(de::Reader(item)) {
+            Ok(step) => steps.push(step),
+            Err(error) => errors.push(error),
+        }
+    }
+    match Workflow::deserialize(de::Reader(&head)) {
+        Ok(workflow) if errors.is_empty() => Ok(Workflow { steps, ..workflow }),
+        Ok(_) => Err(errors),
+        Err(error) => {
+            errors.insert(0, error);
+            Err(errors)
+        }
+    }
+}
+
+/// Fills in what the file leaves to its surroundings: name, description, injected texts, full names of sub-workflows.
+fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if workflow.name.is_empty() {
+        workflow.name = around.name.to_owned();
+    }
+    if workflow.description.is_empty() {
+        workflow.description = around.description.to_owned();
+    }
+    for (name, resource) in &mut workflow.resources {
+        let place = Place::default().key("resources").key(name.as_str());
+        match (&resource.file, &resource.text) {
+            (_, Some(_)) => {}
+            (Some(file), None) => match (around.read)(Wanted::Resource(file)) {
+                Ok(text) => resource.text = Some(text),
+                Err(why) => findings.push(unreadable(file, &why, place.key("file"))),
+            },
+            (None, None) => {
+                let message = format!("resource `{name}` has neither `file` nor `text`");
+                findings.push(Finding::new(&codes::RESOURCE_UNREADABLE, message, place));
+            }
+        }
+    }
+    let (owner, siblings) = around.siblings;
+    let mut conventions = Vec::new();
+    for (at, step) in workflow.steps.iter_mut().enumerate() {
+        for (number, block) in step.actions.iter_mut().enumerate() {
+            match block {
+                Block::Convention(name) => {
+                    conventions.push((name.clone(), Place::step(at).key("actions").index(number)));
+                }
+                Block::Dispatch(dispatch) => qualify(dispatch, owner, siblings),
+                _ => {}
+            }
+        }
+    }
+    for (name, place) in conventions {
+        if workflow.conventions.contains_key(&name) {
+            continue;
+        }
+        match (around.read)(Wanted::Convention(&name)) {
+            Ok(text) => {
+                workflow.conventions.insert(name, text);
+            }
+            Err(why) => {
+                findings.push(unreadable(&format!("convention {name}"), &why, place));
+                // It is said once that it is not there.
+                workflow.conventions.insert(name, String::new());
+            }
+        }
+    }
+    findings
+}
+
+fn unreadable(what: &str, why: &str, place: Place) -> Finding {
+    Finding::new(&codes::RESOURCE_UNREADABLE, format!("`{what}` cannot be read: {why}"), place)
+}
+
+fn qualify(dispatch: &mut Dispatch, owner: &str, siblings: &[String]) {
+    let brief = |brief: &mut crate::workflow::Brief| {
+        if let Some(name) = brief.workflow.as_mut().filter(|name| siblings.contains(name)) {
+            *name = format!("{owner}/{name}");
+        }
+    };
+    match dispatch {
+        Dispatch::Single(one) => brief(one),
+        Dispatch::Parallel(parallel) => parallel.agents.iter_mut().for_each(brief),
+        Dispatch::Template(template) => brief(&mut template.each),
+        Dispatch::Conditional(conditional) => {
+            qualify(&mut conditional.then, owner, siblings);
+            if let Some(other) = &mut conditional.otherwise {
+                qualify(other, owner, siblings);
+            }
+        }
+    }
+}
+
+fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
+    Diagnostic::new(found.code, found.message.clone())
+        .at(source, span_of(node, &found.place))
+        .help(found.code.remedy)
+}
+
+/// The span of a place, or of the nearest that is there.
+fn span_of(node: &Node, place: &Place) -> Span {
+    let (mut node, mut span) = (node, node.span);
+    for part in &place.0 {
+        let found = match part {
+            Part::Key(key) => node.as_mapping().and_then(|mapping| {
+                mapping.entries.iter().find(|entry| entry.key == *key).map(|entry| {
+                    let is_scalar = entry.value.as_str().is_some() && !entry.value.is_null();
+                    (&entry.value, if is_scalar { entry.value.span } else { entry.key_span })
+                })
+            }),
+            Part::Index(at) => {
+                node.as_sequence().and_then(|items| items.get(*at)).map(|item| (item, item.span))
+            }
+        };
+        let Some((below, at)) = found else { return span };
+        (node, span) = (below, at);
+    }
+    span
+}
+
+fn limits(bytes_max: u64) -> ResourceLimits {
+    ResourceLimits { bytes_max, ..ResourceLimits::default() }
+}
+
+fn read_own(skill: &Skill, file: &str) -> Result<String, String> {
+    resources::read(skill, file.into(), &limits(FILE_BYTES_MAX)).map_err(|error| error.to_string())
+}
+
+fn read_wanted(skill: &Skill, wanted: Wanted<'_>) -> Result<String, String> {
+    let limits = limits(RESOURCE_BYTES_MAX);
+    match wanted {
+        Wanted::Resource(file) => {
+            resources::read(skill, file.into(), &limits).map_err(|error| error.to_string())
+        }
+        Wanted::Convention(name) => {
+            let file = format!("conventions/{name}.md");
+            match resources::read(skill, file.as_str().into(), &limits) {
+                Ok(text) => Ok(text),
+                Err(error) => pack::read(&file)
+                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+                    .ok_or_else(|| error.to_string()),
+            }
+        }
+    }
+}
+
+fn siblings(skill: &Skill) -> Vec<String> {
+    let mut names: Vec<String> = resources::list(skill, &ResourceLimits::default())
+        .files
+        .iter()
+        .filter(|file| file.path.parent().is_some_and(|dir| dir == FOLDER))
+        .filter(|file| file.path.extension() == Some("yaml"))
+        .filter_map(|file| file.path.file_stem().map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}

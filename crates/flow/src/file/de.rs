@@ -1,0 +1,275 @@
+//! From a YAML tree to the types of a workflow, so that every mistake has its place in the file.
+
+use std::fmt;
+
+use repertoire_skill::name::nearest;
+use repertoire_text::Span;
+use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value};
+use serde::de::{
+    self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+/// What is wrong, and where.
+#[derive(Debug)]
+pub(super) struct Error {
+    pub(super) message: String,
+    pub(super) span: Option<Span>,
+}
+
+impl Error {
+    fn at(self, span: Span) -> Self {
+        Error { span: self.span.or(Some(span)), ..self }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Error { message: message.to_string(), span: None }
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        de::Error::custom(unknown("field", field, expected))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        de::Error::custom(unknown("word", variant, expected))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        de::Error::custom(format_args!("`{field}` is missing"))
+    }
+}
+
+fn unknown(what: &str, given: &str, expected: &'static [&'static str]) -> String {
+    let hint = match nearest(given, expected.iter().copied()) {
+        Some(near) => format!("; is `{near}` meant?"),
+        None => format!("; known are {}", expected.join(", ")),
+    };
+    format!("`{given}` is no known {what} here{hint}")
+}
+
+/// A node, read by serde.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'de>(pub(super) &'de Node);
+
+impl<'de> de::Deserializer<'de> for Reader<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let span = self.0.span;
+        let result = match &self.0.value {
+            Value::Scalar(scalar) => match scalar.kind() {
+                ScalarKind::Null => visitor.visit_unit(),
+                ScalarKind::Bool(value) => visitor.visit_bool(value),
+                ScalarKind::Int(value) => visitor.visit_i64(value),
+                ScalarKind::Float(value) => visitor.visit_f64(value),
+                ScalarKind::Text(text) => visitor.visit_borrowed_str(text),
+            },
+            Value::Sequence(items, _) => visitor.visit_seq(Items(items.iter())),
+            Value::Mapping(mapping) => visitor.visit_map(Fields::new(mapping)),
+        };
+        result.map_err(|error| error.at(span))
+    }
+
+    /// A text is a text, also where it looks like a number.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            Value::Scalar(scalar) if !self.0.is_null() => visitor
+                .visit_borrowed_str(&scalar.text)
+                .map_err(|error: Error| error.at(self.0.span)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0.is_null() {
+            true => visitor.visit_none(),
+            false => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let span = self.0.span;
+        let result = match &self.0.value {
+            Value::Scalar(scalar) => visitor.visit_enum(scalar.text.as_str().into_deserializer()),
+            Value::Mapping(mapping) => match mapping.entries.as_slice() {
+                [entry] => visitor.visit_enum(Variant(entry)),
+                entries => Err(de::Error::custom(format_args!(
+                    "one key is expected here, and there are {}",
+                    entries.len()
+                ))),
+            },
+            Value::Sequence(..) => Err(de::Error::custom("a word or a mapping is expected here")),
+        };
+        result.map_err(|error: Error| error.at(span))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct
+    }
+}
+
+struct Items<'de>(std::slice::Iter<'de, Node>);
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        let Some(node) = self.0.next() else { return Ok(None) };
+        seed.deserialize(Reader(node)).map(Some).map_err(|error| error.at(node.span))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+struct Fields<'de> {
+    entries: std::slice::Iter<'de, Entry>,
+    value: Option<&'de Node>,
+}
+
+impl<'de> Fields<'de> {
+    fn new(mapping: &'de Mapping) -> Self {
+        Fields { entries: mapping.entries.iter(), value: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        let Some(entry) = self.entries.next() else { return Ok(None) };
+        self.value = Some(&entry.value);
+        seed.deserialize(Key(entry)).map(Some).map_err(|error| error.at(entry.key_span))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        let node = self.value.take().ok_or_else(|| de::Error::custom("a value without a key"))?;
+        seed.deserialize(Reader(node)).map_err(|error| error.at(node.span))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.entries.len())
+    }
+}
+
+/// The key of a mapping: always text, and an enum of words where one is wanted.
+struct Key<'de>(&'de Entry);
+
+impl<'de> de::Deserializer<'de> for Key<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(&self.0.key)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_enum(self.0.key.as_str().into_deserializer())
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+        unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// `kind: value`, as one of several kinds.
+struct Variant<'de>(&'de Entry);
+
+impl<'de> EnumAccess<'de> for Variant<'de> {
+    type Error = Error;
+    type Variant = Reader<'de>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Reader<'de>), Error> {
+        let kind = seed.deserialize(Key(self.0)).map_err(|error| error.at(self.0.key_span))?;
+        Ok((kind, Reader(&self.0.value)))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Reader<'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        match self.0.is_null() {
+            true => Ok(()),
+            false => {
+                Err(Error { message: "nothing is expected here".into(), span: Some(self.0.span) })
+            }
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        seed.deserialize(self).map_err(|error| error.at(self.0.span))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        de::Deserializer::deserialize_any(self, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        de::Deserializer::deserialize_any(self, visitor)
+    }
+}

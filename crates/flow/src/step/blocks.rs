@@ -1,0 +1,206 @@
+//! Blocks with everything filled in: templates, resources, banners, and the briefs of sub-agents.
+
+use serde_json::{Value, json};
+
+use super::{Addressing, AgentView, Command, DispatchView, ResourceView, ViewBlock};
+use crate::check::Checked;
+use crate::state::{ItemStatus, State};
+use crate::template::{Scope, TemplateError, fill, holds};
+use crate::workflow::{Banner, Block, Brief, Dispatch, StepDef, StepId, Template};
+
+/// What a step tells its agent.
+pub(super) fn show(
+    checked: &Checked,
+    state: &State,
+    step: &StepDef,
+    scope: &Scope,
+    addressing: &Addressing,
+) -> Result<Vec<ViewBlock>, TemplateError> {
+    let shower = Shower { checked, state, scope, addressing };
+    step.actions.iter().map(|block| shower.block(block)).collect()
+}
+
+struct Shower<'a> {
+    checked: &'a Checked,
+    state: &'a State,
+    scope: &'a Scope,
+    addressing: &'a Addressing,
+}
+
+impl Shower<'_> {
+    fn block(&self, block: &Block) -> Result<ViewBlock, TemplateError> {
+        // A dispatch is filled in by its own kind: what is not chosen is not looked at.
+        if let Block::Dispatch(dispatch) = block {
+            return self.dispatch(dispatch).map(ViewBlock::Dispatch);
+        }
+        Ok(match block.try_map(&mut |text| fill(text, self.scope))? {
+            Block::Text(text) => ViewBlock::Text(text),
+            Block::StateBanner(banner) => {
+                ViewBlock::StateBanner(Banner { iteration: Some(self.state.visit()), ..banner })
+            }
+            Block::QrBanner(gate) => ViewBlock::StateBanner(self.review_banner(&gate)?),
+            Block::Forbidden(all) => ViewBlock::Forbidden(all),
+            Block::ExpectedOutput(output) => ViewBlock::ExpectedOutput(output),
+            Block::Routing(routes) => ViewBlock::Routing(routes),
+            Block::PostQrRouting(post) => ViewBlock::PostQrRouting(post),
+            Block::Resource(name) => ViewBlock::Resource(self.resource(&name)),
+            Block::Convention(name) => ViewBlock::Resource(ResourceView {
+                text: self.checked.workflow().conventions.get(&name).cloned().unwrap_or_default(),
+                purpose: "A convention to hold to".to_owned(),
+                name,
+            }),
+            Block::DetectionQuestions(asked) => ViewBlock::DetectionQuestions(asked),
+            Block::VerificationChecklist(items) => ViewBlock::VerificationChecklist(items),
+            Block::IncorrectBehavior(wrong) => ViewBlock::IncorrectBehavior(wrong),
+            Block::OrchestratorConstraint(text) => ViewBlock::OrchestratorConstraint(text),
+            Block::FactoredVerification(text) => ViewBlock::FactoredVerification(text),
+            Block::OpenQuestions(text) => ViewBlock::OpenQuestions(text),
+            Block::ModelSelection(models) => ViewBlock::ModelSelection(models),
+            Block::Dispatch(dispatch) => ViewBlock::Dispatch(self.dispatch(&dispatch)?),
+            Block::QrReport(form) => ViewBlock::QrReport(form),
+        })
+    }
+
+    fn resource(&self, name: &str) -> ResourceView {
+        let found = self.checked.workflow().resources.get(name).cloned().unwrap_or_default();
+        ResourceView {
+            name: name.to_owned(),
+            purpose: found.purpose,
+            text: found.text.unwrap_or_default(),
+        }
+    }
+
+    fn review_banner(&self, gate_id: &StepId) -> Result<Banner, TemplateError> {
+        let gate = self.checked.step(gate_id).and_then(|step| step.decide.as_gate());
+        let Some(gate) = gate else { return Ok(Banner::default()) };
+        let iteration = self.state.iteration(gate_id);
+        let mode = match (iteration, gate.reverify) {
+            (1, _) => "initial review",
+            (_, Some(crate::workflow::Reverify::Targeted)) => "targeted review",
+            (_, _) => "fresh review",
+        };
+        Ok(Banner {
+            checkpoint: gate.name.clone(),
+            mode: mode.to_owned(),
+            lines: vec![fill(gate.banner.as_deref().unwrap_or_default(), self.scope)?],
+            iteration: Some(iteration),
+        })
+    }
+
+    fn dispatch(&self, dispatch: &Dispatch) -> Result<DispatchView, TemplateError> {
+        Ok(match dispatch {
+            Dispatch::Single(brief) => DispatchView::Single(self.agent(brief, self.scope)?),
+            Dispatch::Parallel(parallel) => DispatchView::Parallel {
+                instruction: fill(&parallel.instruction, self.scope)?,
+                shared: fill(&parallel.shared, self.scope)?,
+                agents: parallel
+                    .agents
+                    .iter()
+                    .map(|brief| self.agent(brief, self.scope))
+                    .collect::<Result<_, _>>()?,
+            },
+            Dispatch::Template(template) => self.template(template)?,
+            Dispatch::Conditional(conditional) => {
+                let judged = match &conditional.expression {
+                    Some(expression) => Some(holds(expression, self.scope)?),
+                    None => None,
+                };
+                match judged {
+                    Some(true) => self.dispatch(&conditional.then)?,
+                    Some(false) => match &conditional.otherwise {
+                        Some(other) => self.dispatch(other)?,
+                        None => DispatchView::None {
+                            reason: format!(
+                                "This does not hold: {}",
+                                fill(&conditional.condition, self.scope)?
+                            ),
+                        },
+                    },
+                    None => DispatchView::Conditional {
+                        condition: fill(&conditional.condition, self.scope)?,
+                        then: Box::new(self.dispatch(&conditional.then)?),
+                        otherwise: match &conditional.otherwise {
+                            Some(other) => Some(Box::new(self.dispatch(other)?)),
+                            None => None,
+                        },
+                    },
+                }
+            }
+        })
+    }
+
+    fn template(&self, template: &Template) -> Result<DispatchView, TemplateError> {
+        let entries = self.entries(&template.over);
+        if entries.is_empty() {
+            let reason = format!("There is nothing in `{}` yet.", template.over);
+            return Ok(DispatchView::None { reason });
+        }
+        let mut agents = Vec::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let scope = Scope::with_item(self.state, entry);
+            let mut agent = self.agent(&template.each, &scope)?;
+            if agent.id.is_empty() {
+                let id = entry.get("id").and_then(Value::as_str);
+                agent.id = id.map_or_else(|| (at + 1).to_string(), str::to_owned);
+            }
+            if let Some(files) = entry.get("files").and_then(Value::as_array)
+                && agent.files.is_empty()
+            {
+                agent.files = files.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            }
+            agents.push(agent);
+        }
+        let shared = fill(&template.shared, self.scope)?;
+        Ok(DispatchView::Parallel { instruction: String::new(), shared, agents })
+    }
+
+    /// The entries of a list: a parameter, or the open items of the review that is under way.
+    fn entries(&self, over: &str) -> Vec<Value> {
+        if over != "items" {
+            let list = self.state.parameters.get(over).and_then(Value::as_array);
+            return list.cloned().unwrap_or_default();
+        }
+        let gate = self.checked.workflow().gates().find(|(step, gate)| {
+            step.id == self.state.step || gate.reviews.contains(&self.state.step)
+        });
+        let review = gate.and_then(|(step, _)| self.state.reviews.get(&step.id));
+        let items = review.map(|review| review.items.as_slice()).unwrap_or_default();
+        let open = items.iter().filter(|item| item.status == ItemStatus::Todo);
+        open.map(|item| {
+            json!({
+                "id": item.id, "scope": item.scope, "check": item.check,
+                "severity": item.severity.as_str(),
+            })
+        })
+        .collect()
+    }
+
+    fn agent(&self, brief: &Brief, scope: &Scope) -> Result<AgentView, TemplateError> {
+        let brief = brief.try_map(&mut |text| fill(text, scope))?;
+        let command = brief.workflow.as_ref().map(|workflow| {
+            let mut argv: Vec<String> =
+                ["rep", "workflow", "start", workflow].map(str::to_owned).to_vec();
+            for (name, value) in &brief.with {
+                argv.extend(["--param".to_owned(), format!("{name}={value}")]);
+            }
+            if self.addressing.is_run() {
+                argv.extend(["--parent".to_owned(), self.state.run.to_string()]);
+            }
+            Command::new(argv)
+        });
+        Ok(AgentView {
+            id: brief.id,
+            agent: brief.agent.as_str().to_owned(),
+            model: brief.model,
+            task: brief.task,
+            context: match command.is_some() {
+                true => Vec::new(),
+                false => brief.with.into_iter().collect(),
+            },
+            command,
+            files: brief.files,
+            returns: brief.returns,
+            return_tokens_max: brief.return_tokens_max,
+        })
+    }
+}

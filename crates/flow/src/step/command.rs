@@ -1,0 +1,66 @@
+//! Commands: as a list of arguments, and as a line that a shell takes apart into the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::state::{RunId, State};
+
+/// A command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Command {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The same as a line for a shell.
+    pub line: String,
+}
+
+/// How commands name what they are about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// By the run, whose state is kept.
+    Run,
+    /// By the number of the step, with the counters in the command: nothing is kept, and nothing recorded.
+    Stateless,
+}
+
+impl Command {
+    /// A command of these arguments.
+    pub fn new<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
+        let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
+        let line = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        Command { argv, line }
+    }
+
+    pub(super) fn step(run: &RunId, state: &State) -> Vec<String> {
+        ["rep", "workflow", "step", run.as_str(), "--at", &state.turn.to_string()]
+            .map(str::to_owned)
+            .to_vec()
+    }
+}
+
+impl Addressing {
+    /// Whether commands name a run.
+    pub fn is_run(&self) -> bool {
+        *self == Addressing::Run
+    }
+}
+
+/// A word that a POSIX shell reads as it is.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_quotes_what_a_shell_would_take_apart() {
+        let command = Command::new(["rep", "a b", "it's", "$HOME", "", "k=v"]);
+        assert_eq!(command.line, r"rep 'a b' 'it'\''s' '$HOME' '' k=v");
+    }
+}

@@ -1,0 +1,171 @@
+//! What has to be reported, and what comes next.
+
+use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way};
+use crate::check::Checked;
+use crate::engine::{Choice, Verdict, verdict};
+use crate::state::{State, Status, Waiting};
+use crate::workflow::{Arg, Decide, Outcome, StepDef, Target, Workflow};
+
+/// What has to be reported when the step is left.
+pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
+    let set = step.sets.iter().filter_map(|name| {
+        let arg = workflow.parameters.get(name)?;
+        Some(SetView {
+            name: name.clone(),
+            takes: takes(arg),
+            description: arg.description.clone(),
+        })
+    });
+    let (confidence, facts) = match &step.decide {
+        Decide::Confidence(confidence) if confidence.questions.is_empty() => {
+            (Some(confidence.until.to_string()), Vec::new())
+        }
+        Decide::Confidence(confidence) => {
+            let facts = confidence.questions.iter().map(|(id, question)| FactView {
+                id: id.clone(),
+                ask: question.ask.clone(),
+                answers: match question.partial {
+                    true => ["yes", "partial", "no"].map(str::to_owned).to_vec(),
+                    false => ["yes", "no"].map(str::to_owned).to_vec(),
+                },
+            });
+            (None, facts.collect())
+        }
+        Decide::Reported | Decide::Gate(_) | Decide::Cases(_) => (None, Vec::new()),
+    };
+    ReportView { set: set.collect(), output: step.output.clone(), confidence, facts }
+}
+
+fn takes(arg: &Arg) -> String {
+    match arg.choices.is_empty() {
+        true => arg.kind.described().to_owned(),
+        false => arg.choices.join(" | "),
+    }
+}
+
+/// What comes next.
+pub(super) fn next(
+    checked: &Checked,
+    state: &State,
+    step: &StepDef,
+    addressing: &Addressing,
+) -> Next {
+    match &state.status {
+        Status::Done => Next::Complete { message: "The workflow is complete.".to_owned() },
+        Status::Aborted => Next::Complete { message: "A person has ended the run.".to_owned() },
+        Status::Waiting(waiting) => person(checked, state, waiting),
+        Status::Active => active(checked, state, step, addressing),
+    }
+}
+
+fn active(checked: &Checked, state: &State, step: &StepDef, addressing: &Addressing) -> Next {
+    if let Some(gate) = step.decide.as_gate() {
+        let open = state
+            .reviews
+            .get(&step.id)
+            .is_none_or(|review| matches!(verdict(gate, review), Verdict::Open { .. }));
+        if open && addressing.is_run() {
+            let message =
+                "Record a verdict on everything that has none; then ask for this step again.";
+            return Next::Record { message: message.to_owned() };
+        }
+    }
+    let possible = step.possible_outcomes();
+    // Where the engine finds the outcome there is one command, whatever comes of it.
+    let outcomes: Vec<Option<Outcome>> = match step.decide {
+        Decide::Reported => {
+            possible.into_iter().filter(|outcome| *outcome != Outcome::Default).map(Some).collect()
+        }
+        Decide::Gate(_) | Decide::Confidence(_) | Decide::Cases(_) => vec![None],
+    };
+    let ways = outcomes.iter().map(|outcome| way(checked, state, step, outcome.as_ref()));
+    let mut failed = Command::step(&state.run, state);
+    failed.extend(["--error".to_owned(), "WHY".to_owned()]);
+    Next::Ways { ways: ways.collect(), on_error: Some(Command::new(failed)) }
+}
+
+fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcome>) -> Way {
+    let target = match (outcome, &step.decide) {
+        (Some(outcome), _) => step.next.target(outcome),
+        (None, Decide::Gate(gate)) => {
+            let review = state.reviews.get(&step.id);
+            match review.map(|review| verdict(gate, review)) {
+                Some(Verdict::Pass { .. }) => step.next.target(&Outcome::Ok),
+                Some(Verdict::Fail { .. }) => step.next.target(&Outcome::Fail),
+                Some(Verdict::Open { .. }) | None => None,
+            }
+        }
+        (None, _) => None,
+    };
+    let to = target.as_ref().and_then(Target::step).and_then(|id| checked.step(id));
+    let mut argv = Command::step(&state.run, state);
+    if let Some(outcome) = outcome {
+        argv.extend(["--outcome".to_owned(), outcome.to_string()]);
+    }
+    for name in &step.sets {
+        argv.extend(["--set".to_owned(), format!("{name}=VALUE")]);
+    }
+    if step.output.is_some() {
+        argv.extend(["--output".to_owned(), "TEXT".to_owned()]);
+    }
+    if let Decide::Confidence(confidence) = &step.decide {
+        match confidence.questions.is_empty() {
+            true => argv.extend(["--confidence".to_owned(), "LEVEL".to_owned()]),
+            false => {
+                for id in confidence.questions.keys() {
+                    argv.extend(["--fact".to_owned(), format!("{id}=ANSWER")]);
+                }
+            }
+        }
+    }
+    Way {
+        outcome: outcome.map(Outcome::to_string),
+        when: outcome.and_then(|outcome| step.outcomes.get(outcome)).cloned().unwrap_or_default(),
+        to: to.and_then(|step| checked.number(&step.id)),
+        title: match (&target, to) {
+            (_, Some(step)) => step.title.clone(),
+            (Some(Target::End), None) => "the end".to_owned(),
+            _ => String::new(),
+        },
+        command: Command::new(argv),
+    }
+}
+
+fn person(checked: &Checked, state: &State, waiting: &Waiting) -> Next {
+    let resume = ["rep", "workflow", "resume", state.run.as_str()];
+    let choices = Choice::possible(checked, waiting).into_iter().map(|choice| {
+        let word = choice.to_string();
+        ChoiceView {
+            meaning: meaning(&choice, waiting),
+            command: Command::new(resume.into_iter().chain(["--choice", &word])),
+            choice: word,
+        }
+    });
+    let (questions, command) = match waiting {
+        Waiting::Questions { questions } => {
+            let mut argv = resume.map(str::to_owned).to_vec();
+            for asked in questions {
+                argv.extend(["--answer".to_owned(), format!("{}=ANSWER", asked.id)]);
+            }
+            (questions.clone(), Some(Command::new(argv)))
+        }
+        Waiting::Limit { .. } | Waiting::Bound { .. } | Waiting::Error { .. } => (Vec::new(), None),
+    };
+    Next::Person { about: waiting.to_string(), choices: choices.collect(), questions, command }
+}
+
+fn meaning(choice: &Choice, waiting: &Waiting) -> String {
+    match (choice, waiting) {
+        (Choice::Continue, Waiting::Error { .. }) => "Try the step again.".to_owned(),
+        (Choice::Continue, _) => "Allow one more iteration.".to_owned(),
+        (Choice::MustOnly, _) => {
+            "Accept what failed below MUST; possible only if no MUST has failed.".to_owned()
+        }
+        (Choice::Skip, _) => {
+            "Accept everything that failed, and go on; not possible while a declared check is red."
+                .to_owned()
+        }
+        (Choice::Abort, _) => "End the run.".to_owned(),
+        (Choice::Take(outcome), _) => format!("Go on with the outcome `{outcome}`."),
+    }
+}

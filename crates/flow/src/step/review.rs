@@ -1,0 +1,251 @@
+//! What reviewers, repairers and gates are shown.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Addressing, Command};
+use crate::check::Checked;
+use crate::engine::{Verdict, verdict};
+use crate::state::{Item, ItemStatus, Review, State};
+use crate::template::{Scope, TemplateError, fill};
+use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef};
+
+/// What a gate says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateView {
+    /// What is reviewed.
+    pub name: String,
+    /// `pass`, `fail`, `open`, or `limit` when it has failed as often as it may.
+    pub status: String,
+    /// Which iteration.
+    pub iteration: u32,
+    /// After how many it stops for a person.
+    pub limit: u32,
+    /// The least severity that blocks in this iteration.
+    pub blocking_severity: String,
+    /// What was said about it.
+    pub message: String,
+    /// Items and checks that block, or have no verdict yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocking: Vec<String>,
+    /// Items that failed and do not block.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
+    /// What nobody may do before the gate is passed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stop: String,
+}
+
+/// What a reviewer is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewView {
+    /// The gate that the review is for.
+    pub gate: String,
+    /// What is reviewed.
+    pub name: String,
+    /// Which iteration.
+    pub iteration: u32,
+    /// `first`, `fresh` or `targeted`.
+    pub mode: String,
+    /// The banner.
+    pub banner: String,
+    /// The items as they stand.
+    pub items: Vec<ItemView>,
+    /// Checks that have to be run or recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ItemView>,
+    /// How items are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Command>,
+}
+
+/// What is to be repaired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingsView {
+    /// The gate that has failed.
+    pub gate: String,
+    /// What was reviewed.
+    pub name: String,
+    /// The iteration that begins.
+    pub iteration: u32,
+    /// Who repairs: `own`, or the role of the sub-agent.
+    pub fix: String,
+    /// What has failed, with what was found.
+    pub items: Vec<ItemView>,
+}
+
+/// One item, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ItemView {
+    /// Its name.
+    pub id: String,
+    /// How bad it is if it fails; empty for checks, which always block.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub severity: String,
+    /// `TODO`, `PASS` or `FAIL`.
+    pub status: String,
+    /// What is looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scope: String,
+    /// What has to hold.
+    pub check: String,
+    /// What was found.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub finding: String,
+}
+
+impl From<&Item> for ItemView {
+    fn from(item: &Item) -> Self {
+        ItemView {
+            id: item.id.clone(),
+            severity: item.severity.to_string(),
+            status: item.status.to_string(),
+            scope: item.scope.clone(),
+            check: item.check.clone(),
+            finding: item.finding.clone(),
+        }
+    }
+}
+
+/// What the gate says, on its step.
+pub(super) fn gate(
+    state: &State,
+    step: &StepDef,
+    scope: &Scope,
+) -> Result<Option<GateView>, TemplateError> {
+    let Some(gate) = step.decide.as_gate() else { return Ok(None) };
+    let none = Review::default();
+    let review = state.reviews.get(&step.id).unwrap_or(&none);
+    let granted = state.granted.get(&step.id).copied().unwrap_or_default();
+    let limit = gate.limit().saturating_add(granted);
+    let least = gate.blocking(review.iteration);
+    let (status, blocking, passed_over, message) = match verdict(gate, review) {
+        Verdict::Open { todo, checks } => {
+            let open = [todo, checks].concat();
+            let message = match open.is_empty() {
+                true => "Nothing was recorded: a gate without items cannot be passed.".to_owned(),
+                false => format!("Without a verdict: {}.", open.join(", ")),
+            };
+            ("open", open, Vec::new(), message)
+        }
+        Verdict::Pass { passed_over } => {
+            let said = fill(&gate.pass_message, scope)?;
+            let said = if said.is_empty() { format!("{} is passed.", gate.name) } else { said };
+            ("pass", Vec::new(), passed_over, said)
+        }
+        Verdict::Fail { blocking, .. } => {
+            let at_limit = review.iteration >= limit;
+            let said = format!(
+                "Iteration {} of {limit}: {} blocks. In this iteration {least} and worse block; declared checks always do.",
+                review.iteration,
+                blocking.join(", ")
+            );
+            (if at_limit { "limit" } else { "fail" }, blocking, Vec::new(), said)
+        }
+    };
+    Ok(Some(GateView {
+        name: gate.name.clone(),
+        status: status.to_owned(),
+        iteration: review.iteration,
+        limit,
+        blocking_severity: least.to_string(),
+        message,
+        blocking,
+        passed_over,
+        stop: fill(gate.stop.as_deref().unwrap_or_default(), scope)?,
+    }))
+}
+
+/// What is reviewed, on a step of a review and on the gate itself while it is open.
+pub(super) fn review(
+    checked: &Checked,
+    state: &State,
+    step: &StepDef,
+    scope: &Scope,
+    addressing: &Addressing,
+) -> Result<Option<ReviewView>, TemplateError> {
+    let workflow = checked.workflow();
+    let found = workflow
+        .gates()
+        .find(|(gate_step, gate)| gate_step.id == step.id || gate.reviews.contains(&step.id));
+    let Some((gate_step, gate)) = found else { return Ok(None) };
+    let none = Review::default();
+    let review = state.reviews.get(&gate_step.id).unwrap_or(&none);
+    if gate_step.id == step.id && !matches!(verdict(gate, review), Verdict::Open { .. }) {
+        return Ok(None);
+    }
+    let mut checks = Vec::new();
+    for name in &gate.checks {
+        let Some(check) = workflow.checks.get(name) else { continue };
+        let status = review.checks.get(name).map_or(ItemStatus::Todo, |result| result.status);
+        checks.push(ItemView {
+            id: name.clone(),
+            severity: String::new(),
+            status: status.to_string(),
+            scope: fill(&check.command, scope)?.trim().to_owned(),
+            check: check.description.clone(),
+            finding: review.checks.get(name).map(|result| result.note.clone()).unwrap_or_default(),
+        });
+    }
+    Ok(Some(ReviewView {
+        gate: gate_step.id.to_string(),
+        name: gate.name.clone(),
+        iteration: review.iteration,
+        mode: mode(gate, review).to_owned(),
+        banner: fill(gate.banner.as_deref().unwrap_or_default(), scope)?,
+        items: review.items.iter().map(ItemView::from).collect(),
+        checks,
+        record: addressing
+            .is_run()
+            .then(|| Command::new(["rep", "workflow", "record", state.run.as_str(), "ITEM…"])),
+    }))
+}
+
+fn mode(gate: &Gate, review: &Review) -> &'static str {
+    match (review.iteration, gate.reverify) {
+        (1, _) if review.rounds.is_empty() => "first",
+        (_, Some(Reverify::Targeted)) => "targeted",
+        (_, Some(Reverify::Fresh) | None) => "fresh",
+    }
+}
+
+/// What is to be repaired: what the last round of a gate that leads here on `fail` has found.
+pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Option<FindingsView> {
+    let last = state.history.last()?;
+    let gate_step = checked.step(&last.step)?;
+    let gate = gate_step.decide.as_gate()?;
+    if last.outcome != Some(Outcome::Fail) || last.to.step() != Some(&step.id) {
+        return None;
+    }
+    let review = state.reviews.get(&gate_step.id)?;
+    let round = review.rounds.last()?;
+    let failed = round.items.iter().filter(|item| item.status == ItemStatus::Fail);
+    let mut items: Vec<ItemView> = failed.map(ItemView::from).collect();
+    items.extend(round.checks.iter().filter(|(_, result)| result.status == ItemStatus::Fail).map(
+        |(name, result)| {
+            ItemView {
+                id: name.clone(),
+                severity: String::new(),
+                status: result.status.to_string(),
+                scope: String::new(),
+                check: checked
+                    .workflow()
+                    .checks
+                    .get(name)
+                    .map(|check| check.description.clone())
+                    .unwrap_or_default(),
+                finding: result.note.clone(),
+            }
+        },
+    ));
+    Some(FindingsView {
+        gate: gate_step.id.to_string(),
+        name: gate.name.clone(),
+        iteration: review.iteration,
+        fix: match &gate.fix {
+            Fix::Own => "own".to_owned(),
+            Fix::Agent(role) => role.as_str().to_owned(),
+        },
+        items,
+    })
+}
