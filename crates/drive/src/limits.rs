@@ -1,5 +1,7 @@
 //! The caps of this crate.
 
+use std::time::Duration;
+
 /// Largest conversation that is read.
 pub const CONVERSATION_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Largest log of events of which the end is looked at.
@@ -14,3 +16,12 @@ pub const INTERRUPTED_CALLS_MAX: usize = 20;
 pub const USE_BYTES_MAX: u64 = 1024 * 1024;
 /// Skills whose uses are counted.
 pub const USE_SKILLS_MAX: usize = 2_000;
+
+/// Largest state of a run of a workflow.
+pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Largest workflow that a run was started with, with all that it injects.
+pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long a change waits for another one to the same run.
+pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
+/// How often it looks.
+pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);

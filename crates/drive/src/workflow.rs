@@ -1,0 +1,8 @@
+//! Workflows that are run: a folder each, with the state, the workflow that it was started with, and a lock.
+//!
+//! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
+//! under the run's lock, so that sub-agents that record at once all count.
+
+mod store;
+
+pub use store::{Begin, Head, Listed, Run, RunError, Runs};
