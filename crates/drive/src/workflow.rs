@@ -3,6 +3,8 @@
 //! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
 //! under the run's lock, so that sub-agents that record at once all count.
 
+mod programs;
 mod store;
 
+pub use programs::{ProgramError, check_command, run_check};
 pub use store::{Begin, Head, Listed, Run, RunError, Runs};

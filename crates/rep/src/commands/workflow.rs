@@ -18,6 +18,7 @@ mod check;
 mod gate;
 mod graph;
 mod list;
+mod programs;
 mod record;
 mod resume;
 mod runs;
