@@ -1,10 +1,12 @@
 //! Commands: as a list of arguments, and as a line that a shell takes apart into the same.
 
+use std::collections::BTreeMap;
 use std::str::Chars;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::stateless::Flags;
 use crate::state::{RunId, State};
 
 /// A command.
@@ -22,7 +24,12 @@ pub enum Addressing {
     /// By the run, whose state is kept.
     Run,
     /// By the number of the step, with the counters in the command: nothing is kept, and nothing recorded.
-    Stateless,
+    Stateless {
+        /// What the command line has said.
+        flags: Flags,
+        /// The parameters that it has given, which go on with it.
+        parameters: BTreeMap<String, String>,
+    },
 }
 
 impl Command {
