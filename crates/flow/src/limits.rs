@@ -28,3 +28,13 @@ pub const LOOP_MAX: u32 = 100;
 pub const TEMPLATE_FUEL: u64 = 200_000;
 /// Longest text that a template may give.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
+/// Largest step that is read as XML.
+pub const STEP_XML_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How deep the elements of such a step may be.
+pub const STEP_XML_DEPTH_MAX: usize = 64;
+/// Most that is read of what a script prints as its step.
+pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// How often a loop of a script is gone through before it stops for a person.
+pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
+/// Most steps that a script may say it has.
+pub const SCRIPT_STEPS_MAX: usize = 200;
