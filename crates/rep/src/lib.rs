@@ -25,6 +25,7 @@ pub use repertoire_text as text;
 
 mod attending;
 pub mod cli;
+pub mod codes;
 mod commands;
 pub mod config;
 pub mod demo;

@@ -1,0 +1,6 @@
+//! Workflows from the outside: the engine in sentences, in random graphs, and on every workflow that is shipped.
+
+mod engine;
+mod gates;
+mod people;
+mod support;
