@@ -28,7 +28,6 @@ pub const LOOP_MAX: u32 = 100;
 pub const TEMPLATE_FUEL: u64 = 50_000;
 /// Longest text that a template may give.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
-<<<<<<< HEAD
 /// Largest step that is read as XML.
 pub const STEP_XML_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How deep the elements of such a step may be.
@@ -39,7 +38,6 @@ pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
 /// Most steps that a script may say it has.
 pub const SCRIPT_STEPS_MAX: usize = 200;
-=======
 /// Longest text that all templates of one step may give together.
 pub const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of resources and conventions that a workflow injects, each as often as it is injected.
@@ -50,4 +48,3 @@ pub const ENTRIES_MAX: usize = 1000;
 pub const REVIEW_BYTES_MAX: usize = 1024 * 1024;
 /// Longest note, error or answer.
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
->>>>>>> h-tests

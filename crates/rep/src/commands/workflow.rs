@@ -173,7 +173,7 @@ fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Fa
         Format::Xml => ui.out.write_all(render::xml(view).as_bytes())?,
         // Text goes to terminals, where a stranger's escape sequences must not do anything.
         Format::Text => {
-            ui.out.write_all(crate::ui::printable_lines(&render::text(view)).as_bytes())?;
+            writeln!(ui.out, "{}", crate::ui::printable_lines(&render::text(view)))?;
         }
         Format::Json => ui.print_json(&render::json(view))?,
     }
