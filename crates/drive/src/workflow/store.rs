@@ -201,6 +201,7 @@ impl Runs {
             return Ok(run);
         }
         let head = Head { updated_ms: now_ms, ..run.head };
+        sweep(&place);
         write_state(&place, &head, &state)?;
         Ok(Run { head, state, ..run })
     }
@@ -314,6 +315,16 @@ fn write_state(place: &Utf8Path, head: &Head, state: &State) -> Result<(), RunEr
 
 fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
     fs::write_atomic(path, bytes).map_err(|source| RunError::Io { path: path.to_owned(), source })
+}
+
+/// Takes away what processes have left that were killed while they wrote. Whoever has the lock is the only one who writes.
+fn sweep(place: &Utf8Path) {
+    let Ok(entries) = fs::entries(place) else { return };
+    let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
+    for name in names.filter(|name| name.starts_with(fs::TEMPORARY_PREFIX)) {
+        // One that cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(place.join(name));
+    }
 }
 
 /// The run's lock, on a file that is never replaced: a lock on the state itself would be left behind by every write.

@@ -112,11 +112,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         })?,
         Format::Sarif => {
             let all = report.files.iter().flat_map(|file| &file.diagnostics);
-            ui.print_json(&sarif::report(
-                env!("CARGO_PKG_VERSION"),
-                &crate::codes::all(),
-                all,
-            ))?;
+            ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &crate::codes::all(), all))?;
         }
         Format::Full | Format::Short => {
             // Nobody typed the paths of what was discovered, so they are shown as short as they go.

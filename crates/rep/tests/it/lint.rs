@@ -222,8 +222,7 @@ fn sarif_names_every_rule_once_and_places_every_result() {
         .iter()
         .map(|r| r["id"].as_str().unwrap())
         .collect();
-    let known: Vec<&str> =
-        repertoire::codes::all().iter().map(|code| code.id).collect();
+    let known: Vec<&str> = repertoire::codes::all().iter().map(|code| code.id).collect();
     assert_eq!(rules, known);
     assert_snapshot!(serde_json::to_string_pretty(&run["results"][0]).unwrap(), @r#"
     {
@@ -354,8 +353,7 @@ fn every_code_that_is_printed_is_in_the_table() {
     for (path, bytes) in files {
         ws.write(&format!("project/.claude/skills/{path}"), bytes);
     }
-    let known: Vec<&str> =
-        repertoire::codes::all().iter().map(|code| code.id).collect();
+    let known: Vec<&str> = repertoire::codes::all().iter().map(|code| code.id).collect();
     let mut printed = std::collections::BTreeSet::new();
     for line in [
         "list",
