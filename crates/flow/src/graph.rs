@@ -6,10 +6,19 @@
 
 use crate::workflow::Workflow;
 
+mod boxes;
 mod dot;
+mod layers;
+mod layout;
 mod mermaid;
 mod model;
+mod order;
+mod place;
+mod ports;
+mod strips;
+mod svg;
 mod text;
+mod tracks;
 
 #[cfg(test)]
 mod samples;
@@ -28,5 +37,5 @@ pub fn dot(workflow: &Workflow) -> String {
 
 /// As an SVG picture, which needs nothing but itself and is drawn for light and for dark pages.
 pub fn svg(workflow: &Workflow) -> String {
-    workflow.name.clone()
+    svg::write(&Graph::new(workflow))
 }

@@ -64,6 +64,8 @@ pub(super) struct Edge {
     pub kind: EdgeKind,
     /// Whether it leads back to where the run has been.
     pub is_back: bool,
+    /// Whether it is taken when all goes well.
+    pub is_ok: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,6 +198,7 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
             label: label(way, found.in_cycle),
             kind: way.kind,
             is_back: found.is_back,
+            is_ok: way.outcomes.is_empty() || way.outcomes.contains(&Outcome::Ok),
         })
         .collect()
 }
