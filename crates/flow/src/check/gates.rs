@@ -111,8 +111,12 @@ fn ways_round(
     if !graph.reaches(repair, at) {
         let message = format!("from `{name}` there is no way back to gate `{}`", step.id);
         wrong(message, next);
-    } else if let Some(on) = target(Outcome::Ok).filter(|on| graph.reaches_without(repair, *on, at))
-    {
+        return;
+    }
+    // What conditions decide is nobody's to choose: it has led to the review once, and does so again.
+    let closed =
+        |other: usize| other == at || matches!(workflow.steps[other].decide, Decide::Cases(_));
+    if let Some(on) = target(Outcome::Ok).filter(|on| graph.reaches_without(repair, *on, closed)) {
         let message = format!(
             "from `{name}`, where gate `{}` leads when it fails, `{}` is reached without passing it",
             step.id, workflow.steps[on].id

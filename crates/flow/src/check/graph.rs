@@ -50,20 +50,23 @@ impl Graph {
         seen
     }
 
-    /// Whether one step can be reached from another, or is the same, without going through a third.
-    pub(super) fn reaches_without(&self, from: usize, to: usize, without: usize) -> bool {
+    /// Whether one step can be reached from another, or is the same, without going through certain others.
+    pub(super) fn reaches_without(
+        &self,
+        from: usize,
+        to: usize,
+        without: impl Fn(usize) -> bool,
+    ) -> bool {
         let mut seen = vec![false; self.edges.len()];
         let mut open = vec![from];
-        seen[from] = true;
-        while let Some(at) = open.pop().filter(|_| from != without) {
+        while let Some(at) = open.pop() {
             if at == to {
                 return true;
             }
-            for next in self.edges[at].iter().filter_map(|edge| edge.to) {
-                if next != without && !std::mem::replace(&mut seen[next], true) {
-                    open.push(next);
-                }
+            if without(at) || std::mem::replace(&mut seen[at], true) {
+                continue;
             }
+            open.extend(self.edges[at].iter().filter_map(|edge| edge.to));
         }
         false
     }

@@ -212,7 +212,7 @@ fn a_step_hands_over_what_it_sets_and_its_output() {
     );
     let long = "x".repeat(65 * 1024);
     assert!(run.refuses(&full("quick", Some(&long))).contains("hand over a path instead"));
-    assert!(run.state.parameters.get("mode").is_none());
+    assert!(!run.state.parameters.contains_key("mode"));
     run.says(&full("quick", Some("the plan")));
     assert_eq!(run.state.parameters["mode"], json!("quick"));
     let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
