@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use repertoire_drive::workflow::{Begin, Head};
 
+use repertoire_flow::engine::is_id;
 use repertoire_skill::trust::Trust;
 
 use super::{FormatFlag, find, now_ms, pair, print_step, ready, run_failed};
@@ -19,6 +20,9 @@ pub(crate) struct Args {
     /// The value of a parameter; `@FILE` reads a file, `-` the input (may be repeated)
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
     parameters: Vec<String>,
+    /// A name for the run; by default the workflow's with a few letters
+    #[arg(long, value_name = "NAME")]
+    id: Option<String>,
     /// The run whose sub-agent starts this one
     #[arg(long, value_name = "RUN")]
     parent: Option<String>,
@@ -56,7 +60,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         parent,
         trusted,
     };
-    let begin = Begin { id: new_id(&workflow.workflow().name), head, parameters };
+    let id = args.id.clone().unwrap_or_else(|| new_id(&workflow.workflow().name));
+    if !is_id(&id) {
+        return Err(Failure::usage(format!("`--id {id}`: this cannot be a name"))
+            .hint("Use letters, digits, `.`, `_` and `-`, and begin with a letter or digit."));
+    }
+    let begin = Begin { id, head, parameters };
     let run = ctx.runs().start(&workflow, &begin).map_err(run_failed)?;
     let format = args.format.of(ctx, ui);
     print_step(&run, format, ui)?;
