@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Addressing, GateView, Next, StepView, ViewError, view};
@@ -33,7 +34,8 @@ pub struct Flags {
 }
 
 /// What a review is claimed to have found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QrStatus {
     /// Nothing that blocks.
     Pass,
