@@ -4,7 +4,9 @@
 //! under the run's lock, so that sub-agents that record at once all count.
 
 mod programs;
+mod scripts;
 mod store;
 
 pub use programs::{ProgramError, check_command, run_check};
+pub use scripts::{BeginScript, ScriptError, ScriptRun};
 pub use store::{Begin, Head, Listed, Run, RunError, Runs};

@@ -128,7 +128,7 @@ pub(super) async fn run_program(
 }
 
 /// How it ended, and the end of what it said: that is where the reason is.
-fn note(ended: &Ended) -> String {
+pub(super) fn note(ended: &Ended) -> String {
     let how = match (ended.stopped, ended.code, ended.signal) {
         (Some(_), _, _) => format!("stopped after {} s", ended.duration.as_secs()),
         (None, Some(code), _) => format!("exit code {code}"),

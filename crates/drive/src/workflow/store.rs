@@ -12,6 +12,7 @@ use repertoire_text::fs::{self, ReadError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::scripts::{self, ScriptRun};
 use crate::limits::{RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX};
 
 const STATE: &str = "state.json";
@@ -73,6 +74,8 @@ pub enum Listed {
         /// Where it is.
         state: Box<State>,
     },
+    /// A run of a script.
+    Script(Box<ScriptRun>),
     /// A folder that cannot be read.
     Broken {
         /// Its name.
@@ -172,16 +175,32 @@ impl Runs {
     /// Starts a run. It is there as a whole or not at all.
     pub fn start(&self, workflow: &Checked, begin: &Begin) -> Result<Run, RunError> {
         let state = engine::start(workflow, RunId::new(&begin.id), &begin.parameters)?;
-        let place = self.dir.join(&begin.id);
-        if place.exists() {
-            return Err(RunError::Exists { id: begin.id.clone() });
-        }
         let run = Run { head: begin.head.clone(), workflow: workflow.clone(), state };
-        let made = self.dir.join(format!(".new-{}", begin.id));
-        write(&made.join(WORKFLOW), &workflow.freeze())?;
-        write_state(&made, &run.head, &run.state)?;
-        std::fs::rename(&made, &place).map_err(|source| RunError::Io { path: place, source })?;
+        self.place_new(&begin.id, |made| {
+            write(&made.join(WORKFLOW), &workflow.freeze())?;
+            write_state(made, &run.head, &run.state)
+        })?;
         Ok(run)
+    }
+
+    /// Makes the folder of a run beside where it belongs, and moves it there when it is whole.
+    pub(super) fn place_new(
+        &self,
+        id: &str,
+        fill: impl FnOnce(&Utf8Path) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let place = self.place(id);
+        if place.exists() {
+            return Err(RunError::Exists { id: id.to_owned() });
+        }
+        let made = self.dir.join(format!(".new-{id}"));
+        fill(&made)?;
+        std::fs::rename(&made, &place).map_err(|source| RunError::Io { path: place, source })
+    }
+
+    /// The folder of a run.
+    pub(super) fn place(&self, id: &str) -> Utf8PathBuf {
+        self.dir.join(id)
     }
 
     /// Reads a run, by its name or the start of it.
@@ -211,8 +230,8 @@ impl Runs {
         let mut all: Vec<Listed> = self
             .names()?
             .into_iter()
-            .filter_map(|id| match read_state(&self.dir.join(&id)) {
-                Ok((head, state)) => Some(Listed::Run { head, state: Box::new(state) }),
+            .filter_map(|id| match read_listed(&self.place(&id)) {
+                Ok(listed) => Some(listed),
                 // It was removed while we were looking.
                 Err(RunError::NotFound { .. }) => None,
                 Err(error) => Some(Listed::Broken { id, error }),
@@ -221,6 +240,9 @@ impl Runs {
         all.sort_by_key(|listed| match listed {
             Listed::Run { head, state } => {
                 (0, std::cmp::Reverse(head.updated_ms), state.run.to_string())
+            }
+            Listed::Script(run) => {
+                (0, std::cmp::Reverse(run.head.updated_ms), run.run.to_string())
             }
             Listed::Broken { id, .. } => (1, std::cmp::Reverse(0), id.clone()),
         });
@@ -270,6 +292,14 @@ impl Runs {
     }
 }
 
+fn read_listed(place: &Utf8Path) -> Result<Listed, RunError> {
+    if place.join(scripts::SCRIPT).is_file() {
+        return scripts::read(place).map(|run| Listed::Script(Box::new(run)));
+    }
+    let (head, state) = read_state(place)?;
+    Ok(Listed::Run { head, state: Box::new(state) })
+}
+
 fn read(place: &Utf8Path) -> Result<Run, RunError> {
     let (head, state) = read_state(place)?;
     let path = place.join(WORKFLOW);
@@ -313,7 +343,7 @@ fn write_state(place: &Utf8Path, head: &Head, state: &State) -> Result<(), RunEr
     write(&place.join(STATE), &bytes)
 }
 
-fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
+pub(super) fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
     fs::write_atomic(path, bytes).map_err(|source| RunError::Io { path: path.to_owned(), source })
 }
 
@@ -328,7 +358,7 @@ fn sweep(place: &Utf8Path) {
 }
 
 /// The run's lock, on a file that is never replaced: a lock on the state itself would be left behind by every write.
-fn lock(place: &Utf8Path, id: &str) -> Result<File, RunError> {
+pub(super) fn lock(place: &Utf8Path, id: &str) -> Result<File, RunError> {
     let path = place.join(LOCK);
     let io = |source| RunError::Io { path: path.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(

@@ -22,6 +22,7 @@ mod programs;
 mod record;
 mod resume;
 mod runs;
+mod scripts;
 mod show;
 mod start;
 mod status;
@@ -117,16 +118,23 @@ impl Ctx<'_> {
     }
 }
 
+/// The skill that a workflow of that name belongs to.
+fn owner<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
+    match (catalog.resolve(name), name.rsplit_once('/')) {
+        (Ok(entry), _) => Ok(entry),
+        (Err(_), Some((skill, _))) => resolve(catalog, skill),
+        (Err(error), None) => Err(not_found(catalog, &[error])),
+    }
+}
+
 /// The workflow of that name: a skill's, or `skill/name` for one that its sub-agents go through.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Failure> {
-    let skill = match catalog.resolve(name) {
-        Ok(entry) => entry,
-        Err(error) => match name.rsplit_once('/') {
-            Some((skill, _)) => resolve(catalog, skill)?,
-            None => return Err(not_found(catalog, &[error])),
-        },
-    };
+    let skill = owner(catalog, name)?;
     let all = file::load(&skill.skill);
+    if all.is_empty() && scripts::of(skill).is_some() {
+        return Err(Failure::no(format!("skill `{}` is a script, and has no {}", skill.id, file::FILE))
+            .hint(format!("`rep workflow start {}` runs it as it is.", skill.id)));
+    }
     if all.is_empty() {
         return Err(Failure::no(format!("skill `{}` is no workflow", skill.id)).hint(format!(
             "A workflow has a {} beside its SKILL.md; `rep workflow list` shows those that do.",

@@ -1,8 +1,11 @@
 //! `rep workflow list`.
 
+use repertoire_flow::external::Script;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_skill::catalog::Entry;
+use repertoire_skill::trust::Trust;
 
+use super::scripts;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Outcome};
 use crate::schema::workflow::{WorkflowRow, WorkflowsJson};
@@ -31,9 +34,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let names = rows.iter().map(|row| ui::width(&row.name)).max().unwrap_or(0).min(40);
     for row in &rows {
-        let steps = match row.can_run {
-            true => ui.paint(ui::FAINT, format!("{:>3} {}", row.steps, steps(row.steps))),
-            false => ui.paint(ui::BAD, " broken  "),
+        let steps = match (row.can_run, row.steps) {
+            (_, 0) if row.kind == "script" => ui.paint(ui::FAINT, "   script"),
+            (false, _) if row.kind == "data" => ui.paint(ui::BAD, "   broken"),
+            (_, count) => ui.paint(ui::FAINT, format!("{count:>3} {}", steps(count))),
         };
         let gates = match row.gates {
             0 => String::new(),
@@ -57,6 +61,9 @@ fn first_sentence(text: &str) -> String {
 
 fn rows(entry: &Entry, all: bool) -> Vec<WorkflowRow> {
     let loaded = file::load(&entry.skill);
+    if loaded.is_empty() {
+        return scripts::of(entry).map(|script| script_row(entry, &script)).into_iter().collect();
+    }
     let subs: Vec<String> = loaded.iter().skip(1).map(|loaded| loaded.name.clone()).collect();
     let shown = if all { loaded.len() } else { 1 };
     loaded
@@ -69,6 +76,21 @@ fn rows(entry: &Entry, all: bool) -> Vec<WorkflowRow> {
             row(entry, name, loaded, if is_own { subs.clone() } else { Vec::new() })
         })
         .collect()
+}
+
+fn script_row(entry: &Entry, script: &Script) -> WorkflowRow {
+    WorkflowRow {
+        name: entry.id.clone(),
+        steps: script.total.unwrap_or_default(),
+        description: entry.skill.description.clone(),
+        path: entry.skill.origin.file.to_string(),
+        scope: entry.skill.origin.scope,
+        kind: "script",
+        gates: 0,
+        required: Vec::new(),
+        sub_workflows: Vec::new(),
+        can_run: entry.trust == Trust::Trusted,
+    }
 }
 
 fn row(entry: &Entry, name: String, loaded: &Loaded, sub_workflows: Vec<String>) -> WorkflowRow {

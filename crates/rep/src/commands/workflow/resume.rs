@@ -6,7 +6,7 @@ use repertoire_drive::workflow::Listed;
 use repertoire_flow::engine::{Action, Choice, Input};
 use repertoire_flow::state::Status;
 
-use super::{FormatFlag, exit_of, now_ms, pair, print_step, run_failed};
+use super::{FormatFlag, exit_of, now_ms, pair, print_step, run_failed, scripts};
 use crate::cli::Ctx;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
@@ -34,6 +34,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Some(wanted) => wanted.clone(),
         None => latest(ctx)?,
     };
+    let format = args.format.of(ctx, ui);
+    if ctx.runs().is_script(&wanted).map_err(run_failed)? {
+        return match &args.choice {
+            Some(choice) => scripts::decide(ctx, &wanted, choice, format, ui),
+            None => scripts::step(ctx, &wanted, None, format, ui),
+        };
+    }
     let action = match &args.choice {
         Some(word) => Some(Action::Choose {
             choice: Choice::parse(word).ok_or_else(|| {
@@ -54,7 +61,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
         None => ctx.runs().open(&wanted).map_err(run_failed)?,
     };
-    print_step(&run, args.format.of(ctx, ui), ui)?;
+    print_step(&run, format, ui)?;
     Ok(exit_of(&run))
 }
 
@@ -68,6 +75,11 @@ fn latest(ctx: &Ctx<'_>) -> Result<String, Failure> {
                 let goes_on = matches!(state.status, Status::Active | Status::Waiting(_));
                 let is_ours = head.folder == here && head.parent.is_none();
                 (goes_on && is_ours).then(|| state.run.to_string())
+            }
+            Listed::Script(run) => {
+                let goes_on = matches!(run.status(), "active" | "waiting");
+                let is_ours = run.head.folder == here && run.head.parent.is_none();
+                (goes_on && is_ours).then(|| run.run.to_string())
             }
             Listed::Broken { .. } => None,
         })

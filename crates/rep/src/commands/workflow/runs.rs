@@ -1,7 +1,8 @@
 //! `rep workflow runs`: what was started, and where it is.
 
-use repertoire_drive::workflow::{Head, Listed};
+use repertoire_drive::workflow::{Head, Listed, ScriptRun};
 use repertoire_flow::state::{State, Status};
+use repertoire_flow::step::Next;
 
 use super::{now_ms, run_failed};
 use crate::cli::Ctx;
@@ -46,6 +47,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         for listed in &all {
             match listed {
                 Listed::Run { head, state } => json.runs.push(RunRow::new(head, state)),
+                Listed::Script(run) => json.runs.push(RunRow::of_script(run)),
                 Listed::Broken { id, error } => {
                     json.broken.push(BrokenRun { run: id.clone(), reason: error.to_string() });
                 }
@@ -62,7 +64,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let shown = if args.all { all.len() } else { SHOWN_MAX };
     for listed in all.iter().take(shown) {
         match listed {
-            Listed::Run { head, state } => print(ctx, head, state, now_ms, ui)?,
+            Listed::Run { head, state } => print(ctx, head, &RunRow::new(head, state), now_ms, ui)?,
+            Listed::Script(run) => print(ctx, &run.head, &RunRow::of_script(run), now_ms, ui)?,
             Listed::Broken { id, error } => {
                 let reason = ui.paint(ui::BAD, ui::fit(&error.to_string(), 200));
                 writeln!(ui.out, "{id}  {reason}")?;
@@ -79,32 +82,52 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 fn print(
     ctx: &Ctx<'_>,
     head: &Head,
-    state: &State,
+    row: &RunRow,
     now_ms: u64,
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
-    let word = match &state.status {
-        Status::Active => ui.paint(ui::ACCENT, "active "),
-        Status::Waiting(_) => ui.paint(ui::WARN, "waiting"),
-        Status::Done => ui.paint(ui::GOOD, "done   "),
-        Status::Aborted => ui.paint(ui::FAINT, "aborted"),
+    let style = match row.state {
+        "active" => ui::ACCENT,
+        "waiting" => ui::WARN,
+        "done" => ui::GOOD,
+        _ => ui::FAINT,
     };
+    let word = ui.paint(style, ui::pad(row.state, 7));
     let folder = match ctx.project_dir(None) == head.folder {
         true => "here".to_owned(),
         false => ctx.config.places().shorten(&head.folder),
     };
     let facts = format!(
         "step {}, turn {} · {} · {}",
-        state.step,
-        state.turn,
+        row.step,
+        row.turn,
         ago(now_ms.saturating_sub(head.updated_ms)),
         ui::fit(&folder, 30)
     );
-    let id = ui::pad(state.run.as_str(), 28);
+    let id = ui::pad(&row.run, 28);
     writeln!(ui.out, "{word}  {id}  {}", ui.paint(ui::FAINT, facts))
 }
 
 impl RunRow {
+    fn of_script(run: &ScriptRun) -> Self {
+        let view = run.view();
+        RunRow {
+            run: run.run.to_string(),
+            workflow: run.workflow.clone(),
+            state: run.status(),
+            step: view.step.to_string(),
+            turn: view.turn,
+            waiting_for: match view.next {
+                Next::Person { about, .. } => Some(about),
+                _ => None,
+            },
+            folder: run.head.folder.to_string(),
+            parent: run.head.parent.clone(),
+            begun_ms: run.head.begun_ms,
+            updated_ms: run.head.updated_ms,
+        }
+    }
+
     pub(super) fn new(head: &Head, state: &State) -> Self {
         let (word, waiting_for) = match &state.status {
             Status::Active => ("active", None),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use repertoire_drive::workflow::{Begin, Head};
 
 use repertoire_flow::engine::is_id;
+use repertoire_flow::file;
 use repertoire_skill::trust::Trust;
 
-use super::{FormatFlag, find, now_ms, pair, print_step, ready, run_failed};
+use super::{FormatFlag, find, now_ms, owner, pair, print_step, ready, run_failed, scripts};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -43,7 +44,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         None => None,
     };
     let catalog = ctx.catalog()?;
-    let (entry, loaded) = find(catalog, &args.name)?;
+    let entry = owner(catalog, &args.name)?;
     let trusted = entry.trust == Trust::Trusted;
     if !trusted {
         ui.note(&format!(
@@ -51,7 +52,6 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             entry.id, entry.id
         ))?;
     }
-    let workflow = ready(loaded, ui)?;
     let now_ms = now_ms();
     let head = Head {
         begun_ms: now_ms,
@@ -60,14 +60,22 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         parent,
         trusted,
     };
-    let id = args.id.clone().unwrap_or_else(|| new_id(&workflow.workflow().name));
+    let id = args.id.clone().unwrap_or_else(|| new_id(&args.name));
     if !is_id(&id) {
         return Err(Failure::usage(format!("`--id {id}`: this cannot be a name"))
             .hint("Use letters, digits, `.`, `_` and `-`, and begin with a letter or digit."));
     }
+    let format = args.format.of(ctx, ui);
+    if !file::is_workflow(&entry.skill)
+        && let Some(script) = scripts::of(entry)
+    {
+        let run = scripts::start(ctx, entry, script, (id, head), parameters)?;
+        return scripts::print(&run, format, ui);
+    }
+    let (_, loaded) = find(catalog, &args.name)?;
+    let workflow = ready(loaded, ui)?;
     let begin = Begin { id, head, parameters };
     let run = ctx.runs().start(&workflow, &begin).map_err(run_failed)?;
-    let format = args.format.of(ctx, ui);
     print_step(&run, format, ui)?;
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use repertoire_drive::workflow::Run;
 use repertoire_flow::state::{ItemStatus, Review, Status};
 
-use super::{exit_of, run_failed};
+use super::{exit_of, run_failed, scripts};
 use crate::cli::Ctx;
 use crate::failure::Outcome;
 use crate::schema::workflow::{RunRow, StatusJson};
@@ -20,6 +20,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
+        return scripts::status(ctx, &args.run, ui);
+    }
     let mut run = ctx.runs().open(&args.run).map_err(run_failed)?;
     if !args.findings {
         // A reviewer who looks here is to look afresh.

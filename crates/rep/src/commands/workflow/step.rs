@@ -7,7 +7,8 @@ use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
 use repertoire_flow::workflow::{Confidence, Outcome as Ended};
 
 use super::{
-    FormatFlag, exit_of, find, now_ms, pair, print_step, print_view, ready, run_failed, value_of,
+    FormatFlag, exit_of, find, now_ms, pair, print_step, print_view, ready, run_failed, scripts,
+    value_of,
 };
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
@@ -91,6 +92,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let view = stateless_view(ctx, args, number, ui)?;
         print_view(&view, format, ui)?;
         return Ok(Exit::Done);
+    }
+    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
+        let reports = args.at.is_some() || args.outcome.is_some();
+        let report = reports.then_some((args.at, args.outcome.as_deref()));
+        return scripts::step(ctx, &args.run, report, format, ui);
     }
     let run = match action(ctx, args)? {
         Some(action) => {
