@@ -165,9 +165,7 @@ impl Runs {
         if at.is_some_and(|at| at != run.progress.turn) || run.last.as_ref() == Some(&report) {
             return match run.last.as_ref() == Some(&report) {
                 true => Ok(run),
-                false => {
-                    Err(ScriptError::OtherTurn { at: report.0, now: run.progress.turn })
-                }
+                false => Err(ScriptError::OtherTurn { at: report.0, now: run.progress.turn }),
             };
         }
         let progress = external::next(&run.progress, &run.shown, outcome)?;
@@ -278,7 +276,12 @@ impl ScriptRun {
             choice: word.to_owned(),
             meaning: meaning.to_owned(),
             command: Command::new([
-                "rep", "workflow", "resume", self.run.as_str(), "--choice", word,
+                "rep",
+                "workflow",
+                "resume",
+                self.run.as_str(),
+                "--choice",
+                word,
             ]),
         };
         Next::Person {
@@ -367,9 +370,9 @@ fn keep(place: &Utf8Path, run: &ScriptRun) -> Result<(), RunError> {
 pub(super) fn read(place: &Utf8Path) -> Result<ScriptRun, RunError> {
     let path = place.join(SCRIPT);
     let damaged = |message: String| RunError::Damaged { path: path.clone(), message };
-    let text = fs::read_text(&path, RUN_FILE_BYTES_MAX).map_err(|error| damaged(error.to_string()))?;
-    let run: ScriptRun =
-        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    let text =
+        fs::read_text(&path, RUN_FILE_BYTES_MAX).map_err(|error| damaged(error.to_string()))?;
+    let run: ScriptRun = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     match run.version {
         VERSION => Ok(run),
         version => Err(RunError::Newer { path, version: version.into() }),

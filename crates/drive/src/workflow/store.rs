@@ -241,9 +241,7 @@ impl Runs {
             Listed::Run { head, state } => {
                 (0, std::cmp::Reverse(head.updated_ms), state.run.to_string())
             }
-            Listed::Script(run) => {
-                (0, std::cmp::Reverse(run.head.updated_ms), run.run.to_string())
-            }
+            Listed::Script(run) => (0, std::cmp::Reverse(run.head.updated_ms), run.run.to_string()),
             Listed::Broken { id, .. } => (1, std::cmp::Reverse(0), id.clone()),
         });
         Ok(all)

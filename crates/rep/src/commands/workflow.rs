@@ -132,8 +132,12 @@ fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Fai
     let skill = owner(catalog, name)?;
     let all = file::load(&skill.skill);
     if all.is_empty() && scripts::of(skill).is_some() {
-        return Err(Failure::no(format!("skill `{}` is a script, and has no {}", skill.id, file::FILE))
-            .hint(format!("`rep workflow start {}` runs it as it is.", skill.id)));
+        return Err(Failure::no(format!(
+            "skill `{}` is a script, and has no {}",
+            skill.id,
+            file::FILE
+        ))
+        .hint(format!("`rep workflow start {}` runs it as it is.", skill.id)));
     }
     if all.is_empty() {
         return Err(Failure::no(format!("skill `{}` is no workflow", skill.id)).hint(format!(

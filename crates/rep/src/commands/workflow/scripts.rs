@@ -88,8 +88,10 @@ pub(super) fn decide(
         "continue" => true,
         "abort" => false,
         other => {
-            return Err(Failure::usage(format!("`--choice {other}`: this is no choice for a script"))
-                .hint("Use continue or abort."));
+            return Err(Failure::usage(format!(
+                "`--choice {other}`: this is no choice for a script"
+            ))
+            .hint("Use continue or abort."));
         }
     };
     let run = ctx.runs().open_script(wanted).map_err(run_failed)?;
