@@ -16,6 +16,8 @@ mod gates;
 mod graph;
 mod names;
 mod parameters;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod work;
 

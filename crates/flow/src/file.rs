@@ -17,6 +17,9 @@ use crate::workflow::{Block, Brief, StepDef, Workflow};
 
 mod de;
 
+#[cfg(test)]
+mod tests;
+
 /// The file that makes a skill a workflow.
 pub const FILE: &str = "workflow.yaml";
 /// The folder of the workflows that sub-agents go through.

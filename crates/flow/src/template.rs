@@ -17,6 +17,9 @@ use crate::state::State;
 
 mod plain;
 
+#[cfg(test)]
+mod tests;
+
 /// A template that cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -241,6 +241,12 @@ pub enum Refusal {
         /// What is too long.
         what: &'static str,
     },
+    /// One item, two verdicts.
+    #[error("`{id}` is there twice; one verdict is enough")]
+    RecordedTwice {
+        /// Which.
+        id: String,
+    },
     /// Too much text.
     #[error(
         "the items of a review have at most {REVIEW_BYTES_MAX} bytes together; write findings to a file and name it"

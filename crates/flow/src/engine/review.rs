@@ -1,6 +1,6 @@
 //! Reviews: recording items, and the verdict of a gate, which is computed from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,13 @@ pub(super) fn record(
 ) -> Result<(), Refusal> {
     expect_active(state)?;
     let (id, gate) = gate_under_way(checked.workflow(), state, gate)?;
+    let mut names = BTreeSet::new();
+    for name in items.iter().map(|item| &item.id).chain(checks.iter().map(|check| &check.name)) {
+        if !names.insert(name) {
+            let id: String = name.chars().take(ID_BYTES_MAX).collect();
+            return Err(Refusal::RecordedTwice { id });
+        }
+    }
     let mut review = state.reviews.get(&id).cloned().unwrap_or_default();
     for record in items {
         record_item(&mut review, record)?;

@@ -1,8 +1,10 @@
 //! What a template may say: values of the scope, compared, tested, counted and looped over. What makes text out of text
 //! (`~`, `*`, a sum of texts, lists and mappings made on the spot, calls) could take any amount of memory, since neither
-//! fuel nor a cap on what is written counts it; so it is refused before anything is run.
+//! fuel nor a cap on what is written counts it; so it is refused before anything is run. So are tags that go on and on: the
+//! parser follows them by calling itself.
 
 use super::TemplateError;
+use crate::limits::{STATEMENTS_MAX, TAG_WORDS_MAX};
 
 /// The statements that a template may have.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
@@ -12,6 +14,7 @@ const WORDS: [&str; 9] = ["in", "if", "elif", "else", "and", "or", "not", "is", 
 /// Refuses what a text may not have in its tags.
 pub(super) fn text(text: &str) -> Result<(), TemplateError> {
     let mut at = 0;
+    let mut statements = 0;
     while let Some(found) = text[at..].find(['{']).map(|found| at + found) {
         let rest = &text[found..];
         let at_line = |message: String| {
@@ -22,6 +25,10 @@ pub(super) fn text(text: &str) -> Result<(), TemplateError> {
             Some("{#") => rest.find("#}").map_or(text.len(), |end| found + end + 2),
             Some("{{") => found + 2 + tag(&rest[2..], "}}").map_err(at_line)?,
             Some("{%") => {
+                statements += 1;
+                if statements > STATEMENTS_MAX {
+                    return Err(at_line(format!("a text has at most {STATEMENTS_MAX} statements")));
+                }
                 statement(&rest[2..]).map_err(at_line)?;
                 found + 2 + tag(&rest[2..], "%}").map_err(at_line)?
             }
@@ -62,6 +69,7 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
     let mut calls: Vec<bool> = Vec::new();
     let mut in_seen = false;
     let mut sum = false;
+    let mut words = 0;
     let mut at = 0;
     while at < text.len() {
         if !end.is_empty() && text[at..].starts_with(end) {
@@ -71,6 +79,12 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
             at += text[at..].chars().next().map_or(1, char::len_utf8);
             continue;
         };
+        words += 1;
+        if words > TAG_WORDS_MAX {
+            return Err(format!(
+                "a tag or a condition has at most {TAG_WORDS_MAX} words and signs"
+            ));
+        }
         if token == Token::Number && last == Some(Token::Sign('.')) {
             // The index of an entry: what it stands for need not be a number.
             token = Token::Word("");

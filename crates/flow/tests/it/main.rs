@@ -4,5 +4,6 @@ mod drive;
 mod engine;
 mod gates;
 mod people;
+mod properties;
 mod shipped;
 mod support;
