@@ -8,7 +8,7 @@ pub(super) const NOTE_SIZE: i32 = 11;
 pub(super) const TITLE_LINE: i32 = 17;
 pub(super) const NOTE_LINE: i32 = 15;
 /// Where the text begins, after the number.
-pub(super) const TEXT_INDENT: i32 = 42;
+pub(super) const TEXT_INDENT: i32 = 44;
 /// How far the points of a gate stand out.
 pub(super) const GATE_SLANT: i32 = 16;
 /// How far each card under a dispatch shows.

@@ -177,7 +177,11 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
     let on = |from: usize| {
         ways.iter().filter(move |way| way.from == from && way.kind == EdgeKind::Outcome).count()
     };
-    let label = |way: &Way, in_cycle: bool| {
+    // A step's bound stands on its edge that leads back, and only without one on others of the loop.
+    let loops_back =
+        |from: usize| ways.iter().zip(&found).any(|(way, found)| way.from == from && found.is_back);
+    let label = |way: &Way, found: &back::Found| {
+        let is_bounded = found.is_back || found.in_cycle && !loops_back(way.from);
         let mut label = match way.kind {
             EdgeKind::Error => "error".to_owned(),
             EdgeKind::Outcome if on(way.from) < 2 => String::new(),
@@ -185,7 +189,7 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
                 way.outcomes.iter().map(|word| clean(word.as_str())).collect::<Vec<_>>().join(", ")
             }
         };
-        if let Some(times) = times(workflow.steps.get(way.from), way).filter(|_| in_cycle) {
+        if let Some(times) = times(workflow.steps.get(way.from), way).filter(|_| is_bounded) {
             label = format!("{label} ≤{times}").trim().to_owned();
         }
         label
@@ -195,7 +199,7 @@ fn edges(workflow: &Workflow, nodes: &[Node], ways: Vec<Way>) -> Vec<Edge> {
         .map(|(way, found)| Edge {
             from: way.from,
             to: way.to,
-            label: label(way, found.in_cycle),
+            label: label(way, found),
             kind: way.kind,
             is_back: found.is_back,
             is_ok: way.outcomes.is_empty() || way.outcomes.contains(&Outcome::Ok),
@@ -252,7 +256,7 @@ fn node(step: &StepDef, number: usize, workflow: &Workflow) -> Node {
     let mut hands = Hands::None;
     for dispatch in step.dispatches() {
         hands = hands.max(hands_of(dispatch));
-        notes.push(words(dispatch));
+        notes.extend(words(dispatch));
     }
     Node {
         kind,
@@ -277,11 +281,11 @@ fn hands_of(dispatch: &Dispatch) -> Hands {
 }
 
 /// Who is sent out, and how many.
-fn words(dispatch: &Dispatch) -> String {
+fn words(dispatch: &Dispatch) -> Vec<String> {
     match dispatch {
-        Dispatch::Single(brief) => format!("1 × {}", brief.agent.as_str()),
+        Dispatch::Single(brief) => vec![format!("1 × {}", brief.agent.as_str())],
         Dispatch::Template(each) => {
-            format!("{} for each of {}", each.each.agent.as_str(), each.over)
+            vec![format!("{} for each of {}", each.each.agent.as_str(), each.over)]
         }
         Dispatch::Parallel(parallel) => {
             let mut roles: Vec<(&AgentRole, usize)> = Vec::new();
@@ -292,15 +296,19 @@ fn words(dispatch: &Dispatch) -> String {
                 }
             }
             let words = roles.iter().map(|(role, count)| format!("{count} × {}", role.as_str()));
-            words.collect::<Vec<_>>().join(", ")
+            vec![words.collect::<Vec<_>>().join(", ")]
         }
         Dispatch::Conditional(one) => {
-            let then = words(&one.then);
+            let mut all = words(&one.then);
             match one.otherwise.as_ref().map(|other| words(other)) {
-                Some(other) if other != then => format!("{then}, or {other}"),
-                Some(_) => then,
-                None => format!("{then}, if needed"),
+                Some(other) => {
+                    let new =
+                        other.iter().map(|words| format!("or {}", words.trim_start_matches("or ")));
+                    all.extend(new);
+                }
+                None => all.iter_mut().for_each(|words| words.push_str(", if needed")),
             }
+            all
         }
     }
 }

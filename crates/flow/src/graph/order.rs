@@ -1,5 +1,7 @@
 //! The order of strips from left to right: few crossings, short ways, loops on the right.
 
+use std::collections::HashSet;
+
 use super::layers::Layers;
 use super::model::Graph;
 use super::strips::{Cell, StripKind, Strips, Way};
@@ -10,44 +12,74 @@ const CROSSING: u64 = 40;
 const STEP_BETWEEN: u64 = 120;
 const DISTANCE: u64 = 3;
 /// A loop on the left, or a way past steps on the right.
-const WRONG_SIDE: u64 = 10;
+const WRONG_SIDE: u64 = 30;
+/// Two strips of steps that stand side by side, but not in the order of the list.
+const DISORDER: u64 = 12;
 /// How much is tried, in about the comparisons that it takes.
-const EFFORT_MAX: u64 = 40_000_000;
+const EFFORT_MAX: u64 = 8_000_000;
 const PASSES_MAX: usize = 6;
 
-/// The strips from left to right.
+/// Where lanes are put before they are moved to better places.
+#[derive(Clone, Copy)]
+enum Lanes {
+    /// Beside the step that they lead to.
+    AtTarget,
+    /// Beside the first step that they come from.
+    AtSource,
+    /// Ways on at the left of everything, loops at the right.
+    Outside,
+}
+
+/// The strips from left to right: the best of some that are found by moving one strip at a time.
 pub(super) fn order(graph: &Graph, layers: &Layers, strips: &Strips) -> Vec<usize> {
-    let mut order = first(graph, strips);
     let links = Links::new(graph, layers, strips);
+    let tries = [Lanes::AtTarget, Lanes::AtSource, Lanes::Outside].map(|lanes| {
+        let mut order = first(graph, strips, lanes);
+        let cost = improve(&mut order, &links, strips);
+        (cost, order)
+    });
+    let best = tries.into_iter().min_by_key(|(cost, _)| *cost);
+    best.map(|(_, order)| order).unwrap_or_default()
+}
+
+fn improve(order: &mut Vec<usize>, links: &Links, strips: &Strips) -> u64 {
     let mut effort = 0;
-    let mut best = links.cost(&order, strips);
+    let mut best = links.cost(order, strips);
     for _ in 0..PASSES_MAX {
         let before = best;
         for strip in 0..strips.all.len() {
             effort += links.effort() * order.len() as u64;
             if effort > EFFORT_MAX {
-                return order;
+                return best;
             }
-            best = sift(&mut order, strip, best, &links, strips);
+            best = sift(order, strip, best, links, strips);
         }
         if best == before {
             break;
         }
     }
-    order
+    best
 }
 
-/// Strips of steps in the order of the list, each with the lanes that lead to it at its sides.
-fn first(graph: &Graph, strips: &Strips) -> Vec<usize> {
+/// Strips of steps in the order of the list, and lanes between them.
+fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..strips.all.len()).filter(|at| strips.all[*at].kind == StripKind::Steps).collect();
     for lane in 0..strips.all.len() {
-        let mut users = (0..graph.edges.len()).filter(|at| strips.ways[*at] == Way::Lane(lane));
-        let Some(edge) = users.next() else { continue };
-        let target = strips.of[graph.edges[edge].to];
-        let at = order.iter().position(|strip| *strip == target).unwrap_or(0);
-        let is_right = strips.all[lane].kind == StripKind::Loop;
-        order.insert(at + usize::from(is_right), lane);
+        let mut users = graph.edges.iter().zip(&strips.ways);
+        let Some((edge, _)) = users.find(|(_, way)| **way == Way::Lane(lane)) else { continue };
+        let is_loop = strips.all[lane].kind == StripKind::Loop;
+        let beside = |node: usize| {
+            let place = order.iter().position(|strip| *strip == strips.of[node]);
+            place.unwrap_or(0) + usize::from(is_loop)
+        };
+        let at = match lanes {
+            Lanes::AtTarget => beside(edge.to),
+            Lanes::AtSource => beside(edge.from),
+            Lanes::Outside if is_loop => order.len(),
+            Lanes::Outside => 0,
+        };
+        order.insert(at, lane);
     }
     order
 }
@@ -75,8 +107,12 @@ struct Links {
     across: Vec<Vec<(usize, usize)>>,
     /// In a layer, a step's strip and a lane that an edge takes there.
     beside: Vec<(usize, usize, usize)>,
+    /// Those of `beside` where the lane begins or ends: lanes that turn to the same step do not cross.
+    turns: HashSet<(usize, usize, usize)>,
     /// Lanes and the strips that they lead to.
     sides: Vec<(usize, usize)>,
+    /// Strips of steps that share a layer, in the order of the list.
+    pairs: Vec<(usize, usize)>,
     strips: usize,
 }
 
@@ -85,7 +121,9 @@ impl Links {
         let mut links = Links {
             across: vec![Vec::new(); layers.count],
             beside: Vec::new(),
+            turns: HashSet::new(),
             sides: Vec::new(),
+            pairs: Vec::new(),
             strips: strips.all.len(),
         };
         for (gap, across) in links.across.iter_mut().enumerate() {
@@ -110,13 +148,24 @@ impl Links {
                 }
             }
         }
+        let is_steps = |at: &usize| strips.all[*at].kind == StripKind::Steps;
+        for right in (0..strips.all.len()).filter(is_steps) {
+            let beside =
+                (0..right).filter(is_steps).filter(|at| strips.all[*at].meets(&strips.all[right]));
+            links.pairs.extend(beside.map(|left| (left, right)));
+        }
+        let turns = |(layer, _, lane): &&(usize, usize, usize)| {
+            let lane = &strips.all[*lane];
+            *layer == lane.top || *layer + 1 == lane.top + lane.cells.len()
+        };
+        links.turns = links.beside.iter().filter(turns).copied().collect();
         links
     }
 
     /// About how many comparisons one cost takes.
     fn effort(&self) -> u64 {
         let pairs: usize = self.across.iter().map(|across| across.len() * across.len()).sum();
-        (pairs + self.beside.len() * self.strips + 1) as u64
+        (pairs + self.pairs.len() + self.beside.len() * self.strips + 1) as u64
     }
 
     fn cost(&self, order: &[usize], strips: &Strips) -> u64 {
@@ -140,11 +189,14 @@ impl Links {
             for strip in &order[from + 1..to] {
                 cost += match strips.all[*strip].cell(*layer) {
                     Some(Cell::Node(_)) => STEP_BETWEEN,
+                    Some(Cell::Line) if self.turns.contains(&(*layer, *step, *strip)) => 0,
                     Some(Cell::Line) => CROSSING,
                     None => 0,
                 };
             }
         }
+        let disorder = self.pairs.iter().filter(|(left, right)| place[*left] > place[*right]);
+        cost += DISORDER * disorder.count() as u64;
         for (lane, target) in &self.sides {
             let is_right = place[*lane] > place[*target];
             let wants_right = strips.all[*lane].kind == StripKind::Loop;

@@ -59,6 +59,11 @@ impl Strip {
         self.cells.get(layer.checked_sub(self.top)?).copied()
     }
 
+    /// Whether there is a layer that both are in.
+    pub(super) fn meets(&self, other: &Strip) -> bool {
+        self.top < other.top + other.cells.len() && other.top < self.top + self.cells.len()
+    }
+
     /// Whether it goes through the gap under a layer.
     pub(super) fn spans(&self, layer: usize) -> bool {
         self.cell(layer).is_some() && self.cell(layer + 1).is_some()

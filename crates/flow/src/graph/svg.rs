@@ -9,6 +9,7 @@ use super::ports::LABEL_SIZE;
 use super::text::{escape, width, wrap};
 
 mod legend;
+mod strokes;
 mod style;
 
 const MARGIN: i32 = 20;
@@ -146,9 +147,8 @@ fn stripes(out: &mut String, graph: &Graph, layout: &Layout, frame: &Frame) {
             out,
             "<rect class=\"band\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"10\"/>"
         );
-        let first = y + (height - lines.len() as i32 * PHASE_LINE) / 2 + 12;
         for (at, line) in lines.iter().enumerate() {
-            let y = first + at as i32 * PHASE_LINE;
+            let y = y + 24 + at as i32 * PHASE_LINE;
             text(out, Text { class: "phase", x: MARGIN, y, size: PHASE_SIZE, text: line });
         }
     }
@@ -165,33 +165,37 @@ fn edge_class(edge: &Edge) -> &'static str {
 
 /// The lines of edges: those that lead back over the others, as they are fewer.
 fn lines(out: &mut String, graph: &Graph, layout: &Layout) {
-    let mut all: Vec<(&Edge, &Line)> = graph.edges.iter().zip(&layout.lines).collect();
-    all.sort_by_key(|(edge, _)| (edge.is_back, edge.kind));
-    for (edge, line) in &all {
-        let mut points = line.points.clone();
-        if line.has_arrow {
-            shorten_end(&mut points);
+    for class in ["way", "loop", "error"] {
+        let edges = graph.edges.iter().zip(&layout.lines);
+        let all: Vec<&Line> =
+            edges.filter(|(edge, _)| edge_class(edge) == class).map(|(_, line)| line).collect();
+        let points = all.iter().map(|line| match line.has_arrow {
+            true => without_arrow(&line.points),
+            false => line.points.clone(),
+        });
+        for points in strokes::once(points.collect()) {
+            let _ = writeln!(out, "<path class=\"line {class}\" d=\"{}\"/>", path(&points));
         }
-        let class = edge_class(edge);
-        let _ = writeln!(out, "<path class=\"line {class}\" d=\"{}\"/>", path(&points));
-    }
-    let mut drawn = Vec::new();
-    for (edge, line) in all.iter().filter(|(_, line)| line.has_arrow) {
-        let [.., before, tip] = line.points.as_slice() else { continue };
-        let class = edge_class(edge);
-        if !drawn.contains(&(*tip, class)) {
-            drawn.push((*tip, class));
-            let _ = writeln!(out, "<path class=\"head {class}\" d=\"{}\"/>", arrow(*before, *tip));
+        let mut tips = Vec::new();
+        for line in all.iter().filter(|line| line.has_arrow) {
+            let [.., before, tip] = line.points.as_slice() else { continue };
+            if !tips.contains(tip) {
+                tips.push(*tip);
+                let head = arrow(*before, *tip);
+                let _ = writeln!(out, "<path class=\"head {class}\" d=\"{head}\"/>");
+            }
         }
     }
 }
 
 /// The line ends where its arrow begins.
-fn shorten_end(points: &mut [(i32, i32)]) {
-    if let [.., before, tip] = points {
+fn without_arrow(points: &[(i32, i32)]) -> Vec<(i32, i32)> {
+    let mut points = points.to_vec();
+    if let [.., before, tip] = points.as_mut_slice() {
         let (dx, dy) = ((tip.0 - before.0).signum(), (tip.1 - before.1).signum());
         *tip = (tip.0 - dx * (ARROW - 2), tip.1 - dy * (ARROW - 2));
     }
+    points
 }
 
 fn arrow(before: (i32, i32), (x, y): (i32, i32)) -> String {

@@ -59,7 +59,7 @@ fn entries(graph: &Graph) -> Vec<(Entry, &'static str)> {
     entries.extend(is_sent.then_some((Entry::Sent, "sub-agents do the work")));
     let is_error = graph.edges.iter().any(|edge| edge.kind == EdgeKind::Error);
     let is_loop = graph.edges.iter().any(|edge| edge.is_back && edge.kind == EdgeKind::Outcome);
-    entries.extend(is_loop.then_some((Entry::Line("loop"), "back, at most ≤ so often")));
+    entries.extend(is_loop.then_some((Entry::Line("loop"), "loop (≤n: at most n times)")));
     entries.extend(is_error.then_some((Entry::Line("error"), "if it could not be carried out")));
     entries
 }
