@@ -1,12 +1,12 @@
 //! Workflows as data: steps, outcomes and gates that an engine enforces.
 //!
-//! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust of the same types. Only one
-//! that was checked ([`Checked`]) can run. A run is a value, [`State`]: [`start`] makes it, and [`next`] makes the state that
-//! follows from what was reported. What an agent is told at each point is a [`StepView`], which [`render`] turns into XML,
-//! text or JSON.
+//! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust of the same types.
+//! Only one that was checked ([`Checked`]) can run. A run is a value, [`State`]: [`start`] makes it, and [`next`] makes
+//! the state that follows from what was reported. What an agent is told at each point is a [`StepView`], which [`render`]
+//! turns into XML, text or JSON.
 //!
-//! Everything here is a function over values: no clock, no disk, no process, no model. Whoever keeps runs
-//! (`repertoire-drive`) writes the state down, and runs the commands of declared checks.
+//! Everything here is a function over values: no clock, no process, no model, and no disk but the reading of a skill's
+//! folder. Whoever keeps runs (`repertoire-drive`) writes the state down, and runs the commands of declared checks.
 //!
 //! # Example
 //!
@@ -18,22 +18,26 @@
 //! use repertoire_flow::engine::{Action, Input};
 //! use repertoire_flow::state::{RunId, State, Status};
 //! use repertoire_flow::step::{Addressing, view};
-//! use repertoire_flow::workflow::{Arg, Decide, Gate, Outcome, Reverify, StepDef, Workflow};
+//! use repertoire_flow::workflow::{
+//!     Arg, Decide, FORMAT, Gate, Outcome, Reverify, Severity, StepDef, Workflow,
+//! };
 //! use repertoire_flow::{Checked, items, next, render, start};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut gate = StepDef::new("gate", "Gate").next([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
+//! let mut gate =
+//!     StepDef::new("gate", "Gate").next([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
 //! gate.decide = Decide::Gate(Gate {
 //!     name: "Release notes".into(),
 //!     reviews: vec!["review".into()],
 //!     banner: Some("Look at the notes as if somebody else had written them.".into()),
 //!     stop: Some("Nothing is published before this gate is passed.".into()),
+//!     schedule: vec![Severity::Could, Severity::Must],
 //!     reverify: Some(Reverify::Fresh),
 //!     ..Gate::default()
 //! });
 //! let version = Arg { required: true, ..Arg::default() };
 //! let workflow = Workflow {
-//!     format: 1,
+//!     format: FORMAT,
 //!     name: "release-notes".into(),
 //!     parameters: [("version".to_owned(), version)].into_iter().collect(),
 //!     steps: vec![
