@@ -2,8 +2,8 @@
 //!
 //! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust of the same types.
 //! Only one that was checked ([`Checked`]) can run. A run is a value, [`State`]: [`start`] makes it, and [`next`] makes
-//! the state that follows from what was reported. What an agent is told at each point is a [`StepView`], which [`render`]
-//! turns into XML, text or JSON.
+//! the state that follows from what was reported. What an agent is told at each point is a [`StepView`], which
+//! [`render`] turns into XML, text or JSON.
 //!
 //! Everything here is a function over values: no clock, no process, no model, and no disk but the reading of a skill's
 //! folder. Whoever keeps runs (`repertoire-drive`) writes the state down, and runs the commands of declared checks.
