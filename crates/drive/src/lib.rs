@@ -15,6 +15,7 @@
 //! ```
 
 pub mod conversation;
+mod files;
 pub mod limits;
 pub mod usage;
 pub mod workflow;

@@ -106,9 +106,9 @@ pub fn read_source(source: Source, around: &Surroundings<'_>) -> Loaded {
 }
 
 /// The JSON Schema of the file, for editors.
-pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Workflow).to_value();
-    schema["title"] = "A workflow of Repertoire (workflow.yaml)".into();
+pub fn schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(Workflow);
+    schema.insert("title".to_owned(), "A workflow of Repertoire (workflow.yaml)".into());
     schema
 }
 

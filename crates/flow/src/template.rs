@@ -1,7 +1,7 @@
 //! Templates: the texts of a workflow, filled in from parameters and state, and conditions over the same.
 //!
 //! They see nothing else: no files, no environment, no clock. What they may cost is bounded, and what could build text out
-//! of text without end is refused (see [`plain`]).
+//! of text without end is refused (see `plain`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -38,7 +38,7 @@ pub use routing::{Routing, Target};
 pub const FORMAT: u32 = 1;
 
 /// A graph of steps, as data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workflow {
     /// The version of the file format; 1 is the only one.
@@ -151,6 +151,25 @@ pub struct Check {
     /// What it shows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+}
+
+impl Default for Workflow {
+    /// A workflow of the current format, without steps.
+    fn default() -> Self {
+        Workflow {
+            format: FORMAT,
+            name: String::new(),
+            description: String::new(),
+            parameters: IndexMap::new(),
+            roles: IndexMap::new(),
+            phases: IndexMap::new(),
+            resources: IndexMap::new(),
+            conventions: IndexMap::new(),
+            checks: IndexMap::new(),
+            entry: None,
+            steps: Vec::new(),
+        }
+    }
 }
 
 impl Workflow {

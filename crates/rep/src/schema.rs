@@ -723,6 +723,6 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("workflow-status.json", schema_for!(workflow::StatusJson)),
         ("workflow-runs.json", schema_for!(workflow::RunsJson)),
         ("workflow-step.json", schema_for!(repertoire_flow::StepView)),
-        ("workflow.json", schema_for!(repertoire_flow::Workflow)),
+        ("workflow.json", repertoire_flow::file::schema()),
     ]
 }

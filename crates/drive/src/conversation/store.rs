@@ -11,6 +11,7 @@ use repertoire_text::fs;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::files::make_private_dir;
 use crate::limits::CONVERSATION_BYTES_MAX;
 
 /// The version of the file's shape.
@@ -520,14 +521,6 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
-}
-
-fn make_private_dir(dir: &Utf8Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }
 
 #[cfg(test)]

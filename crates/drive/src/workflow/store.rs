@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::scripts::{self, ScriptRun};
+use crate::files::make_private_dir;
 use crate::limits::{RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX};
 
 const STATE: &str = "state.json";
@@ -132,6 +133,14 @@ pub enum RunError {
         /// Its version.
         version: u64,
     },
+    /// The state has become too large to be kept.
+    #[error(
+        "the run would have {bytes} bytes, and {RUN_FILE_BYTES_MAX} is the limit; nothing was changed"
+    )]
+    TooLarge {
+        /// How large it would be.
+        bytes: usize,
+    },
     /// The engine says no.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -194,6 +203,8 @@ impl Runs {
             return Err(RunError::Exists { id: id.to_owned() });
         }
         let made = self.dir.join(format!(".new-{id}"));
+        // What agents hand over is the user's alone, as conversations are.
+        make_private_dir(&made).map_err(|source| RunError::Io { path: made.clone(), source })?;
         fill(&made)?;
         std::fs::rename(&made, &place).map_err(|source| RunError::Io { path: place, source })
     }
@@ -338,6 +349,10 @@ fn write_state(place: &Utf8Path, head: &Head, state: &State) -> Result<(), RunEr
     let written = Written { version: STATE_VERSION, head, state };
     let bytes = serde_json::to_vec(&written)
         .map_err(|error| RunError::Io { path: place.join(STATE), source: error.into() })?;
+    // What could not be read again is not acknowledged.
+    if bytes.len() as u64 > RUN_FILE_BYTES_MAX {
+        return Err(RunError::TooLarge { bytes: bytes.len() });
+    }
     write(&place.join(STATE), &bytes)
 }
 

@@ -197,14 +197,19 @@ fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<Edge> {
 }
 
 pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+    let known = out.len();
     targets(workflow, out);
+    // What cannot be reached because of a name that is wrong is not said as well.
+    let all_known = out.len() == known;
     outcomes(workflow, out);
     if workflow.steps.is_empty() {
         let message = "the workflow has no steps";
         out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
         return;
     }
-    ways(workflow, graph, out);
+    if all_known {
+        ways(workflow, graph, out);
+    }
     bounds(workflow, graph, out);
 }
 

@@ -56,7 +56,7 @@ fn header(page: &mut Page, view: &StepView) {
         parts.push(format!("turn {}", view.turn));
     }
     if view.iteration > 1 {
-        parts.push(format!("time {} at this step", view.iteration));
+        parts.push(format!("visit {}", view.iteration));
     }
     if let Some(role) = &view.role {
         parts.push(format!("by {role}"));

@@ -24,7 +24,7 @@ pub enum Decide {
 }
 
 /// A gate: it lets a run on only if what was recorded says so.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
     /// What is reviewed, for banners: `Plan completeness`.
@@ -199,6 +199,24 @@ impl Decide {
         match self {
             Decide::Gate(gate) => Some(gate),
             Decide::Reported | Decide::Confidence(_) | Decide::Cases(_) => None,
+        }
+    }
+}
+
+impl Default for Gate {
+    /// A gate with the usual schedule, and without name, reviews or pillars.
+    fn default() -> Self {
+        Gate {
+            name: String::new(),
+            reviews: Vec::new(),
+            fix: Fix::Own,
+            schedule: schedule(),
+            limit: None,
+            checks: Vec::new(),
+            banner: None,
+            stop: None,
+            reverify: None,
+            pass_message: String::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `rep show`: everything known about a skill, with the place of each field.
 
+use repertoire_flow::file;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
 use repertoire_skill::limits::ResourceLimits;
@@ -61,6 +62,11 @@ fn print(
     ];
     for (name, value) in facts {
         writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad(name, 10)))?;
+    }
+    if let Some(workflow) = file::load(skill).first().and_then(|loaded| loaded.workflow.as_ref()) {
+        let steps = ui::count(workflow.steps.len(), "step");
+        let value = format!("{steps}, see `rep workflow show {}`", entry.id);
+        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad("workflow", 10)))?;
     }
     print_fields(entry, ui)?;
     print_needs(catalog, entry, ui)?;

@@ -2,6 +2,7 @@
 
 use camino::Utf8Path;
 use repertoire_drive::workflow::{Run, RunError, Runs};
+use repertoire_flow::engine::Refusal;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::render;
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
@@ -44,6 +45,8 @@ enum Action {
     Show(show::Args),
     /// Check workflows: every way, every gate, every name
     Check(check::Args),
+    /// Print the JSON Schema of workflow.yaml, for editors
+    Schema,
     /// Draw a workflow
     Graph(graph::Args),
     /// Start a run, and print its first step
@@ -69,6 +72,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Action::List(args) => list::run(ctx, args, ui),
         Action::Show(args) => show::run(ctx, args, ui),
         Action::Check(args) => check::run(ctx, args, ui),
+        Action::Schema => {
+            ui.print_json(&file::schema())?;
+            Ok(Exit::Done)
+        }
         Action::Graph(args) => graph::run(ctx, args, ui),
         Action::Start(args) => start::run(ctx, args, ui),
         Action::Step(args) => step::run(ctx, args, ui),
@@ -199,9 +206,14 @@ fn cannot_show(error: ViewError) -> Failure {
 
 /// What went wrong with a run: what the engine refuses is an answer, the rest an obstacle.
 fn run_failed(error: RunError) -> Failure {
+    failed_for("RUN", error)
+}
+
+/// The same, with hints that name the run.
+fn failed_for(run: &str, error: RunError) -> Failure {
     let message = error.to_string();
     match error {
-        RunError::Refused(refusal) => refused(&refusal),
+        RunError::Refused(refusal) => refused(run, &refusal),
         RunError::NotFound { .. } | RunError::Ambiguous { .. } => {
             Failure::no(message).hint("`rep workflow runs` lists them.")
         }
@@ -211,29 +223,31 @@ fn run_failed(error: RunError) -> Failure {
             "Nothing was changed. Put the file back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
         ),
         RunError::Newer { .. } => Failure::cannot_run(message).hint("Use the later version."),
-        RunError::Io { .. } => Failure::cannot_run(message),
+        RunError::Io { .. } | RunError::TooLarge { .. } => Failure::cannot_run(message),
     }
 }
 
-fn refused(refusal: &repertoire_flow::engine::Refusal) -> Failure {
-    use repertoire_flow::engine::Refusal;
+fn refused(run: &str, refusal: &Refusal) -> Failure {
     let failure = Failure::no(refusal.to_string());
     match refusal {
         Refusal::MissingParameter { name, .. } => failure.hint(format!("Give `--param {name}=…`.")),
         Refusal::WaitsForPerson { .. } => {
-            failure.hint("`rep workflow resume RUN` shows what can be chosen.")
+            failure.hint(format!("`rep workflow resume {run}` shows what can be chosen."))
         }
-        Refusal::GateOpen { .. } => failure.hint(
-            "Record a verdict with `rep workflow record RUN ID=PASS` or `'ID=FAIL: finding'`.",
-        ),
+        Refusal::GateOpen { .. } => failure.hint(format!(
+            "Record a verdict with `rep workflow record {run} ID=PASS` or `'ID=FAIL: finding'`."
+        )),
         Refusal::CheckNeedsRun { name, .. } => {
-            failure.hint(format!("`rep workflow record RUN --check {name}` runs it."))
+            failure.hint(format!("`rep workflow record {run} --check {name}` runs it."))
         }
         Refusal::OtherTurn { .. } => {
-            failure.hint("`rep workflow step RUN` prints where the run is.")
+            failure.hint(format!("`rep workflow step {run}` prints where the run is."))
         }
-        Refusal::NoOutput { .. } => failure
-            .hint("Give `--output TEXT`, `--output @FILE`, or `--output -` to read it from input."),
+        Refusal::NoOutput { .. } => {
+            failure.hint("Give `--output TEXT`, `--output @FILE`, or `--output -` to read it from input.")
+        }
+        Refusal::NotAcceptable { .. } => failure
+            .hint("A MUST that failed is not for `must-only`, and a red check for nobody: `continue` or `abort`."),
         _ => failure,
     }
 }
@@ -249,7 +263,7 @@ fn pair(ctx: &Ctx<'_>, text: &str, flag: &str) -> Result<(String, String), Failu
 
 fn value_of(ctx: &Ctx<'_>, value: &str) -> Result<String, Failure> {
     use std::io::Read as _;
-    let most = repertoire_flow::limits::VALUE_BYTES_MAX as u64;
+    let most = repertoire_flow::limits::REVIEW_BYTES_MAX as u64;
     if value == "-" {
         let mut text = String::new();
         std::io::stdin()

@@ -196,7 +196,7 @@ impl GateJson {
             name: gate.name.clone(),
             verdict: word,
             iteration: review.iteration,
-            limit: gate.limit(),
+            limit: gate.limit() + run.state.granted.get(id).copied().unwrap_or_default(),
             blocking_severity: gate.blocking(review.iteration).as_str(),
             blocking,
             passed_over,

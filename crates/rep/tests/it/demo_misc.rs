@@ -39,6 +39,11 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep run --dry-run -a schema-keeper "is the index of this migration safe?"
     $ rep run --backend scripted:transcript.yaml "is the index of this migration safe?"
     $ rep conversations
+    $ rep workflow list
+    $ rep workflow start sql-review --id orders-index --param migration=orders.sql --format text
+    $ rep workflow record orders-index "{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}"
+    $ rep workflow step orders-index --outcome ok --format text
+    $ rep workflow step orders-index --at 2 --format text
     $ rep doctor
     "#);
 }
@@ -150,6 +155,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       agents         List agents, or show one
       tools          List the tools that agents have
       conversations  List conversations that can be resumed, or remove one
+      workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
       doctor         Explain what an agent would see, what it would not, and why
       config         Print the configuration and where each value came from
       completions    Print completions for a shell

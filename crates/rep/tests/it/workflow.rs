@@ -294,3 +294,79 @@ fn a_workflow_to_start_from_passes_its_own_check_and_lint() {
     assert_eq!(lint.code, 0, "{}", lint.stdout);
     assert_eq!(ws.rep("workflow start tidy-up --param task=x").code, 0);
 }
+
+/// A skill of the old kind: a script that prints its steps, escapes nothing, and loses its counter on the way.
+const SCRIPT: &str = r#"
+import argparse
+p = argparse.ArgumentParser()
+p.add_argument("--step", type=int, required=True)
+p.add_argument("--total-steps", type=int, required=True)
+p.add_argument("--qr-iteration", type=int, default=1)
+p.add_argument("--qr-fail", action="store_true")
+p.add_argument("--qr-status", choices=["pass", "fail"])
+a = p.parse_args()
+def call(n, more=""):
+    return f"python3 scripts/old_way.py --step {n} --total-steps {a.total_steps}{more}"
+print(f'<step_header script="old_way" step="{a.step}" total="{a.total_steps}">Step {a.step}</step_header>')
+if a.step == 1:
+    print("<current_action>\nWork where a < b && c\n</current_action>")
+    print(f"<invoke_after>\n{call(2)}\n</invoke_after>")
+elif a.step == 2:
+    print(f"<current_action>\nReview {a.qr_iteration}\n</current_action>")
+    print(f"<invoke_after><if_pass>{call(3)}</if_pass><if_fail>{call(1, ' --qr-fail --qr-iteration 2')}</if_fail></invoke_after>")
+else:
+    print("<current_action>\nAll is done\n</current_action>")
+"#;
+
+#[test]
+fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
+    let ws = Workspace::new();
+    let folder = "home/.claude/skills/old-way";
+    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
+    ws.write(
+        &format!("{folder}/SKILL.md"),
+        format!(
+            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
+        ),
+    );
+    ws.write(&format!("{folder}/scripts/old_way.py"), SCRIPT);
+    let started = view(&ws.rep("--json workflow start old-way --id old"));
+    assert_eq!(started["actions"][0]["text"], "Work where a < b && c");
+    assert_eq!((started["step"].as_u64(), started["total"].as_u64()), (Some(1), Some(3)));
+    let again = step(&ws, "old", &["--at", "1"]);
+    assert_eq!(step(&ws, "old", &["--at", "1"]).stdout, again.stdout);
+    assert_eq!(step(&ws, "old", &["--at", "1", "--outcome", "fail"]).code, 1);
+    for iteration in 2..=5 {
+        assert_eq!(step(&ws, "old", &["--outcome", "fail"]).code, 0);
+        let review = view(&step(&ws, "old", &["--outcome", "ok"]));
+        assert_eq!(review["actions"][0]["text"], format!("Review {iteration}"));
+    }
+    let stopped = step(&ws, "old", &["--outcome", "fail"]);
+    assert_eq!((stopped.code, view(&stopped)["status"].as_str()), (1, Some("waiting")));
+    let resumed = view(&ws.rep("--json workflow resume old --choice continue"));
+    assert_eq!((resumed["status"].as_str(), resumed["step"].as_u64()), (Some("active"), Some(1)));
+    step(&ws, "old", &["--outcome", "ok"]);
+    step(&ws, "old", &["--outcome", "ok"]);
+    assert_eq!(view(&step(&ws, "old", &["--at", "13"]))["status"], "done");
+    assert!(ws.rep("workflow runs").stdout.contains("done"));
+    let listed = ws.json("--json workflow list", "workflow-list.json");
+    assert_eq!(listed["workflows"][0]["kind"], "script");
+}
+
+#[test]
+fn a_script_of_a_stranger_is_not_run() {
+    let ws = Workspace::new();
+    let folder = "project/.claude/skills/old-way";
+    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
+    ws.write(
+        &format!("{folder}/SKILL.md"),
+        format!(
+            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
+        ),
+    );
+    ws.write(&format!("{folder}/scripts/old_way.py"), "open('mark', 'w')");
+    let started = ws.rep("workflow start old-way");
+    assert_eq!(started.code, 1);
+    assert!(started.stderr.contains("is not trusted"), "{}", started.stderr);
+    assert!(!ws.path("project/mark").exists());
+}

@@ -3,9 +3,9 @@
 use repertoire_flow::engine::{Action, Input};
 use repertoire_flow::state::UserQuestion;
 
-use super::{FormatFlag, exit_of, now_ms, print_step, run_failed};
+use super::{FormatFlag, failed_for, now_ms, print_step};
 use crate::cli::Ctx;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
 /// Which run, and what is asked.
@@ -33,7 +33,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         })?);
     }
     let input = Input::now(Action::Ask { questions });
-    let run = ctx.runs().report(&args.run, &input, now_ms()).map_err(run_failed)?;
+    let run = ctx
+        .runs()
+        .report(&args.run, &input, now_ms())
+        .map_err(|error| failed_for(&args.run, error))?;
     print_step(&run, args.format.of(ctx, ui), ui)?;
-    Ok(exit_of(&run))
+    Ok(Exit::Done)
 }

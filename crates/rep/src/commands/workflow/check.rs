@@ -68,6 +68,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 /// The workflows behind what was typed: a path if there is one, otherwise a name.
 fn of(ctx: &Ctx<'_>, typed: &str) -> Result<Vec<Loaded>, Failure> {
     let path = ctx.typed_path(Utf8Path::new(typed));
+    let is_file_name = typed.ends_with(".yaml") || typed.ends_with(".yml");
+    if !path.exists() && is_file_name {
+        return Err(Failure::usage(format!("there is no `{typed}`"))
+            .hint("Give a workflow's name, a skill's folder, or its workflow.yaml."));
+    }
     if !path.exists() {
         let (entry, loaded) = find(ctx.catalog()?, typed)?;
         let whole = loaded.name == entry.skill.name;

@@ -3,7 +3,7 @@
 use repertoire_drive::workflow::Run;
 use repertoire_flow::engine::{Verdict, verdict};
 use repertoire_flow::state::{ItemStatus, Review};
-use repertoire_flow::workflow::{Gate, StepDef, StepId};
+use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};
 
 use super::run_failed;
 use crate::cli::Ctx;
@@ -46,13 +46,19 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
         Verdict::Fail { .. } => ui.paint(ui::BAD, "fail"),
         Verdict::Open { .. } => ui.paint(ui::WARN, "open"),
     };
-    let iteration = format!("iteration {} of {}", review.iteration, gate.limit());
-    let least = gate.blocking(review.iteration);
+    let granted = run.state.granted.get(&step.id).copied().unwrap_or_default();
+    let limit = gate.limit().saturating_add(granted);
+    let iteration = format!("iteration {} of {limit}", review.iteration);
+    let blocks = match gate.blocking(review.iteration) {
+        Severity::Could => "everything blocks",
+        Severity::Should => "MUST and SHOULD block",
+        Severity::Must => "only MUST blocks",
+    };
     writeln!(
         ui.out,
         "{} {word} {}",
         ui.paint(ui::STRONG, &gate.name),
-        ui.paint(ui::FAINT, format!("({}; {iteration}; {least} and worse block)", step.id))
+        ui.paint(ui::FAINT, format!("({}; {iteration}; {blocks})", step.id))
     )?;
     for item in &review.items {
         let finding = if item.finding.is_empty() { &item.check } else { &item.finding };

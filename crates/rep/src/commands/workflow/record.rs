@@ -2,12 +2,14 @@
 
 use repertoire_drive::limits::CHECK_TIMEOUT;
 use repertoire_drive::workflow::{self, ProgramError};
-use repertoire_flow::engine::{Action, CheckRecord, Input, ItemRecord};
+use repertoire_flow::engine::{self, Action, CheckRecord, Input, ItemRecord};
 use repertoire_flow::items;
+use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
+use repertoire_flow::workflow::StepId;
 use repertoire_text::terminal::printable;
 
 use super::programs::{attended, workplace};
-use super::{gate, now_ms, run_failed, value_of};
+use super::{failed_for, gate, now_ms, run_failed, value_of};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -37,10 +39,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return Err(Failure::usage("there is nothing to record")
             .hint("Write `ID=PASS`, `'ID=FAIL: finding'`, JSON, or `--check NAME`."));
     }
-    let checks = checks(ctx, args, ui)?;
-    let gate = args.gate.as_deref().map(Into::into);
+    let gate = args.gate.as_deref().map(StepId::from);
+    let checks = checks(ctx, args, gate.as_ref(), ui)?;
     let action = Action::Record { gate: gate.clone(), items, checks };
-    let run = ctx.runs().report(&args.run, &Input::now(action), now_ms()).map_err(run_failed)?;
+    let run = ctx
+        .runs()
+        .report(&args.run, &Input::now(action), now_ms())
+        .map_err(|error| failed_for(&args.run, error))?;
     gate::print(&run, gate.as_ref(), ui)?;
     Ok(Exit::Done)
 }
@@ -59,7 +64,12 @@ fn read_items(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<ItemRecord>, Failure> {
 }
 
 /// The verdicts of checks: claimed ones as they are typed, the others by running them.
-fn checks(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<Vec<CheckRecord>, Failure> {
+fn checks(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    gate: Option<&StepId>,
+    ui: &mut Ui<'_>,
+) -> Result<Vec<CheckRecord>, Failure> {
     let mut all = Vec::new();
     for text in &args.checks {
         if text.contains('=') {
@@ -67,7 +77,7 @@ fn checks(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<Vec<CheckRecord
             all.push(claimed.map_err(|error| Failure::usage(error.to_string()))?);
             continue;
         }
-        all.push(run_check(ctx, &args.run, text, ui)?);
+        all.push(run_check(ctx, &args.run, gate, text, ui)?);
     }
     Ok(all)
 }
@@ -76,11 +86,28 @@ fn checks(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<Vec<CheckRecord
 fn run_check(
     ctx: &Ctx<'_>,
     wanted: &str,
+    gate: Option<&StepId>,
     name: &str,
     ui: &mut Ui<'_>,
 ) -> Result<CheckRecord, Failure> {
     let run = ctx.runs().open(wanted).map_err(run_failed)?;
     let command = workflow::check_command(&run, name).map_err(not_run)?;
+    if !run.head.trusted && !command.is_empty() {
+        return Err(not_run(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }));
+    }
+    // What could not be recorded is not run.
+    let result = CheckResult {
+        status: ItemStatus::Fail,
+        proof: Proof::Run { command: command.clone(), exit_code: None },
+        note: String::new(),
+    };
+    let trial = Action::Record {
+        gate: gate.cloned(),
+        items: Vec::new(),
+        checks: vec![CheckRecord { name: name.to_owned(), result }],
+    };
+    engine::next(&run.workflow, &run.state, &Input::now(trial))
+        .map_err(|refusal| failed_for(wanted, refusal.into()))?;
     ui.note(&format!("running {name}: {}", printable(&command)))?;
     let workplace = workplace(ctx, &run.head.folder)?;
     let record = attended(async |cancel| {

@@ -6,7 +6,7 @@ use repertoire_drive::workflow::Listed;
 use repertoire_flow::engine::{Action, Choice, Input};
 use repertoire_flow::state::Status;
 
-use super::{FormatFlag, exit_of, now_ms, pair, print_step, run_failed, scripts};
+use super::{FormatFlag, exit_of, failed_for, now_ms, pair, print_step, run_failed, scripts};
 use crate::cli::Ctx;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
@@ -56,9 +56,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
     };
     let run = match action {
-        Some(action) => {
-            ctx.runs().report(&wanted, &Input::now(action), now_ms()).map_err(run_failed)?
-        }
+        Some(action) => ctx
+            .runs()
+            .report(&wanted, &Input::now(action), now_ms())
+            .map_err(|error| failed_for(&wanted, error))?,
         None => ctx.runs().open(&wanted).map_err(run_failed)?,
     };
     print_step(&run, format, ui)?;

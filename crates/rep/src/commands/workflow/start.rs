@@ -46,12 +46,6 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let entry = owner(catalog, &args.name)?;
     let trusted = entry.trust == Trust::Trusted;
-    if !trusted {
-        ui.note(&format!(
-            "note: nobody has said yet that `{}` is trusted; commands that it declares are not run (`rep trust {}`)",
-            entry.id, entry.id
-        ))?;
-    }
     let now_ms = now_ms();
     let head = Head {
         begun_ms: now_ms,
@@ -74,6 +68,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let (_, loaded) = find(catalog, &args.name)?;
     let workflow = ready(loaded, ui)?;
+    let runs_commands = workflow.workflow().checks.values().any(|check| !check.command.is_empty());
+    if !trusted && runs_commands {
+        ui.note(&format!(
+            "note: nobody has said yet that `{}` is trusted; commands that it declares are not run (`rep trust {}`)",
+            entry.id, entry.id
+        ))?;
+    }
     let begin = Begin { id, head, parameters };
     let run = ctx.runs().start(&workflow, &begin).map_err(run_failed)?;
     print_step(&run, format, ui)?;

@@ -143,6 +143,11 @@ fn print_review(
         return Ok(());
     }
     for round in &review.rounds {
+        let red = round.checks.iter().filter(|(_, result)| result.status == ItemStatus::Fail);
+        for (name, result) in red {
+            let line = format!("iteration {}  check {name}: {}", round.iteration, result.note);
+            writeln!(ui.out, "  {}", ui::fit(&line, ui.columns.saturating_sub(2).max(40)))?;
+        }
         let failed = round.items.iter().filter(|item| item.status == ItemStatus::Fail);
         for item in failed {
             let line = format!(

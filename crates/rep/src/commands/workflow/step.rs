@@ -7,8 +7,8 @@ use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
 use repertoire_flow::workflow::{Confidence, Outcome as Ended};
 
 use super::{
-    FormatFlag, exit_of, find, now_ms, pair, print_step, print_view, ready, run_failed, scripts,
-    value_of,
+    FormatFlag, exit_of, failed_for, find, now_ms, pair, print_step, print_view, ready, run_failed,
+    scripts, value_of,
 };
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
@@ -101,7 +101,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let run = match action(ctx, args)? {
         Some(action) => {
             let input = Input { at: args.at, action };
-            ctx.runs().report(&args.run, &input, now_ms()).map_err(run_failed)?
+            ctx.runs()
+                .report(&args.run, &input, now_ms())
+                .map_err(|error| failed_for(&args.run, error))?
         }
         None => ctx.runs().open(&args.run).map_err(run_failed)?,
     };
