@@ -7,6 +7,8 @@ use std::fmt;
 
 use repertoire_text::{Code, Severity};
 
+use crate::codes;
+use crate::limits::STEPS_MAX;
 use crate::state::Fingerprint;
 use crate::workflow::{Outcome, StepDef, StepId, Workflow};
 
@@ -14,10 +16,13 @@ mod gates;
 mod graph;
 mod names;
 mod parameters;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod work;
 
 pub(crate) use graph::Graph;
+pub(crate) use names::is_name;
 
 /// A workflow that was checked, or was frozen after it was.
 #[derive(Clone, Debug)]
@@ -84,11 +89,17 @@ fn first(findings: &[Finding]) -> String {
 /// Everything that is found, errors and warnings, in the order of the workflow.
 pub fn findings(workflow: &Workflow) -> Vec<Finding> {
     let mut out = Vec::new();
+    if workflow.steps.len() > STEPS_MAX {
+        // Nothing else is looked at: what follows takes time with the square of the steps.
+        let message =
+            format!("there are {} steps, and {STEPS_MAX} is the limit", workflow.steps.len());
+        return vec![Finding::new(&codes::BAD_BOUND, message, Place::default().key("steps"))];
+    }
     names::check(workflow, &mut out);
     parameters::check(workflow, &mut out);
     let graph = Graph::new(workflow);
     graph::check(workflow, &graph, &mut out);
-    gates::check(workflow, &mut out);
+    gates::check(workflow, &graph, &mut out);
     texts::check(workflow, &mut out);
     work::check(workflow, &mut out);
     out.sort_by(|a, b| a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id)));
@@ -98,12 +109,17 @@ pub fn findings(workflow: &Workflow) -> Vec<Finding> {
 impl Checked {
     /// Checks a workflow. Warnings do not keep it from running.
     pub fn new(workflow: Workflow) -> Result<Self, Box<Rejected>> {
+        Checked::with_warnings(workflow).map(|(checked, _)| checked)
+    }
+
+    /// Checks a workflow, and keeps what was found if it can run all the same.
+    pub fn with_warnings(workflow: Workflow) -> Result<(Self, Vec<Finding>), Box<Rejected>> {
         let findings = findings(&workflow);
         if findings.iter().any(Finding::is_error) {
             return Err(Box::new(Rejected { name: workflow.name, findings }));
         }
         let fingerprint = Fingerprint::of(&frozen(&workflow));
-        Ok(Checked::of(workflow, fingerprint))
+        Ok((Checked::of(workflow, fingerprint), findings))
     }
 
     /// The workflow as bytes, with all that it injects: what a run keeps, so that it goes on as it was started.
@@ -145,6 +161,11 @@ impl Checked {
     /// The number of a step, which starts at 1.
     pub fn number(&self, id: &StepId) -> Option<usize> {
         self.numbers.get(id).map(|at| at + 1)
+    }
+
+    /// The most steps that a run enters before it ends or waits for a person, if no person lets it on beyond a bound.
+    pub fn turns_max(&self) -> u64 {
+        Graph::new(&self.workflow).turns_max(&self.workflow)
     }
 
     /// Whether the edge of an outcome, or of an error, can lead to the same step again.

@@ -124,6 +124,7 @@ pub fn start(
         parameters: parameters(workflow, given)?,
         outputs: BTreeMap::new(),
         reviews: BTreeMap::new(),
+        waits_since: None,
         asked: 0,
         answers: Vec::new(),
         decisions: Vec::new(),
@@ -138,8 +139,13 @@ pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Re
     if state.fingerprint != *checked.fingerprint() {
         return Err(Refusal::OtherWorkflow);
     }
-    if let Some(at) = input.at.filter(|at| *at != state.turn) {
-        return repeated(state, at, &input.action);
+    if let Some(at) = input.at {
+        if is_repeated(state, at, &input.action) {
+            return Ok(state.clone());
+        }
+        if at != state.turn {
+            return Err(Refusal::OtherTurn { at, now: state.turn, step: state.step.clone() });
+        }
     }
     let mut state = state.clone();
     match &input.action {
@@ -159,13 +165,13 @@ pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Re
     Ok(state)
 }
 
-/// A report about a turn that is over: if it is the report that has ended it, nothing happens again.
-fn repeated(state: &State, at: u32, action: &Action) -> Result<State, Refusal> {
+/// Whether this is the report that has ended the turn, or has made the run wait in it: then nothing happens again.
+fn is_repeated(state: &State, at: u32, action: &Action) -> bool {
     let ended = state.history.iter().rev().find(|passage| passage.turn == at);
-    match ended {
-        Some(passage) if passage.report == digest(action) => Ok(state.clone()),
-        _ => Err(Refusal::OtherTurn { at, now: state.turn, step: state.step.clone() }),
-    }
+    let waits = state.waits_since.as_ref().filter(|_| at == state.turn);
+    let known = [ended.map(|passage| &passage.report), waits];
+    // Reports are short, and their digests seldom needed.
+    known.iter().any(Option::is_some) && known.contains(&Some(&digest(action)))
 }
 
 fn digest(action: &Action) -> String {

@@ -2,18 +2,23 @@
 //! injects. A skill's folder holds its workflow, and under `workflows/` those that its sub-agents go through.
 
 use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::name::nearest;
 use repertoire_skill::skill::Skill;
 use repertoire_skill::{pack, resources};
+use repertoire_text::fs::ReadError;
 use repertoire_text::yaml::{self, Node};
 use repertoire_text::{Diagnostic, Source, Span};
 use serde::Deserialize;
 
-use crate::check::{Checked, Finding, Part, Place};
-use crate::limits::{FILE_BYTES_MAX, RESOURCE_BYTES_MAX};
-use crate::workflow::{Block, Dispatch, StepDef, Workflow};
-use crate::{check, codes};
+use crate::check::{Checked, Finding, Part, Place, is_name};
+use crate::codes;
+use crate::limits::{FILE_BYTES_MAX, INJECTED_BYTES_MAX, RESOURCE_BYTES_MAX};
+use crate::workflow::{Block, Brief, StepDef, Workflow};
 
 mod de;
+
+#[cfg(test)]
+mod tests;
 
 /// The file that makes a skill a workflow.
 pub const FILE: &str = "workflow.yaml";
@@ -59,28 +64,37 @@ pub struct Surroundings<'a> {
     pub read: &'a dyn Fn(Wanted<'_>) -> Result<String, String>,
 }
 
-/// Whether a skill is a workflow.
+/// Whether a skill is a workflow, be it one that can be read or not.
 pub fn is_workflow(skill: &Skill) -> bool {
-    skill.origin.is_folder() && read_own(skill, FILE).is_ok()
+    skill.origin.is_folder() && !matches!(read_own(skill, FILE), Err(ReadError::NotFound))
 }
 
-/// All workflows of a skill: its own first, then those of its sub-agents by name. None if it has no `workflow.yaml`.
+/// All workflows of a skill: its own first, then those of its sub-agents by name. None if it has no `workflow.yaml`. A file
+/// that is there and cannot be read is a workflow with a finding.
 pub fn load(skill: &Skill) -> Vec<Loaded> {
-    let Ok(text) = read_own(skill, FILE) else { return Vec::new() };
+    if !is_workflow(skill) {
+        return Vec::new();
+    }
     let siblings = siblings(skill);
     let read = |wanted: Wanted<'_>| read_wanted(skill, wanted);
-    let load = |name: &str, description: &str, file: &str, text: String| {
-        let source = Source::new(skill.origin.dir().join(file), text);
+    let load = |name: &str, description: &str, file: &str| {
+        let path = skill.origin.dir().join(file);
         let around =
             Surroundings { name, description, siblings: (&skill.name, &siblings), read: &read };
-        read_source(source, &around)
-    };
-    let mut all = vec![load(&skill.name, &skill.description, FILE, text)];
-    for name in &siblings {
-        let file = format!("{FOLDER}/{name}.yaml");
-        if let Ok(text) = read_own(skill, &file) {
-            all.push(load(&format!("{}/{name}", skill.name), "", &file, text));
+        match read_own(skill, file) {
+            Ok(text) => read_source(Source::new(path, text), &around),
+            Err(error) => Loaded {
+                name: name.to_owned(),
+                diagnostics: vec![error.to_diagnostic(&path)],
+                source: Source::new(path, String::new()),
+                workflow: None,
+                checked: None,
+            },
         }
+    };
+    let mut all = vec![load(&skill.name, &skill.description, FILE)];
+    for name in &siblings {
+        all.push(load(&format!("{}/{name}", skill.name), "", &format!("{FOLDER}/{name}.yaml")));
     }
     all
 }
@@ -103,6 +117,11 @@ fn read(
     around: &Surroundings<'_>,
 ) -> (Option<Workflow>, Option<Checked>, Vec<Diagnostic>) {
     let text = source.text();
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let message = format!("it has {} bytes, and {FILE_BYTES_MAX} is the limit", text.len());
+        let found = Diagnostic::new(&codes::WORKFLOW_UNREADABLE, message);
+        return (None, None, vec![found.at(source, Span::new(0, 0))]);
+    }
     let node = match yaml::parse(text, Span::new(0, text.len()), &YAML) {
         Ok(node) => node,
         Err(error) => {
@@ -115,27 +134,33 @@ fn read(
         Err(errors) => {
             let found = errors.into_iter().map(|error| {
                 let code = &codes::WORKFLOW_UNREADABLE;
-                Diagnostic::new(code, error.message).at(source, error.span.unwrap_or(node.span))
+                Diagnostic::new(code, error.message)
+                    .at(source, error.span.unwrap_or(node.span))
+                    .help(code.remedy)
             });
-            return (None, None, found.collect());
+            return (None, None, sorted(found.collect()));
         }
     };
     let mut findings = complete(&mut workflow, around);
-    let checked = match Checked::new(workflow.clone()) {
-        Ok(checked) => {
-            findings.extend(check::findings(&workflow));
-            Some(checked)
+    let checked = match Checked::with_warnings(workflow.clone()) {
+        Ok((checked, warnings)) => {
+            // What could not be read is missing, whatever the rest looks like.
+            let is_whole = !findings.iter().any(Finding::is_error);
+            findings.extend(warnings);
+            is_whole.then_some(checked)
         }
         Err(rejected) => {
             findings.extend(rejected.findings);
             None
         }
     };
-    let checked = checked.filter(|_| !findings.iter().any(Finding::is_error));
-    let mut diagnostics: Vec<Diagnostic> =
-        findings.iter().map(|found| diagnostic(source, &node, found)).collect();
+    let diagnostics = findings.iter().map(|found| diagnostic(source, &node, found)).collect();
+    (Some(workflow), checked, sorted(diagnostics))
+}
+
+fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-    (Some(workflow), checked, diagnostics)
+    diagnostics
 }
 
 /// The workflow, or one error for its head and one for each step that is wrong.
@@ -179,11 +204,12 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
     if workflow.description.is_empty() {
         workflow.description = around.description.to_owned();
     }
+    let mut budget = Budget { left: INJECTED_BYTES_MAX };
     for (name, resource) in &mut workflow.resources {
         let place = Place::default().key("resources").key(name.as_str());
         match (&resource.file, &resource.text) {
             (_, Some(_)) => {}
-            (Some(file), None) => match (around.read)(Wanted::Resource(file)) {
+            (Some(file), None) => match budget.read(around, Wanted::Resource(file)) {
                 Ok(text) => resource.text = Some(text),
                 Err(why) => findings.push(unreadable(file, &why, place.key("file"))),
             },
@@ -201,7 +227,12 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
                 Block::Convention(name) => {
                     conventions.push((name.clone(), Place::step(at).key("actions").index(number)));
                 }
-                Block::Dispatch(dispatch) => qualify(dispatch, owner, siblings),
+                Block::Dispatch(dispatch) => {
+                    let place = Place::step(at).key("actions").index(number);
+                    for brief in dispatch.briefs_mut() {
+                        findings.extend(qualify(brief, owner, siblings, &place));
+                    }
+                }
                 _ => {}
             }
         }
@@ -210,7 +241,7 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
         if workflow.conventions.contains_key(&name) {
             continue;
         }
-        match (around.read)(Wanted::Convention(&name)) {
+        match budget.read(around, Wanted::Convention(&name)) {
             Ok(text) => {
                 workflow.conventions.insert(name, text);
             }
@@ -228,23 +259,39 @@ fn unreadable(what: &str, why: &str, place: Place) -> Finding {
     Finding::new(&codes::RESOURCE_UNREADABLE, format!("`{what}` cannot be read: {why}"), place)
 }
 
-fn qualify(dispatch: &mut Dispatch, owner: &str, siblings: &[String]) {
-    let brief = |brief: &mut crate::workflow::Brief| {
-        if let Some(name) = brief.workflow.as_mut().filter(|name| siblings.contains(name)) {
-            *name = format!("{owner}/{name}");
-        }
-    };
-    match dispatch {
-        Dispatch::Single(one) => brief(one),
-        Dispatch::Parallel(parallel) => parallel.agents.iter_mut().for_each(brief),
-        Dispatch::Template(template) => brief(&mut template.each),
-        Dispatch::Conditional(conditional) => {
-            qualify(&mut conditional.then, owner, siblings);
-            if let Some(other) = &mut conditional.otherwise {
-                qualify(other, owner, siblings);
-            }
-        }
+/// How much may still be injected.
+struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    fn read(&mut self, around: &Surroundings<'_>, wanted: Wanted<'_>) -> Result<String, String> {
+        let text = (around.read)(wanted)?;
+        self.left = self.left.checked_sub(text.len()).ok_or_else(|| {
+            format!("all that is injected has more than {INJECTED_BYTES_MAX} bytes")
+        })?;
+        Ok(text)
     }
+}
+
+/// Gives a sub-workflow of the same skill its full name. Another name is another skill's, unless it is nearly one of these.
+fn qualify(brief: &mut Brief, owner: &str, siblings: &[String], place: &Place) -> Option<Finding> {
+    let name = brief.workflow.as_mut()?;
+    if siblings.contains(name) {
+        *name = format!("{owner}/{name}");
+        return None;
+    }
+    let local = name.strip_prefix(owner).and_then(|rest| rest.strip_prefix('/'));
+    if local.is_some_and(|local| siblings.iter().any(|sibling| sibling == local)) {
+        return None;
+    }
+    let near = nearest(local.unwrap_or(name), siblings.iter().map(String::as_str));
+    let hint = near.map(|near| format!("; is `{near}` meant?"));
+    if local.is_none() && hint.is_none() {
+        return None;
+    }
+    let message = format!("there is no workflow `{name}`{}", hint.unwrap_or_default());
+    Some(Finding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()))
 }
 
 fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
@@ -278,8 +325,8 @@ fn limits(bytes_max: u64) -> ResourceLimits {
     ResourceLimits { bytes_max, ..ResourceLimits::default() }
 }
 
-fn read_own(skill: &Skill, file: &str) -> Result<String, String> {
-    resources::read(skill, file.into(), &limits(FILE_BYTES_MAX)).map_err(|error| error.to_string())
+fn read_own(skill: &Skill, file: &str) -> Result<String, ReadError> {
+    resources::read(skill, file.into(), &limits(FILE_BYTES_MAX))
 }
 
 fn read_wanted(skill: &Skill, wanted: Wanted<'_>) -> Result<String, String> {
@@ -287,6 +334,9 @@ fn read_wanted(skill: &Skill, wanted: Wanted<'_>) -> Result<String, String> {
     match wanted {
         Wanted::Resource(file) => {
             resources::read(skill, file.into(), &limits).map_err(|error| error.to_string())
+        }
+        Wanted::Convention(name) if !is_name(name) => {
+            Err("a convention is named like a step".to_owned())
         }
         Wanted::Convention(name) => {
             let file = format!("conventions/{name}.md");

@@ -5,6 +5,7 @@ pub mod engine;
 pub mod external;
 pub mod file;
 pub mod graph;
+pub mod items;
 pub mod limits;
 pub mod render;
 pub mod state;

@@ -25,7 +25,7 @@ pub const ASKS_PER_VISIT_MAX: u32 = 3;
 /// The largest bound of a loop.
 pub const LOOP_MAX: u32 = 100;
 /// How much work one template may cause.
-pub const TEMPLATE_FUEL: u64 = 200_000;
+pub const TEMPLATE_FUEL: u64 = 50_000;
 /// Longest text that a template may give.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
 /// Largest step that is read as XML.
@@ -38,3 +38,17 @@ pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
 /// Most steps that a script may say it has.
 pub const SCRIPT_STEPS_MAX: usize = 200;
+/// Longest text that all templates of one step may give together.
+pub const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most bytes of resources and conventions that a workflow injects, each as often as it is injected.
+pub const INJECTED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most entries of a list or of work.
+pub const ENTRIES_MAX: usize = 1000;
+/// Most bytes of all items of one review together.
+pub const REVIEW_BYTES_MAX: usize = 1024 * 1024;
+/// Longest note, error or answer.
+pub const NOTE_BYTES_MAX: usize = 16 * 1024;
+/// Most words and signs of one tag of a template, or of a condition.
+pub const TAG_WORDS_MAX: usize = 200;
+/// Most statements of one text.
+pub const STATEMENTS_MAX: usize = 200;

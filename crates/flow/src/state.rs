@@ -55,6 +55,9 @@ pub struct State {
     /// What was recorded, by gate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reviews: BTreeMap<StepId, Review>,
+    /// The digest of the report that has made the run wait, so that the same report again changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<String>,
     /// How often the user was asked during this visit.
     #[serde(default)]
     pub asked: u32,
@@ -258,6 +261,9 @@ pub struct Passage {
     /// Whether a bound has decided it, and not what was reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limited: bool,
+    /// Why the step could not be carried out, where that is how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The digest of what was reported, so that the same report again changes nothing.
     pub report: String,
 }

@@ -1,22 +1,24 @@
 //! Templates: the texts of a workflow, filled in from parameters and state, and conditions over the same.
 //!
-//! They see nothing else: no files, no environment, no clock. What they may cost is bounded, and the few statements that
-//! could build text out of text without end (`set`, macros, includes) are refused.
+//! They see nothing else: no files, no environment, no clock. What they may cost is bounded, and what could build text out
+//! of text without end is refused (see [`plain`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior, Value};
-use serde_json::json;
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 
-use crate::limits::{TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
+use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
 use crate::state::State;
 
-/// The statements that a template may have.
-const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
+mod plain;
+
+#[cfg(test)]
+mod tests;
 
 /// A template that cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,61 +30,78 @@ pub struct TemplateError {
     pub line: Option<usize>,
 }
 
-/// What templates see.
+/// What templates see, and how much they may still write: all texts of one step together have a cap.
 #[derive(Clone, Debug)]
-pub struct Scope(Value);
+pub struct Scope {
+    names: Value,
+    left: Arc<AtomicUsize>,
+}
 
 impl Scope {
     /// Parameters by their names, and `state`.
     pub fn new(state: &State) -> Self {
-        Scope::with(state, None)
+        let answers: BTreeMap<&str, &str> = state
+            .answers
+            .iter()
+            .map(|answer| (answer.id.as_str(), answer.answer.as_str()))
+            .collect();
+        let error = state.history.last().and_then(|passage| passage.error.as_deref());
+        let mut run = context! {
+            run => state.run.as_str(),
+            step => state.step.as_str(),
+            iteration => state.visit(),
+            outputs => Serde(&state.outputs),
+            answers => Serde(&answers),
+        };
+        if let Some(error) = error {
+            run = context! { error, ..run };
+        }
+        let names = context! { state => run, ..Value::from(Serde(&state.parameters)) };
+        Scope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
     }
 
     /// The same, with `item` as one entry of a list.
     pub fn with_item(state: &State, item: &serde_json::Value) -> Self {
-        Scope::with(state, Some(item))
+        Scope::new(state).and_item(item)
     }
 
-    fn with(state: &State, item: Option<&serde_json::Value>) -> Self {
-        let mut names: serde_json::Map<_, _> =
-            state.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let answers: serde_json::Map<_, _> = state
-            .answers
-            .iter()
-            .map(|answer| (answer.id.clone(), answer.answer.clone().into()))
-            .collect();
-        names.insert(
-            "state".into(),
-            json!({
-                "run": state.run,
-                "step": state.step,
-                "iteration": state.visits.get(&state.step).copied().unwrap_or(1),
-                "outputs": state.outputs,
-                "answers": answers,
-            }),
-        );
-        if let Some(item) = item {
-            names.insert("item".into(), item.clone());
+    /// The same scope with `item` as one entry of a list; what is left to write is shared.
+    #[must_use]
+    pub fn and_item(&self, item: &serde_json::Value) -> Self {
+        let item = Value::from(Serde(item));
+        let names = context! { item, ..self.names.clone() };
+        Scope { names, left: Arc::clone(&self.left) }
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), TemplateError> {
+        let less = |left: usize| left.checked_sub(bytes);
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(TemplateError::plain(format!(
+                "the texts of one step give more than {STEP_BYTES_MAX} bytes"
+            ))),
         }
-        Scope(Value::from(Serde(names)))
     }
 }
 
 /// Fills in a text.
 pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
     if !text.contains('{') {
+        scope.take(text.len())?;
         return Ok(text.to_owned());
     }
-    refuse_statements(text)?;
+    plain::text(text)?;
     let template = environment().template_from_str(text)?;
     let mut out = Capped(Vec::new());
-    template.render_captured_to(scope.0.clone(), &mut out)?;
+    template.render_captured_to(scope.names.clone(), &mut out)?;
+    scope.take(out.0.len())?;
     String::from_utf8(out.0).map_err(|_| TemplateError::plain("the result is not UTF-8"))
 }
 
 /// Whether a condition holds.
 pub fn holds(expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
-    let value = environment().compile_expression(expression)?.eval(scope.0.clone())?;
+    plain::expression(expression)?;
+    let value = environment().compile_expression(expression)?.eval(scope.names.clone())?;
     Ok(value.is_true())
 }
 
@@ -91,12 +110,13 @@ pub fn names_in_text(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !text.contains('{') {
         return Ok(BTreeSet::new());
     }
-    refuse_statements(text)?;
+    plain::text(text)?;
     Ok(environment().template_from_str(text)?.undeclared_variables(true).into_iter().collect())
 }
 
 /// The names that a condition uses.
 pub fn names_in_expression(expression: &str) -> Result<BTreeSet<String>, TemplateError> {
+    plain::expression(expression)?;
     let expression = environment().compile_expression(expression)?;
     Ok(expression.undeclared_variables(true).into_iter().collect())
 }
@@ -124,21 +144,6 @@ fn environment() -> &'static Environment<'static> {
         });
         env
     })
-}
-
-/// Only conditions and loops: nothing that defines, includes or calls.
-fn refuse_statements(text: &str) -> Result<(), TemplateError> {
-    for (at, _) in text.match_indices("{%") {
-        let statement = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
-        let word: String = statement.chars().take_while(char::is_ascii_alphabetic).collect();
-        if !STATEMENTS.contains(&word.as_str()) {
-            let line = text[..at].matches('\n').count() + 1;
-            let message =
-                format!("`{word}` is no statement of templates here; there are `if` and `for`");
-            return Err(TemplateError { message, line: Some(line) });
-        }
-    }
-    Ok(())
 }
 
 impl TemplateError {

@@ -20,6 +20,7 @@ mod role;
 mod routing;
 
 pub use arg::{Arg, ArgType, BadValue, WorkItem};
+pub(crate) use arg::{Shared, shared_files};
 pub use block::{
     Banner, Block, ChecklistItem, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
     ModelSelection, PostReview, Question, ReportForm, Route,

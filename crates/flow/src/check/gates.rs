@@ -1,11 +1,11 @@
 //! Gates, confidence and bounds: pillars, reviews, schedules and numbers.
 
-use super::{Finding, Place};
+use super::{Finding, Graph, Place};
 use crate::codes;
 use crate::limits::LOOP_MAX;
-use crate::workflow::{ConfidenceLoop, Decide, Gate, Outcome, StepDef, Workflow};
+use crate::workflow::{ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow};
 
-pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
+pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);
         match &step.decide {
@@ -13,6 +13,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
                 let place = place.key("decide").key("gate");
                 pillars(gate, step, &place, out);
                 reviews(workflow, gate, step, &place, out);
+                ways_round(workflow, graph, (at, step, gate), out);
                 numbers(gate, &place, out);
             }
             Decide::Confidence(confidence) => {
@@ -80,6 +81,50 @@ fn reviews(
     }
 }
 
+/// What leads past a gate that was not passed.
+fn ways_round(
+    workflow: &Workflow,
+    graph: &Graph,
+    (at, step, gate): (usize, &StepDef, &Gate),
+    out: &mut Vec<Finding>,
+) {
+    let mut wrong = |message: String, place: Place| {
+        out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+    };
+    let place = Place::step(at);
+    if step.on_error.is_some() {
+        let message =
+            format!("gate `{}` cannot have `on_error`: it would be a way round it", step.id);
+        wrong(message, place.key("on_error"));
+    }
+    let index = |id: &StepId| workflow.number(id).map(|number| number - 1);
+    for (number, id) in gate.reviews.iter().enumerate() {
+        if index(id).is_some_and(|review| !graph.reaches(review, at)) {
+            let message = format!("from review `{id}` there is no way to gate `{}`", step.id);
+            wrong(message, place.key("decide").key("gate").key("reviews").index(number));
+        }
+    }
+    let target = |outcome| step.next.target(&outcome).and_then(|to| index(to.step()?));
+    let Some(repair) = target(Outcome::Fail) else { return };
+    let next = place.key("next").key("fail");
+    let name = &workflow.steps[repair].id;
+    if !graph.reaches(repair, at) {
+        let message = format!("from `{name}` there is no way back to gate `{}`", step.id);
+        wrong(message, next);
+        return;
+    }
+    // What conditions decide is nobody's to choose: it has led to the review once, and does so again.
+    let closed =
+        |other: usize| other == at || matches!(workflow.steps[other].decide, Decide::Cases(_));
+    if let Some(on) = target(Outcome::Ok).filter(|on| graph.reaches_without(repair, *on, closed)) {
+        let message = format!(
+            "from `{name}`, where gate `{}` leads when it fails, `{}` is reached without passing it",
+            step.id, workflow.steps[on].id
+        );
+        wrong(message, next);
+    }
+}
+
 fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {
     let mut wrong = |message: String, place: Place| {
         out.push(Finding::new(&codes::BAD_BOUND, message, place));
@@ -96,6 +141,9 @@ fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {
     if gate.limit.is_some_and(|limit| limit == 0 || limit > LOOP_MAX) {
         wrong(format!("the limit has to be 1 to {LOOP_MAX}"), place.key("limit"));
     }
+    if gate.schedule.len() > LOOP_MAX as usize {
+        wrong(format!("the schedule is longer than {LOOP_MAX}"), place.key("schedule"));
+    }
 }
 
 fn levels(confidence: &ConfidenceLoop, place: &Place, out: &mut Vec<Finding>) {
@@ -106,6 +154,9 @@ fn levels(confidence: &ConfidenceLoop, place: &Place, out: &mut Vec<Finding>) {
         wrong(format!("`max` has to be 1 to {LOOP_MAX}"), place.key("max"));
     }
     if confidence.questions.is_empty() {
+        if !confidence.levels.is_empty() {
+            wrong("`levels` are for sums of `questions`".to_owned(), place.key("levels"));
+        }
         return;
     }
     let most = confidence.questions.len() as f64;

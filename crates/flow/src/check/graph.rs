@@ -15,7 +15,8 @@ pub(crate) struct Graph {
     edges: Vec<Vec<Edge>>,
 }
 
-/// An edge: the outcome, none for an error, and where it leads, none for the end.
+/// An edge: the outcome, none for an error, and where it leads, none for the end. An outcome that only `default` takes has
+/// an edge of its own; an edge that no outcome takes is none.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     outcome: Option<Outcome>,
@@ -49,6 +50,27 @@ impl Graph {
         seen
     }
 
+    /// Whether one step can be reached from another, or is the same, without going through certain others.
+    pub(super) fn reaches_without(
+        &self,
+        from: usize,
+        to: usize,
+        without: impl Fn(usize) -> bool,
+    ) -> bool {
+        let mut seen = vec![false; self.edges.len()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            if at == to {
+                return true;
+            }
+            if without(at) || std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            open.extend(self.edges[at].iter().filter_map(|edge| edge.to));
+        }
+        false
+    }
+
     fn reaches_end(&self, from: usize) -> bool {
         let seen = self.reachable(from);
         let ends = |at: &usize| self.edges[*at].iter().any(|edge| edge.to.is_none());
@@ -57,11 +79,11 @@ impl Graph {
 
     /// What is left when every bound is used up.
     fn exhausted(&self, workflow: &Workflow) -> Graph {
-        let stays = |at: usize, edge: &Edge| {
-            let leads_out = edge.to.is_none_or(|to| !self.reaches(to, at));
-            match allowed_at_limit(&workflow.steps[at]) {
-                Allowed::All => true,
-                Allowed::Only(outcome) => leads_out || edge.outcome == outcome && outcome.is_some(),
+        let stays = |at: usize, edge: &Edge| match allowed_at_limit(&workflow.steps[at]) {
+            Allowed::All => true,
+            Allowed::Only(outcome) => {
+                let is_it = outcome.is_some() && edge.outcome == outcome;
+                is_it || edge.to.is_none_or(|to| !self.reaches(to, at))
             }
         };
         let edges = self
@@ -70,6 +92,43 @@ impl Graph {
             .enumerate()
             .map(|(at, edges)| edges.iter().filter(|edge| stays(at, edge)).cloned().collect());
         Graph { edges: edges.collect() }
+    }
+
+    /// The most steps that a run enters before it ends or waits for a person.
+    ///
+    /// A loop or a confidence step takes a way back at most `max` - 1 times in a run, a gate at most its limit - 1 times
+    /// between two passes. Between such moves a run follows the graph that is left when all bounds are used up, which has
+    /// no cycle, so it enters each step once at most. The last gate in the order of that graph is not come back to after
+    /// it was passed unless a loop leads back, so its failures add up; each gate before it begins anew whenever a later
+    /// one fails, so its failures multiply. All that happens within the strongly connected parts of the graph, which a run
+    /// goes through one after another.
+    pub(super) fn turns_max(&self, workflow: &Workflow) -> u64 {
+        let reach: Vec<Vec<bool>> = (0..self.edges.len()).map(|at| self.reachable(at)).collect();
+        let mut counted = vec![false; self.edges.len()];
+        let mut turns = 0_u64;
+        for at in 0..self.edges.len() {
+            if counted[at] {
+                continue;
+            }
+            let (mut steps, mut loops, mut gates) = (0_u64, 1_u64, 1_u64);
+            for other in
+                (0..self.edges.len()).filter(|other| reach[at][*other] && reach[*other][at])
+            {
+                counted[other] = true;
+                steps += 1;
+                let step = &workflow.steps[other];
+                match (&step.decide, &step.bound) {
+                    (Decide::Gate(gate), _) => gates = gates.saturating_mul(gate.limit().into()),
+                    (Decide::Confidence(confidence), _) => {
+                        loops += u64::from(confidence.max.max(1) - 1)
+                    }
+                    (_, Some(bound)) => loops += u64::from(bound.max.max(1) - 1),
+                    (_, None) => {}
+                }
+            }
+            turns = turns.saturating_add(steps.saturating_mul(loops).saturating_mul(gates));
+        }
+        turns
     }
 
     /// A cycle, as the indices of its steps, if there is one.
@@ -125,10 +184,12 @@ fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<Edge> {
         Target::Step(id) => index.get(id).copied().map(Some),
     };
     let mut edges: Vec<Edge> = step
-        .next
-        .edges()
+        .possible_outcomes()
         .into_iter()
-        .filter_map(|(outcome, target)| Some(Edge { outcome: Some(outcome), to: known(&target)? }))
+        .filter_map(|outcome| {
+            let to = known(&step.next.target(&outcome)?)?;
+            Some(Edge { outcome: Some(outcome), to })
+        })
         .collect();
     let on_error = step.on_error.as_ref().and_then(|id| index.get(id));
     edges.extend(on_error.map(|to| Edge { outcome: None, to: Some(*to) }));
@@ -185,14 +246,21 @@ fn outcomes(workflow: &Workflow, out: &mut Vec<Finding>) {
                 format!("step `{}` can end with `{outcome}`, and no edge takes that", step.id);
             out.push(Finding::new(&codes::UNTAKEN_OUTCOME, message, place.key("next")));
         }
-        let is_given =
-            |outcome: &Outcome| *outcome == Outcome::Default || possible.contains(outcome);
-        for outcome in step.next.outcomes().iter().filter(|outcome| !is_given(outcome)) {
+        let takes = |edge: &Outcome| match edge {
+            Outcome::Default => possible.iter().any(|outcome| !is_named(step, outcome)),
+            edge => possible.contains(edge),
+        };
+        for outcome in step.next.outcomes().iter().filter(|outcome| !takes(outcome)) {
             let message = format!("step `{}` never ends with `{outcome}`", step.id);
             let place = place.key("next").key(outcome.as_str());
             out.push(Finding::new(&codes::UNGIVEN_OUTCOME, message, place));
         }
     }
+}
+
+/// Whether an outcome has an edge of its own.
+fn is_named(step: &StepDef, outcome: &Outcome) -> bool {
+    *outcome != Outcome::Default && step.next.outcomes().contains(outcome)
 }
 
 fn ways(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {

@@ -4,19 +4,14 @@ use std::collections::BTreeSet;
 
 use super::{Finding, Place};
 use crate::codes;
-use crate::limits::{ID_BYTES_MAX, STEPS_MAX};
-use crate::workflow::{AgentRole, Block, FORMAT, Outcome, StepDef, Workflow};
+use crate::limits::ID_BYTES_MAX;
+use crate::workflow::{AgentRole, Block, Decide, FORMAT, Outcome, StepDef, Workflow};
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     let top = Place::default();
     if workflow.format != FORMAT {
         let message = format!("format {} is not known; {FORMAT} is", workflow.format);
         out.push(Finding::new(&codes::WORKFLOW_FORMAT, message, top.key("format")));
-    }
-    if workflow.steps.len() > STEPS_MAX {
-        let message =
-            format!("there are {} steps, and {STEPS_MAX} is the limit", workflow.steps.len());
-        out.push(Finding::new(&codes::BAD_BOUND, message, top.key("steps")));
     }
     declared(workflow, out);
     let mut seen = BTreeSet::new();
@@ -62,14 +57,18 @@ fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
 }
 
-fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
+/// Whether a text can be a name of a workflow's own.
+pub(crate) fn is_name(text: &str) -> bool {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    let good = given.starts_with(|first: char| first.is_ascii_lowercase())
-        && given.len() <= ID_BYTES_MAX
-        && given.bytes().all(plain)
-        && given != "end";
-    if !good {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.len() <= ID_BYTES_MAX
+        && text.bytes().all(plain)
+        && text != "end"
+}
+
+fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
+    if !is_name(given) {
         let message = format!("`{given}` cannot be the name of a {what}");
         out.push(Finding::new(&codes::STEP_ID, message, place));
     }
@@ -120,11 +119,40 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
             _ => {}
         }
     }
+    outcomes(step, place, out);
+}
+
+/// `default` takes what no other edge takes: it is never how a step ends.
+fn outcomes(step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     let words = step.possible_outcomes();
+    let mut seen = BTreeSet::new();
     for outcome in words.iter().chain(step.next.outcomes().iter()) {
-        if let Outcome::Named(word) = outcome {
-            name(word, "outcome", place.key("next"), out);
+        if let Outcome::Named(word) = outcome
+            && seen.insert(word)
+            && !is_name(word)
+        {
+            let message = format!("`{word}` cannot be the name of an outcome");
+            out.push(Finding::new(&codes::STEP_ID, message, place.key("next")));
         }
+    }
+    let mut never = |place: Place| {
+        let message = "`default` takes what no other edge takes, and is no outcome";
+        out.push(Finding::new(&codes::STEP_ID, message, place));
+    };
+    if step.outcomes.contains_key(&Outcome::Default) {
+        never(place.key("outcomes").key("default"));
+    }
+    if let Decide::Cases(cases) = &step.decide
+        && cases.outcomes().contains(&Outcome::Default)
+    {
+        never(place.key("decide").key("cases"));
+    }
+    if step.bound.as_ref().is_some_and(|bound| bound.at_limit == Some(Outcome::Default)) {
+        never(place.key("loop").key("at_limit"));
+    }
+    if step.decide.is_reported() && words == [Outcome::Default] && step.outcomes.is_empty() {
+        let message = "`default` cannot be the only edge; write `next: STEP`";
+        out.push(Finding::new(&codes::STEP_ID, message, place.key("next")));
     }
 }
 

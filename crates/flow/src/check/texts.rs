@@ -5,11 +5,12 @@ use std::convert::Infallible;
 
 use super::{Finding, Place};
 use crate::codes;
+use crate::limits::INJECTED_BYTES_MAX;
 use crate::template::{TemplateError, names_in_expression, names_in_text};
-use crate::workflow::{ArgType, Block, Decide, Dispatch, Workflow};
+use crate::workflow::{ArgType, Block, Decide, Dispatch, StepDef, Workflow};
 
 /// What templates see of the state.
-const STATE: [&str; 5] = ["run", "step", "iteration", "outputs", "answers"];
+const STATE: [&str; 6] = ["run", "step", "iteration", "outputs", "answers", "error"];
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     let mut checker = Checker { workflow, out };
@@ -19,6 +20,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);
+        checker.injected(step, &place);
         for (at, block) in step.actions.iter().enumerate() {
             checker.block(block, &place.key("actions").index(at));
         }
@@ -53,6 +55,23 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// A text that is injected often is long, however short it is itself.
+    fn injected(&mut self, step: &StepDef, place: &Place) {
+        let texts = step.actions.iter().filter_map(|block| match block {
+            Block::Resource(name) => self.workflow.resources.get(name)?.text.as_ref(),
+            Block::Convention(name) => self.workflow.conventions.get(name),
+            _ => None,
+        });
+        let bytes: usize = texts.map(String::len).sum();
+        if bytes > INJECTED_BYTES_MAX {
+            let message = format!(
+                "step `{}` injects {bytes} bytes, and {INJECTED_BYTES_MAX} is the limit",
+                step.id
+            );
+            self.out.push(Finding::new(&codes::BAD_BOUND, message, place.key("actions")));
+        }
+    }
+
     fn block(&mut self, block: &Block, place: &Place) {
         let _: Result<Block, Infallible> = block.try_map(&mut |text| {
             self.text(text, place, Item::Unknown);

@@ -1,10 +1,10 @@
 //! Work that is done at once: no two sub-agents may change the same file.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::{Finding, Place};
 use crate::codes;
-use crate::workflow::{Block, Dispatch, Parallel, Workflow};
+use crate::workflow::{Block, Brief, Dispatch, Parallel, Shared, Workflow, shared_files};
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     for (at, step) in workflow.steps.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
 fn check_dispatch(dispatch: &Dispatch, place: &Place, out: &mut Vec<Finding>) {
     match dispatch {
         Dispatch::Single(_) | Dispatch::Template(_) => {}
-        Dispatch::Parallel(parallel) => shared_files(parallel, place, out),
+        Dispatch::Parallel(parallel) => roster(parallel, place, out),
         Dispatch::Conditional(conditional) => {
             check_dispatch(&conditional.then, place, out);
             if let Some(other) = &conditional.otherwise {
@@ -29,24 +29,30 @@ fn check_dispatch(dispatch: &Dispatch, place: &Place, out: &mut Vec<Finding>) {
     }
 }
 
-fn shared_files(parallel: &Parallel, place: &Place, out: &mut Vec<Finding>) {
-    let mut owners: BTreeMap<&str, String> = BTreeMap::new();
-    let mut names = BTreeMap::new();
-    for (at, brief) in parallel.agents.iter().enumerate() {
-        let name = if brief.id.is_empty() { format!("{}", at + 1) } else { brief.id.clone() };
-        if names.insert(name.clone(), at).is_some() {
-            let message = format!("two sub-agents are called `{name}`");
-            out.push(Finding::new(&codes::STEP_ID, message, place.clone()));
-        }
-        for file in &brief.files {
-            let file = file.trim_start_matches("./");
-            let Some(other) = owners.insert(file, name.clone()).filter(|other| *other != name)
-            else {
-                continue;
-            };
-            let message =
-                format!("sub-agents `{other}` and `{name}` run at once and both change `{file}`");
-            out.push(Finding::new(&codes::SHARED_FILE, message, place.clone()));
-        }
+fn roster(parallel: &Parallel, place: &Place, out: &mut Vec<Finding>) {
+    let name = |at: usize, brief: &Brief| match brief.id.is_empty() {
+        true => (at + 1).to_string(),
+        false => brief.id.clone(),
+    };
+    let names: Vec<String> =
+        parallel.agents.iter().enumerate().map(|(at, brief)| name(at, brief)).collect();
+    let mut seen = BTreeSet::new();
+    for name in names.iter().filter(|name| !seen.insert(*name)) {
+        let message = format!("two sub-agents are called `{name}`");
+        out.push(Finding::new(&codes::STEP_ID, message, place.clone()));
+    }
+    if parallel.agents.is_empty() {
+        let message = "there is no sub-agent to start";
+        out.push(Finding::new(&codes::EMPTY_STEP, message, place.clone()));
+    }
+    let pieces: Vec<(&str, &[String])> = names
+        .iter()
+        .zip(&parallel.agents)
+        .map(|(name, brief)| (name.as_str(), brief.files.as_slice()))
+        .collect();
+    for Shared { first, second, file } in shared_files(&pieces) {
+        let message =
+            format!("sub-agents `{first}` and `{second}` run at once and both change `{file}`");
+        out.push(Finding::new(&codes::SHARED_FILE, message, place.clone()));
     }
 }

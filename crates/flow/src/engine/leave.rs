@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::review::{self, Verdict, verdict};
 use super::{Refusal, Report, bad_value};
-use crate::check::Checked;
-use crate::limits::OUTPUT_BYTES_MAX;
+use crate::check::{Checked, is_name};
+use crate::limits::{NOTE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use crate::state::{Passage, State, Status, Waiting};
 use crate::template::{Scope, holds};
 use crate::workflow::{
@@ -16,6 +16,7 @@ use crate::workflow::{
 pub(super) fn enter(checked: &Checked, state: &mut State, step: StepId) {
     state.turn += 1;
     *state.visits.entry(step.clone()).or_default() += 1;
+    state.waits_since = None;
     state.asked = 0;
     state.answers.clear();
     review::reopen_after_pass(checked.workflow(), state, &step);
@@ -32,6 +33,7 @@ pub(super) fn leave(
 ) -> Result<(), Refusal> {
     expect_active(state)?;
     let step = checked.step(&state.step).ok_or(Refusal::OtherWorkflow)?;
+    expect_asked(step, report)?;
     take_values(checked.workflow(), state, step, report)?;
     take_output(state, step, report)?;
     let outcome = match &step.decide {
@@ -44,14 +46,21 @@ pub(super) fn leave(
         Decide::Cases(_) => expect_same(step, report, by_case(state, step)?)?,
     };
     match within_bound(checked, state, step, Some(&outcome)) {
-        Within::Yes => go(checked, state, Some(outcome), false, digest),
-        Within::Instead(forced) => go(checked, state, Some(forced), true, digest),
+        Within::Yes => go(checked, state, Way::outcome(outcome, digest)),
+        Within::Instead(forced) => {
+            go(checked, state, Way { limited: true, ..Way::outcome(forced, digest) })
+        }
         Within::No => {
-            state.status =
-                Status::Waiting(Waiting::Bound { step: step.id.clone(), wanted: Some(outcome) });
+            wait(state, Waiting::Bound { step: step.id.clone(), wanted: Some(outcome) }, digest);
             Ok(())
         }
     }
+}
+
+/// The run waits for a person.
+fn wait(state: &mut State, waiting: Waiting, digest: String) {
+    state.status = Status::Waiting(waiting);
+    state.waits_since = Some(digest);
 }
 
 /// The step could not be carried out.
@@ -61,46 +70,64 @@ pub(super) fn failed(
     message: &str,
     digest: String,
 ) -> Result<(), Refusal> {
-    let waiting = Status::Waiting(Waiting::Error { message: message.to_owned() });
-    if state.status == waiting {
+    let waiting = Waiting::Error { message: message.to_owned() };
+    if matches!(&state.status, Status::Waiting(already) if *already == waiting) {
         return Ok(());
     }
     expect_active(state)?;
+    expect_short("the error", message)?;
     let step = checked.step(&state.step).ok_or(Refusal::OtherWorkflow)?;
     if step.on_error.is_none() {
-        state.status = waiting;
+        wait(state, waiting, digest);
         return Ok(());
     }
     match within_bound(checked, state, step, None) {
-        Within::Yes => go(checked, state, None, false, digest),
+        Within::Yes => go(checked, state, Way::error(message, digest)),
         Within::Instead(_) | Within::No => {
-            state.status = Status::Waiting(Waiting::Bound { step: step.id.clone(), wanted: None });
+            wait(state, Waiting::Bound { step: step.id.clone(), wanted: None }, digest);
             Ok(())
         }
     }
 }
 
+/// How a step is left.
+pub(super) struct Way {
+    /// The outcome; none if the step could not be carried out.
+    pub(super) outcome: Option<Outcome>,
+    /// Why it could not.
+    pub(super) error: Option<String>,
+    /// Whether a bound has decided.
+    pub(super) limited: bool,
+    /// The digest of the report.
+    pub(super) report: String,
+}
+
+impl Way {
+    pub(super) fn outcome(outcome: Outcome, report: String) -> Self {
+        Way { outcome: Some(outcome), error: None, limited: false, report }
+    }
+
+    pub(super) fn error(message: &str, report: String) -> Self {
+        Way { outcome: None, error: Some(message.to_owned()), limited: false, report }
+    }
+}
+
 /// Takes the edge of an outcome, or that of an error.
-pub(super) fn go(
-    checked: &Checked,
-    state: &mut State,
-    outcome: Option<Outcome>,
-    limited: bool,
-    report: String,
-) -> Result<(), Refusal> {
+pub(super) fn go(checked: &Checked, state: &mut State, way: Way) -> Result<(), Refusal> {
     let step = checked.step(&state.step).ok_or(Refusal::OtherWorkflow)?;
+    let Way { outcome, error, limited, report } = way;
     let target = match &outcome {
         Some(outcome) => step.next.target(outcome),
         None => step.on_error.clone().map(Target::Step),
     };
     // The checker lets no outcome be without an edge; a workflow that was not checked stops here.
-    let target = target.ok_or_else(|| Refusal::NoSuchOutcome {
+    let to = target.ok_or_else(|| Refusal::NoSuchOutcome {
         step: step.id.clone(),
         given: outcome.clone().unwrap_or(Outcome::Fail),
         possible: step.next.outcomes(),
     })?;
-    let (turn, from) = (state.turn, step.id.clone());
-    state.history.push(Passage { turn, step: from, outcome, to: target.clone(), limited, report });
+    let (turn, step, target) = (state.turn, step.id.clone(), to.clone());
+    state.history.push(Passage { turn, step, outcome, to, limited, error, report });
     match target {
         Target::Step(to) => enter(checked, state, to),
         Target::End => state.status = Status::Done,
@@ -114,6 +141,33 @@ pub(super) fn expect_active(state: &State) -> Result<(), Refusal> {
         Status::Waiting(waiting) => Err(Refusal::WaitsForPerson { what: waiting.to_string() }),
         Status::Done => Err(Refusal::Over { how: "it is complete" }),
         Status::Aborted => Err(Refusal::Over { how: "a person has ended it" }),
+    }
+}
+
+/// Refuses a text that is longer than notes are.
+pub(super) fn expect_short(what: &'static str, text: &str) -> Result<(), Refusal> {
+    match text.len() > NOTE_BYTES_MAX {
+        true => Err(Refusal::TooLong { what, bytes: text.len() }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses answers that nobody asked for: they would be taken for something that counts.
+fn expect_asked(step: &StepDef, report: &Report) -> Result<(), Refusal> {
+    let (confidence, questions) = match &step.decide {
+        Decide::Confidence(confidence) => {
+            (confidence.questions.is_empty(), Some(&confidence.questions))
+        }
+        Decide::Reported | Decide::Gate(_) | Decide::Cases(_) => (false, None),
+    };
+    let step = || step.id.clone();
+    if report.confidence.is_some() && !confidence {
+        return Err(Refusal::NotAsked { step: step(), what: "how sure you are".to_owned() });
+    }
+    let is_asked = |id: &str| questions.is_some_and(|questions| questions.contains_key(id));
+    match report.facts.keys().find(|id| !is_asked(id)) {
+        Some(id) => Err(Refusal::NotAsked { step: step(), what: format!("for fact `{id}`") }),
+        None => Ok(()),
     }
 }
 
@@ -170,8 +224,8 @@ fn reported(step: &StepDef, report: &Report) -> Result<Outcome, Refusal> {
     };
     // `default` is an edge for what is not named, so it is never what happened; anything else may be.
     let takes_all = possible.contains(&Outcome::Default);
-    let is_known = possible.contains(&given) || (takes_all && step.outcomes.is_empty());
-    match is_known && given != Outcome::Default {
+    let is_other = takes_all && step.outcomes.is_empty() && is_name(given.as_str());
+    match (possible.contains(&given) || is_other) && given != Outcome::Default {
         true => Ok(given),
         false => Err(Refusal::NoSuchOutcome { step: step.id.clone(), given, possible }),
     }
@@ -277,18 +331,17 @@ fn through_gate(
         Verdict::Pass { .. } => {
             expect_same(step, report, Outcome::Ok)?;
             review::close(review, true);
-            go(checked, state, Some(Outcome::Ok), false, digest)
+            go(checked, state, Way::outcome(Outcome::Ok, digest))
         }
         Verdict::Fail { blocking, .. } => {
             expect_same(step, report, Outcome::Fail)?;
             let granted = state.granted.get(&step.id).copied().unwrap_or_default();
             if review.iteration >= gate.limit().saturating_add(granted) {
-                let waiting = Waiting::Limit { gate: step.id.clone(), blocking };
-                state.status = Status::Waiting(waiting);
+                wait(state, Waiting::Limit { gate: step.id.clone(), blocking }, digest);
                 return Ok(());
             }
             review::fail(gate, review);
-            go(checked, state, Some(Outcome::Fail), false, digest)
+            go(checked, state, Way::outcome(Outcome::Fail, digest))
         }
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leave::{enter, expect_active, go};
+use super::leave::{Way, enter, expect_active, expect_short, go};
 use super::review::{self, Verdict, is_id, verdict, verdict_at};
 use super::{Checked, Refusal};
 use crate::limits::{
     ASKS_PER_VISIT_MAX, ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, OPTIONS, QUESTIONS_MAX,
 };
-use crate::state::{Answer, Decision, Passage, State, Status, UserQuestion, Waiting};
+use crate::state::{Answer, Decision, ItemStatus, Passage, State, Status, UserQuestion, Waiting};
 use crate::workflow::{Outcome, Severity, StepId, Target};
 
 /// How a run that has stopped goes on.
@@ -49,7 +49,9 @@ impl Choice {
                 vec![Choice::Continue, Choice::MustOnly, Choice::Skip, Choice::Abort]
             }
             Waiting::Bound { step, wanted } => {
-                let outcomes = checked.step(step).map(|step| step.possible_outcomes());
+                // A gate is passed by what was recorded, and by nobody's word.
+                let step = checked.step(step).filter(|step| step.decide.as_gate().is_none());
+                let outcomes = step.map(|step| step.possible_outcomes());
                 let others = outcomes.unwrap_or_default().into_iter().filter(|outcome| {
                     Some(outcome) != wanted.as_ref() && *outcome != Outcome::Default
                 });
@@ -102,6 +104,13 @@ pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), R
         return Ok(());
     }
     expect_active(state)?;
+    let is_answered = |asked: &UserQuestion| {
+        state.answers.iter().any(|answer| answer.id == asked.id && answer.ask == asked.ask)
+    };
+    // What the user has answered during this visit is not asked again: the answers are there.
+    if !questions.is_empty() && questions.iter().all(is_answered) {
+        return Ok(());
+    }
     if state.asked >= ASKS_PER_VISIT_MAX {
         return Err(Refusal::AskedOften);
     }
@@ -166,6 +175,9 @@ pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> R
     if let Some(id) = answers.keys().find(|id| questions.iter().all(|asked| asked.id != **id)) {
         return Err(Refusal::BadQuestions(format!("there is no open question `{id}`")));
     }
+    for text in answers.values() {
+        expect_short("an answer", text)?;
+    }
     let given = questions.iter().map(|asked| Answer {
         id: asked.id.clone(),
         ask: asked.ask.clone(),
@@ -185,6 +197,7 @@ pub(super) fn choose(
     note: &str,
     report: String,
 ) -> Result<(), Refusal> {
+    expect_short("the note", note)?;
     let Status::Waiting(waiting) = state.status.clone() else {
         return match (&state.status, choice) {
             // Whoever may decide how a run goes on may also end it.
@@ -193,6 +206,7 @@ pub(super) fn choose(
                 state.status = Status::Aborted;
                 Ok(())
             }
+            (Status::Aborted, Choice::Abort) => Ok(()),
             _ => Err(Refusal::NotWaiting),
         };
     };
@@ -211,19 +225,29 @@ pub(super) fn choose(
         Waiting::Bound { step, wanted } => {
             decided(state, choice, note, Vec::new());
             match choice {
-                Choice::Take(outcome) => go(checked, state, Some(outcome.clone()), false, report),
+                Choice::Take(outcome) => go(checked, state, Way::outcome(outcome.clone(), report)),
                 _ => {
                     *state.granted.entry(step).or_default() += 1;
-                    go(checked, state, wanted, false, report)
+                    let way = match wanted {
+                        Some(outcome) => Way::outcome(outcome, report),
+                        None => Way::error("it could not be carried out", report),
+                    };
+                    go(checked, state, way)
                 }
             }
         }
-        Waiting::Error { .. } => {
+        Waiting::Error { message } => {
             decided(state, choice, note, Vec::new());
             let (turn, step) = (state.turn, state.step.clone());
-            let to = Target::Step(step.clone());
-            state.history.push(Passage { turn, step, outcome: None, to, limited: false, report });
-            let step = state.step.clone();
+            state.history.push(Passage {
+                turn,
+                step: step.clone(),
+                outcome: None,
+                to: Target::Step(step.clone()),
+                limited: false,
+                error: Some(message),
+                report,
+            });
             enter(checked, state, step);
             Ok(())
         }
@@ -248,14 +272,16 @@ fn at_gate(
         review::fail(gate, review);
         *state.granted.entry(id.clone()).or_default() += 1;
         decided(state, choice, note, Vec::new());
-        return go(checked, state, Some(Outcome::Fail), false, report);
+        return go(checked, state, Way::outcome(Outcome::Fail, report));
     }
-    let failed = match verdict(gate, review) {
-        Verdict::Fail { blocking, checks } if checks.is_empty() => blocking,
-        // A red check is nobody's to accept.
-        Verdict::Fail { checks, .. } => return Err(Refusal::NotAcceptable { blocking: checks }),
-        Verdict::Open { .. } | Verdict::Pass { .. } => Vec::new(),
-    };
+    // A red check is nobody's to accept.
+    if let Verdict::Fail { checks, .. } = verdict(gate, review)
+        && !checks.is_empty()
+    {
+        return Err(Refusal::NotAcceptable { blocking: checks });
+    }
+    let failed = review.items.iter().filter(|item| item.status == ItemStatus::Fail);
+    let failed: Vec<String> = failed.map(|item| item.id.clone()).collect();
     if *choice == Choice::MustOnly
         && let Verdict::Fail { blocking, .. } = verdict_at(gate, review, Severity::Must)
     {
@@ -263,7 +289,7 @@ fn at_gate(
     }
     review::close(review, true);
     decided(state, choice, note, failed);
-    go(checked, state, Some(Outcome::Ok), false, report)
+    go(checked, state, Way::outcome(Outcome::Ok, report))
 }
 
 fn decided(state: &mut State, choice: &Choice, note: &str, accepted: Vec<String>) {

@@ -1,6 +1,10 @@
 //! Why the engine says no: each time with what is possible instead.
 
-use crate::limits::{ASKS_PER_VISIT_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, OUTPUT_BYTES_MAX};
+use crate::limits::{
+    ASKS_PER_VISIT_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, NOTE_BYTES_MAX, OUTPUT_BYTES_MAX,
+    REVIEW_BYTES_MAX,
+};
+use crate::state::ItemStatus;
 use crate::template::TemplateError;
 use crate::workflow::{Outcome, Severity, StepId};
 
@@ -29,9 +33,7 @@ pub enum Refusal {
     #[error("the run waits for no such decision")]
     NotWaiting,
     /// The report is about another turn.
-    #[error(
-        "turn {at} is over, and was ended by another report; the run is at turn {now}, step `{step}`"
-    )]
+    #[error("{}; the run is at turn {now}, step `{step}`", other_turn(*at, *now))]
     OtherTurn {
         /// The turn that the report is about.
         at: u32,
@@ -143,6 +145,22 @@ pub enum Refusal {
         /// What is possible.
         possible: &'static str,
     },
+    /// Nobody has asked for this.
+    #[error("step `{step}` does not ask {what}")]
+    NotAsked {
+        /// The step.
+        step: StepId,
+        /// What was given.
+        what: String,
+    },
+    /// A text that is too long.
+    #[error("{what} has {bytes} bytes, and {NOTE_BYTES_MAX} is the limit")]
+    TooLong {
+        /// What.
+        what: &'static str,
+        /// How long it is.
+        bytes: usize,
+    },
     /// The gate cannot decide yet.
     #[error("gate `{gate}` is open: {}", open(todo, checks))]
     GateOpen {
@@ -223,6 +241,27 @@ pub enum Refusal {
         /// What is too long.
         what: &'static str,
     },
+    /// One item, two verdicts.
+    #[error("`{id}` is there twice; one verdict is enough")]
+    RecordedTwice {
+        /// Which.
+        id: String,
+    },
+    /// Too much text.
+    #[error(
+        "the items of a review have at most {REVIEW_BYTES_MAX} bytes together; write findings to a file and name it"
+    )]
+    ReviewTooLong,
+    /// A verdict that its own run contradicts.
+    #[error("check `{name}` is not {status}: its command has ended with {exit}")]
+    CheckContradicted {
+        /// Which.
+        name: String,
+        /// The verdict that was given.
+        status: ItemStatus,
+        /// How the command has ended.
+        exit: String,
+    },
     /// No such check.
     #[error("gate `{gate}` has no check `{name}`{}", listed("; it has ", known))]
     NoSuchCheck {
@@ -277,6 +316,13 @@ pub enum Refusal {
         /// Why.
         error: TemplateError,
     },
+}
+
+fn other_turn(at: u32, now: u32) -> String {
+    match at < now {
+        true => format!("turn {at} is over, and was ended by another report"),
+        false => format!("there was no turn {at} yet"),
+    }
 }
 
 fn quoted(names: &[String]) -> String {

@@ -1,12 +1,12 @@
 //! Reviews: recording items, and the verdict of a gate, which is computed from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::leave::expect_active;
+use super::leave::{expect_active, expect_short};
 use super::{Checked, Refusal};
-use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX};
+use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, REVIEW_BYTES_MAX};
 use crate::state::{CheckResult, Item, ItemStatus, Proof, Review, Round, State};
 use crate::template::{Scope, fill};
 use crate::workflow::{Gate, Reverify, Severity, StepId, Workflow};
@@ -110,9 +110,20 @@ pub(super) fn record(
 ) -> Result<(), Refusal> {
     expect_active(state)?;
     let (id, gate) = gate_under_way(checked.workflow(), state, gate)?;
+    let mut names = BTreeSet::new();
+    for name in items.iter().map(|item| &item.id).chain(checks.iter().map(|check| &check.name)) {
+        if !names.insert(name) {
+            let id: String = name.chars().take(ID_BYTES_MAX).collect();
+            return Err(Refusal::RecordedTwice { id });
+        }
+    }
     let mut review = state.reviews.get(&id).cloned().unwrap_or_default();
     for record in items {
         record_item(&mut review, record)?;
+    }
+    let bytes = |item: &Item| item.scope.len() + item.check.len() + item.finding.len();
+    if review.items.iter().map(bytes).sum::<usize>() > REVIEW_BYTES_MAX {
+        return Err(Refusal::ReviewTooLong);
     }
     for record in checks {
         record_check(checked.workflow(), state, &id, gate, &mut review.checks, record)?;
@@ -225,7 +236,9 @@ fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
     if item.status == ItemStatus::Fail && status != ItemStatus::Fail {
         return Err(Refusal::FailStands { id: item.id.clone() });
     }
-    let finding = record.finding.clone().unwrap_or_else(|| item.finding.clone());
+    // What was written about another verdict is no finding of this one.
+    let kept = (item.status == status).then(|| item.finding.clone());
+    let finding = record.finding.clone().or(kept).unwrap_or_default();
     if status == ItemStatus::Fail && finding.trim().is_empty() {
         return Err(Refusal::FindingNeeded { id: item.id.clone() });
     }
@@ -256,6 +269,20 @@ fn record_check(
         matches!(&record.result.proof, Proof::Run { command, .. } if command.trim() == wanted);
     if !wanted.is_empty() && !was_run {
         return Err(Refusal::CheckNeedsRun { name: name.clone(), command: wanted.to_owned() });
+    }
+    expect_short("the note of a check", &record.result.note)?;
+    if let Proof::Run { exit_code, .. } = record.result.proof {
+        let shown = if exit_code == Some(0) { ItemStatus::Pass } else { ItemStatus::Fail };
+        if record.result.status != shown {
+            let exit = exit_code.map_or("a signal".to_owned(), |code| format!("code {code}"));
+            let (name, status) = (name.clone(), record.result.status);
+            return Err(Refusal::CheckContradicted { name, status, exit });
+        }
+    } else if record.result.status != ItemStatus::Fail
+        && checks.get(name).is_some_and(|known| known.status == ItemStatus::Fail)
+    {
+        // Nobody takes back by a word what was found; a run may, for it shows how things are.
+        return Err(Refusal::FailStands { id: name.clone() });
     }
     checks.insert(name.clone(), record.result.clone());
     Ok(())
@@ -290,7 +317,8 @@ fn reopen(review: &mut Review, mode: Reverify) {
     review.checks.clear();
 }
 
-/// A review that was passed and is come to again looks at everything again.
+/// A review that was passed and is come to again is a new one: it looks at everything again, as strictly as the first
+/// time.
 pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &StepId) {
     for (gate_step, gate) in workflow.gates() {
         if gate_step.id != *step && !gate.reviews.contains(step) {
@@ -298,6 +326,8 @@ pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &S
         }
         if let Some(review) = state.reviews.get_mut(&gate_step.id).filter(|review| review.passed) {
             review.passed = false;
+            review.iteration = 1;
+            state.granted.remove(&gate_step.id);
             reopen(review, Reverify::Fresh);
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
         let verdict = format!("{}=PASS", check.id);
         forms.push(Form {
             what: "the verdict of a check without a command",
-            command: record(&[&verdict]),
+            command: record(&["--check", &verdict]),
         });
     }
     forms

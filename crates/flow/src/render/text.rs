@@ -59,7 +59,7 @@ fn header(page: &mut Page, view: &StepView) {
         parts.push(format!("time {} at this step", view.iteration));
     }
     if let Some(role) = &view.role {
-        parts.push(format!("done by a {role}"));
+        parts.push(format!("by {role}"));
     }
     if view.status != "active" {
         parts.push(view.status.clone());
@@ -234,6 +234,7 @@ fn next(page: &mut Page, view: &StepView) {
 
 fn way_on(page: &mut Page, way: &Way, is_one_of_several: bool) {
     let to = match (way.to, way.title.as_str()) {
+        (Some(step), "") => format!("to step {step}"),
         (Some(step), title) => format!("to step {step}, {title}"),
         (None, "") => String::new(),
         (None, title) => format!("to {title}"),

@@ -225,6 +225,7 @@ fn imagined(
         outcome: Some(Outcome::Fail),
         to: Target::Step(step.id.clone()),
         limited: false,
+        error: None,
         report: String::new(),
     });
     Ok(State {
@@ -240,6 +241,7 @@ fn imagined(
         parameters: values(workflow, flags.step, given)?,
         outputs: outputs(workflow, step),
         reviews: workflow.gates().map(|(gate, _)| (gate.id.clone(), review.clone())).collect(),
+        waits_since: None,
         asked: 0,
         answers: Vec::new(),
         decisions: Vec::new(),

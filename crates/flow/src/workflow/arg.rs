@@ -1,12 +1,13 @@
 //! Parameters: what they may be set to, and reading values from a command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::limits::VALUE_BYTES_MAX;
+use crate::engine::is_id;
+use crate::limits::{ENTRIES_MAX, VALUE_BYTES_MAX};
 
 /// A parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,6 +116,14 @@ impl Arg {
 
     /// Checks a value that was read already, from a file or as JSON.
     pub fn accept(&self, value: Value) -> Result<Value, BadValue> {
+        if let Value::Array(entries) = &value
+            && entries.len() > ENTRIES_MAX
+        {
+            return Err(BadValue(format!(
+                "it has {} entries, and {ENTRIES_MAX} is the limit",
+                entries.len()
+            )));
+        }
         match (self.kind, &value) {
             (ArgType::Text, Value::String(_)) | (ArgType::Boolean, Value::Bool(_)) => {}
             (ArgType::Integer, Value::Number(number)) if number.is_i64() => {}
@@ -138,6 +147,9 @@ impl Arg {
         }
         let allowed = |value: &Value| match value {
             Value::String(text) => self.choices.contains(text),
+            Value::Number(number) => self.choices.iter().any(|choice| {
+                choice.trim().parse().is_ok_and(|choice: f64| Some(choice) == number.as_f64())
+            }),
             other => self.choices.contains(&other.to_string()),
         };
         let fits = match value {
@@ -191,28 +203,79 @@ fn list(text: &str) -> Result<Value, BadValue> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
 
-/// Refuses names that come twice, and files that two pieces of one wave would change at once.
+/// Refuses names that come twice or cannot be names, and files that two pieces of one wave would change at once.
 fn disjoint(work: &[WorkItem]) -> Result<(), BadValue> {
-    let mut names = BTreeMap::new();
-    let mut owners: BTreeMap<(u32, &str), &str> = BTreeMap::new();
-    for item in work {
-        if names.insert(item.id.as_str(), ()).is_some() {
+    let mut names = BTreeSet::new();
+    for (at, item) in work.iter().enumerate() {
+        if !is_id(&item.id) {
+            let said =
+                "an id has letters, digits, `.`, `_` and `-`, and begins with a letter or digit";
+            return Err(BadValue(format!("piece {} has no good id: {said}", at + 1)));
+        }
+        if !names.insert(&item.id) {
             return Err(BadValue(format!("`{}` is there twice", item.id)));
         }
-        for file in &item.files {
-            let file = file.trim_start_matches("./");
-            if let Some(other) =
-                owners.insert((item.wave, file), &item.id).filter(|other| *other != item.id)
-            {
-                let said = format!(
-                    "`{other}` and `{}` of wave {} both change `{file}`; put one of them into a later wave",
-                    item.id, item.wave
-                );
-                return Err(BadValue(said));
-            }
+    }
+    let mut waves: BTreeMap<u32, Vec<(&str, &[String])>> = BTreeMap::new();
+    for item in work {
+        waves.entry(item.wave).or_default().push((&item.id, &item.files));
+    }
+    for (wave, pieces) in &waves {
+        if let Some(shared) = shared_files(pieces).first() {
+            let Shared { first, second, file } = shared;
+            return Err(BadValue(format!(
+                "`{first}` and `{second}` of wave {wave} both change `{file}`; put one of them into a later wave"
+            )));
         }
     }
     Ok(())
+}
+
+/// A file that two would change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shared {
+    pub(crate) first: String,
+    pub(crate) second: String,
+    pub(crate) file: String,
+}
+
+/// The files that two of these would change at once, whichever way their paths are written. A folder is all that is below
+/// it.
+pub(crate) fn shared_files(pieces: &[(&str, &[String])]) -> Vec<Shared> {
+    let mut owned: Vec<(String, &str)> = pieces
+        .iter()
+        .flat_map(|(id, files)| files.iter().map(|file| (normal(file), *id)))
+        .collect();
+    // Part by part, so that a folder comes right before what is below it.
+    owned.sort_by(|a, b| a.0.split('/').cmp(b.0.split('/')));
+    let mut shared = Vec::new();
+    let mut above: Vec<(&str, &str)> = Vec::new();
+    for (file, id) in &owned {
+        above.retain(|(folder, _)| {
+            let below = file.strip_prefix(folder);
+            folder.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        if let Some((_, other)) = above.iter().find(|(_, other)| other != id) {
+            let (first, second) = ((*other).to_owned(), (*id).to_owned());
+            shared.push(Shared { first, second, file: file.clone() });
+        }
+        above.push((file, id));
+    }
+    shared
+}
+
+/// A path without what does not change where it leads.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.trim().split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 #[cfg(test)]

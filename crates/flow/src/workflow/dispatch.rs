@@ -112,8 +112,18 @@ impl Dispatch {
     }
 }
 
-impl Default for AgentRole {
-    fn default() -> Self {
-        AgentRole::GeneralPurpose
+impl Dispatch {
+    /// All briefs in it, to be changed.
+    pub(crate) fn briefs_mut(&mut self) -> Vec<&mut Brief> {
+        match self {
+            Dispatch::Single(brief) => vec![brief],
+            Dispatch::Parallel(parallel) => parallel.agents.iter_mut().collect(),
+            Dispatch::Template(template) => vec![&mut template.each],
+            Dispatch::Conditional(conditional) => {
+                let mut all = conditional.then.briefs_mut();
+                all.extend(conditional.otherwise.iter_mut().flat_map(|other| other.briefs_mut()));
+                all
+            }
+        }
     }
 }

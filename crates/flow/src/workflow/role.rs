@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The role of a sub-agent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AgentRole {
     /// Looks for what is wrong.
     QualityReviewer,
@@ -18,6 +18,7 @@ pub enum AgentRole {
     /// Reads and reports, and changes nothing.
     Explore,
     /// Anything.
+    #[default]
     GeneralPurpose,
     /// One that the workflow declares under `roles`.
     Custom(String),

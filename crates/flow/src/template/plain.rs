@@ -1,0 +1,175 @@
+//! What a template may say: values of the scope, compared, tested, counted and looped over. What makes text out of text
+//! (`~`, `*`, a sum of texts, lists and mappings made on the spot, calls) could take any amount of memory, since neither
+//! fuel nor a cap on what is written counts it; so it is refused before anything is run. So are tags that go on and on: the
+//! parser follows them by calling itself.
+
+use super::TemplateError;
+use crate::limits::{STATEMENTS_MAX, TAG_WORDS_MAX};
+
+/// The statements that a template may have.
+const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
+/// Words after which a bracket opens a value and not an index or a call.
+const WORDS: [&str; 9] = ["in", "if", "elif", "else", "and", "or", "not", "is", "for"];
+
+/// Refuses what a text may not have in its tags.
+pub(super) fn text(text: &str) -> Result<(), TemplateError> {
+    let mut at = 0;
+    let mut statements = 0;
+    while let Some(found) = text[at..].find(['{']).map(|found| at + found) {
+        let rest = &text[found..];
+        let at_line = |message: String| {
+            let line = text[..found].matches('\n').count() + 1;
+            TemplateError { message, line: Some(line) }
+        };
+        at = match rest.get(..2) {
+            Some("{#") => rest.find("#}").map_or(text.len(), |end| found + end + 2),
+            Some("{{") => found + 2 + tag(&rest[2..], "}}").map_err(at_line)?,
+            Some("{%") => {
+                statements += 1;
+                if statements > STATEMENTS_MAX {
+                    return Err(at_line(format!("a text has at most {STATEMENTS_MAX} statements")));
+                }
+                statement(&rest[2..]).map_err(at_line)?;
+                found + 2 + tag(&rest[2..], "%}").map_err(at_line)?
+            }
+            _ => found + 1,
+        };
+    }
+    Ok(())
+}
+
+/// Refuses what a condition may not have.
+pub(super) fn expression(text: &str) -> Result<(), TemplateError> {
+    tag(text, "").map(|_| ()).map_err(|message| TemplateError { message, line: None })
+}
+
+/// Only conditions and loops: nothing that defines, includes or calls.
+fn statement(rest: &str) -> Result<(), String> {
+    let rest = rest.trim_start_matches(['-', '+']).trim_start();
+    let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+    match STATEMENTS.contains(&word.as_str()) {
+        true => Ok(()),
+        false => {
+            Err(format!("`{word}` is no statement of templates here; there are `if` and `for`"))
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Token<'a> {
+    Word(&'a str),
+    Number,
+    Text,
+    Sign(char),
+}
+
+/// Goes through a tag; the length up to and with its end.
+fn tag(text: &str, end: &str) -> Result<usize, String> {
+    let mut last: Option<Token<'_>> = None;
+    let mut calls: Vec<bool> = Vec::new();
+    let mut in_seen = false;
+    let mut sum = false;
+    let mut words = 0;
+    let mut at = 0;
+    while at < text.len() {
+        if !end.is_empty() && text[at..].starts_with(end) {
+            return Ok(at + end.len());
+        }
+        let Some((mut token, length)) = token(&text[at..]) else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+            continue;
+        };
+        words += 1;
+        if words > TAG_WORDS_MAX {
+            return Err(format!(
+                "a tag or a condition has at most {TAG_WORDS_MAX} words and signs"
+            ));
+        }
+        if token == Token::Number && last == Some(Token::Sign('.')) {
+            // The index of an entry: what it stands for need not be a number.
+            token = Token::Word("");
+        }
+        let is_value = matches!(last, Some(Token::Word(word)) if !WORDS.contains(&word))
+            || matches!(last, Some(Token::Sign(']' | ')')));
+        if std::mem::take(&mut sum) && token != Token::Number {
+            return Err(
+                "`+` adds a number that is written out; texts stand beside each other".into()
+            );
+        }
+        match token {
+            Token::Sign('~' | '*') => {
+                return Err(
+                    "`~` and `*` are not for templates here; texts stand beside each other".into(),
+                );
+            }
+            Token::Sign('+') => sum = !matches!(last, Some(Token::Number)) && last.is_some(),
+            Token::Sign('{') => return Err("templates make no mappings".into()),
+            Token::Sign('[') if !is_value => {
+                let Some(length) = constants(&text[at..]) else {
+                    return Err(
+                        "a list in a template has only texts and numbers that are written out"
+                            .into(),
+                    );
+                };
+                last = Some(Token::Sign(']'));
+                at += length;
+                continue;
+            }
+            Token::Sign('(') => calls.push(is_value),
+            Token::Sign(')') => {
+                calls.pop();
+            }
+            Token::Sign(',') if calls.last() == Some(&false) || (calls.is_empty() && in_seen) => {
+                return Err("templates make no lists".into());
+            }
+            Token::Word("recursive") => return Err("loops call nothing".into()),
+            Token::Word("in") => in_seen = true,
+            Token::Word(_) | Token::Number | Token::Text | Token::Sign(_) => {}
+        }
+        last = Some(token);
+        at += length;
+    }
+    Ok(text.len())
+}
+
+/// The length of a list of constants, such as `["quick", "full"]`, if the text begins with one.
+fn constants(text: &str) -> Option<usize> {
+    let mut at = 1;
+    while at < text.len() {
+        match token(&text[at..]) {
+            None => at += text[at..].chars().next().map_or(1, char::len_utf8),
+            Some((Token::Sign(']'), length)) => return Some(at + length),
+            Some((Token::Text | Token::Number | Token::Sign(',' | '-' | '.'), length)) => {
+                at += length
+            }
+            Some(_) => return None,
+        }
+    }
+    None
+}
+
+/// The token that a text begins with, and its length; none for space.
+fn token(text: &str) -> Option<(Token<'_>, usize)> {
+    let first = text.chars().next()?;
+    let run = |belongs: fn(char) -> bool| text.find(|c| !belongs(c)).unwrap_or(text.len());
+    match first {
+        _ if first.is_whitespace() => None,
+        '"' | '\'' => {
+            let mut escaped = false;
+            let end = text.char_indices().skip(1).find(|(_, c)| {
+                let is_end = *c == first && !escaped;
+                escaped = *c == '\\' && !escaped;
+                is_end
+            });
+            Some((Token::Text, end.map_or(text.len(), |(at, c)| at + c.len_utf8())))
+        }
+        _ if first.is_ascii_digit() => {
+            Some((Token::Number, run(|c| c.is_ascii_alphanumeric() || c == '_')))
+        }
+        _ if first.is_alphabetic() || first == '_' => {
+            let length = run(|c| c.is_alphanumeric() || c == '_');
+            Some((Token::Word(&text[..length]), length))
+        }
+        _ => Some((Token::Sign(first), first.len_utf8())),
+    }
+}

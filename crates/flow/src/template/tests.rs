@@ -1,0 +1,221 @@
+//! Templates: what they see, and that nothing that a stranger writes takes long or much.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::*;
+use crate::limits::STATEMENTS_MAX;
+use crate::state::{Answer, Fingerprint, RunId, STATE_VERSION, Status};
+
+fn state() -> State {
+    let parameters = [
+        ("task", json!("plan <it> & \"go\"")),
+        ("mode", json!("quick")),
+        ("list", json!(["a", "b", "c"])),
+        ("work", json!([{ "id": "w1", "task": "first" }])),
+        ("number", json!(3)),
+        ("long", json!("x".repeat(60_000))),
+        ("flag", json!(false)),
+    ];
+    State {
+        version: STATE_VERSION,
+        run: RunId::new("run-1"),
+        workflow: "test".into(),
+        fingerprint: Fingerprint::of(b""),
+        status: Status::Active,
+        step: "one".into(),
+        turn: 3,
+        visits: [("one".into(), 2)].into(),
+        granted: BTreeMap::new(),
+        parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
+        outputs: [("scope".into(), "the scope".to_owned())].into(),
+        reviews: BTreeMap::new(),
+        waits_since: None,
+        asked: 0,
+        answers: vec![Answer { id: "q".into(), ask: "Q?".into(), answer: "yes".into() }],
+        decisions: Vec::new(),
+        history: Vec::new(),
+    }
+}
+
+#[track_caller]
+fn gives(text: &str, expect: &str) {
+    assert_eq!(fill(text, &Scope::new(&state())).as_deref(), Ok(expect));
+}
+
+#[track_caller]
+fn refuses(text: &str, expect: &str) {
+    let started = Instant::now();
+    let error = fill(text, &Scope::new(&state())).expect_err("this is refused");
+    assert_eq!(error.message, expect);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn texts_are_filled_in_from_parameters_and_state() {
+    gives("{{ task }}", "plan <it> & \"go\"");
+    gives("{{ state.run }} {{ state.step }} {{ state.iteration }}", "run-1 one 2");
+    gives("{{ state.outputs.scope }} {{ state.answers.q }}", "the scope yes");
+    gives("{% for entry in list %}{{ loop.index }}{{ entry }}{% endfor %}", "1a2b3c");
+    gives("{{ work[0].task }} {{ list[number - 1] }} {{ number + 1 }}", "first c 4");
+    gives("{{ list | length }} {{ nothing | default('none') }}", "3 none");
+    gives("{% if mode in ['quick', 'full'] and not flag %}yes{% else %}no{% endif %}", "yes");
+    gives("{# nothing ~ here #}a { b } {\n", "a { b } {\n");
+    gives("{{ '{{' }}", "{{");
+}
+
+#[test]
+fn blocks_leave_no_empty_lines() {
+    gives("a\n{% if flag %}\nb\n{% endif %}\nc\n", "a\nc\n");
+}
+
+#[test]
+fn a_name_that_is_not_there_is_an_error_and_can_be_asked_for() {
+    assert!(fill("{{ nothing }}", &Scope::new(&state())).is_err());
+    assert!(fill("{{ state.outputs.nothing }}", &Scope::new(&state())).is_err());
+    gives("{% if nothing is defined %}a{% else %}b{% endif %}", "b");
+    gives("{% if state.outputs.nothing is defined %}a{% endif %}", "");
+    gives("{% if state.error is defined %}a{% endif %}", "");
+}
+
+#[test]
+fn an_item_is_seen_where_there_is_one() {
+    let scope = Scope::with_item(&state(), &json!({ "id": "w1" }));
+    assert_eq!(
+        fill("{{ item.id }} {{ mode }} {{ state.run }}", &scope).as_deref(),
+        Ok("w1 quick run-1")
+    );
+    let scope = Scope::new(&state()).and_item(&json!("text"));
+    assert_eq!(fill("{{ item }}", &scope).as_deref(), Ok("text"));
+    assert!(fill("{{ item }}", &Scope::new(&state())).is_err());
+}
+
+#[test]
+fn nothing_is_seen_of_the_world() {
+    for text in [
+        "{{ range(3) }}",
+        "{{ dict(a=1) }}",
+        "{{ debug() }}",
+        "{{ namespace() }}",
+        "{{ env }}",
+        "{{ task | upper }}",
+        "{{ task | replace('a', 'b') }}",
+        "{{ list | join }}",
+        "{{ self }}",
+        "{{ task.upper() }}",
+        "{{ super() }}",
+    ] {
+        assert!(fill(text, &Scope::new(&state())).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn only_conditions_and_loops_are_statements() {
+    for word in [
+        "set",
+        "macro",
+        "include",
+        "import",
+        "extends",
+        "block",
+        "call",
+        "filter",
+        "raw",
+        "do",
+        "with",
+        "autoescape",
+    ] {
+        refuses(
+            &format!("text\n{{%- {word} x %}}"),
+            &format!("`{word}` is no statement of templates here; there are `if` and `for`"),
+        );
+    }
+    let error = fill("text\n{% set x = 1 %}", &Scope::new(&state())).expect_err("refused");
+    assert_eq!(error.line, Some(2));
+}
+
+#[test]
+fn nothing_makes_text_out_of_text() {
+    let tilde = "`~` and `*` are not for templates here; texts stand beside each other";
+    refuses("{{ long ~ long }}", tilde);
+    refuses("{{ 'x' * 99999999 }}", tilde);
+    refuses("{{ 2 ** 9999 }}", tilde);
+    let sum = "`+` adds a number that is written out; texts stand beside each other";
+    refuses("{{ long + long }}", sum);
+    refuses("{{ 'a' + 'b' }}", sum);
+    refuses("{{ list.0 + list.0 }}", sum);
+    refuses("{{ 1 + long + long }}", sum);
+    let list = "a list in a template has only texts and numbers that are written out";
+    refuses("{% for a in [long, long] %}{% endfor %}", list);
+    refuses("{{ [[1]] }}", list);
+    refuses("{% for a in (long, long) %}{% endfor %}", "templates make no lists");
+    refuses("{% for a in long, long %}{% endfor %}", "templates make no lists");
+    refuses("{{ {'a': long} }}", "templates make no mappings");
+    refuses("{% for a in list recursive %}{{ loop(list) }}{% endfor %}", "loops call nothing");
+    // Texts say what they like.
+    gives("{{ 'a ~ b * c + [d] {e}' }}", "a ~ b * c + [d] {e}");
+    gives("2 * 3 ~ 4 + [5]", "2 * 3 ~ 4 + [5]");
+}
+
+#[test]
+fn conditions_are_held_to_the_same() {
+    let scope = Scope::new(&state());
+    assert_eq!(holds("mode == 'quick' and list | length > 2", &scope), Ok(true));
+    assert_eq!(holds("nothing is defined", &scope), Ok(false));
+    assert_eq!(holds("flag", &scope), Ok(false));
+    assert!(holds("long ~ long", &scope).is_err());
+    assert!(holds("mode ==", &scope).is_err());
+    assert!(names_in_expression("[long] == [long]").is_err());
+}
+
+#[test]
+fn what_a_template_does_is_counted() {
+    let nested = "{% for a in long %}{% for b in long %}{% endfor %}{% endfor %}";
+    let started = Instant::now();
+    assert!(fill(nested, &Scope::new(&state())).is_err());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn what_a_template_gives_has_a_cap() {
+    let text = "{{ long }}".repeat(9);
+    let error = fill(&text, &Scope::new(&state())).expect_err("it is too long");
+    assert!(
+        error.message.contains("write") || error.message.contains("limit"),
+        "{}",
+        error.message
+    );
+    // So has everything that one step says.
+    let scope = Scope::new(&state());
+    let text = "{{ long }}".repeat(8);
+    let given = (0..20).take_while(|_| fill(&text, &scope).is_ok()).count();
+    assert_eq!(given, STEP_BYTES_MAX / (8 * 60_000));
+    let item = scope.and_item(&json!("x"));
+    assert!(fill(&text, &item).is_err());
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    let text = format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(fill(&text, &Scope::new(&state())).is_err());
+    let text = format!("{{{{ {}flag }}}}", "not ".repeat(100_000));
+    assert!(fill(&text, &Scope::new(&state())).is_err());
+    assert!(holds(&format!("{}flag", "not ".repeat(100_000)), &Scope::new(&state())).is_err());
+    for text in ["{% if flag %}", "{% for a in list %}"] {
+        assert!(fill(&text.repeat(20_000), &Scope::new(&state())).is_err());
+        // As deep as it may be.
+        assert!(fill(&text.repeat(STATEMENTS_MAX), &Scope::new(&state())).is_err());
+    }
+    let elif = format!("{{% if flag %}}{}{{% endif %}}", "{% elif flag %}".repeat(20_000));
+    assert!(fill(&elif, &Scope::new(&state())).is_err());
+    let elif = format!("{{% if flag %}}{}{{% endif %}}", "{% elif flag %}".repeat(190));
+    assert!(fill(&elif, &Scope::new(&state())).is_ok());
+    let text = format!("{{{{ task{} }}}}", ".a".repeat(100_000));
+    assert!(fill(&text, &Scope::new(&state())).is_err());
+    let text = format!("{{{{ task{} }}}}", "[0]".repeat(100_000));
+    assert!(fill(&text, &Scope::new(&state())).is_err());
+    let text = format!("{{{{ task{} }}}}", " | length".repeat(100_000));
+    assert!(fill(&text, &Scope::new(&state())).is_err());
+}

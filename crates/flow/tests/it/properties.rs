@@ -1,0 +1,531 @@
+//! Random workflows and random reports: whatever comes, a run ends or stops for a person within its bound, stays in its
+//! graph, and is the same when the same is reported again.
+//!
+//! `REPERTOIRE_LONG=1` tries fifty times as many.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestCaseError};
+use repertoire_flow::Checked;
+use repertoire_flow::engine::{
+    Action, CheckRecord, Choice, Input, ItemRecord, Report, next, start,
+};
+use repertoire_flow::state::{
+    CheckResult, ItemStatus, Proof, RunId, State, Status, UserQuestion, Waiting,
+};
+use repertoire_flow::workflow::{
+    Arg, ArgType, Bound, Case, Cases, Check, Confidence, ConfidenceLoop, ConfidenceQuestion,
+    Decide, Gate, Outcome, Reverify, Routing, Severity, StepDef, StepId, Target, Workflow,
+};
+
+use crate::drive::Driver;
+use crate::support::read;
+
+fn config(cases: u32) -> ProptestConfig {
+    let long = std::env::vars_os().any(|(key, value)| key == "REPERTOIRE_LONG" && value == "1");
+    ProptestConfig {
+        cases: if long { cases * 50 } else { cases },
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(5),
+        max_global_rejects: 1_000_000,
+        ..ProptestConfig::default()
+    }
+}
+
+/// What one step is made of: its kind, where its edges lead, and how often it may be gone through.
+#[derive(Clone, Debug)]
+struct Plan {
+    kind: u8,
+    to: [usize; 2],
+    max: u32,
+    at_limit: bool,
+    on_error: Option<usize>,
+    sets: bool,
+    output: bool,
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let to = [0..12usize, 0..12usize];
+    let on_error = proptest::option::weighted(0.25, 0..12usize);
+    (0..8u8, to, 1..4u32, any::<bool>(), on_error, any::<bool>(), any::<bool>()).prop_map(
+        |(kind, to, max, at_limit, on_error, sets, output)| Plan {
+            kind,
+            to,
+            max,
+            at_limit,
+            on_error,
+            sets,
+            output,
+        },
+    )
+}
+
+fn id(at: usize) -> StepId {
+    format!("s{at}").into()
+}
+
+/// A workflow of these steps. The first edge of each leads to the next step, so that all are reached and lead to the end;
+/// the others lead anywhere.
+fn workflow(plans: &[Plan]) -> Workflow {
+    let count = plans.len();
+    let target = |at: usize| match at % (count + 1) {
+        end if end == count => Target::End,
+        at => Target::Step(id(at)),
+    };
+    let mut steps: Vec<StepDef> = Vec::new();
+    for (at, plan) in plans.iter().enumerate() {
+        let mut step = StepDef::new(id(at), format!("Step {at}")).action(
+            "{{ state.iteration }} {{ mode }} {% for entry in list %}{{ entry }}{% endfor %}\
+             {% if state.outputs.s0 is defined %}{{ state.outputs.s0 }}{% endif %}",
+        );
+        let branch = |edges: &[(Outcome, Target)]| Routing::Branch(edges.iter().cloned().collect());
+        let on = target(at + 1);
+        let named = Outcome::Named("other".into());
+        let bound = Bound { max: plan.max, at_limit: plan.at_limit.then_some(Outcome::Ok) };
+        let previous = at.checked_sub(1).filter(|at| steps[*at].decide.as_gate().is_none());
+        match (plan.kind, previous) {
+            (1, _) => {
+                step.next = branch(&[(Outcome::Ok, on), (named, target(plan.to[0]))]);
+                step.bound = Some(bound);
+            }
+            (2, _) => {
+                step.next = branch(&[(Outcome::Ok, on), (Outcome::Default, target(plan.to[0]))]);
+                step.bound = plan.at_limit.then_some(bound);
+                if plan.on_error.is_none() {
+                    // An outcome that only `default` takes, at the limit too.
+                    step.outcomes =
+                        [Outcome::Ok, named.clone()].map(|outcome| (outcome, String::new())).into();
+                    step.bound = Some(Bound { max: plan.max, at_limit: Some(named) });
+                }
+            }
+            (3, _) => {
+                step.next = branch(&[(Outcome::Ok, on), (Outcome::Iterate, target(plan.to[0]))]);
+                step.decide = Decide::Confidence(confidence(plan));
+            }
+            (4, _) => {
+                step.next = branch(&[
+                    (Outcome::Ok, on),
+                    (Outcome::Skip, target(plan.to[0])),
+                    (named, target(plan.to[1])),
+                ]);
+                step.decide = Decide::Cases(cases());
+                step.bound = Some(bound);
+            }
+            (5 | 6, Some(previous)) => {
+                let repair = plan.to[0] % (previous + 1);
+                step.next = branch(&[(Outcome::Ok, on), (Outcome::Fail, Target::Step(id(repair)))]);
+                step.decide = Decide::Gate(gate(plan, previous));
+            }
+            (7, _) => {
+                // Forward only, so that no bound is needed.
+                let ahead = at + 1 + plan.to[0] % (count - at);
+                step.next = branch(&[(Outcome::Ok, on), (named, target(ahead))]);
+            }
+            _ => step.next = on.step().map_or(Routing::Terminal, |to| Routing::Linear(to.clone())),
+        }
+        step.on_error = plan.on_error.map(|to| id(to % count));
+        step.on_error = step.on_error.filter(|_| step.decide.as_gate().is_none());
+        if plan.sets {
+            step.sets = vec!["mode".into(), "list".into()];
+        }
+        step.output = plan.output.then(|| "What was found".to_owned());
+        steps.push(step);
+    }
+    let mode = Arg {
+        choices: vec!["quick".into(), "full".into(), "odd".into()],
+        default: Some("full".into()),
+        ..Arg::default()
+    };
+    let list =
+        Arg { kind: ArgType::List, default: Some(serde_json::json!(["a"])), ..Arg::default() };
+    let number = Arg { kind: ArgType::Number, default: Some(0.1.into()), ..Arg::default() };
+    let checks = [
+        ("claimed", Check::default()),
+        ("run", Check { command: "make {{ mode }}".into(), ..Check::default() }),
+    ];
+    Workflow {
+        format: 1,
+        name: "random".into(),
+        parameters: [("mode", mode), ("list", list), ("number", number)]
+            .map(|(name, arg)| (name.to_owned(), arg))
+            .into_iter()
+            .collect(),
+        checks: checks.map(|(name, check)| (name.to_owned(), check)).into_iter().collect(),
+        steps,
+        ..Workflow::default()
+    }
+}
+
+fn confidence(plan: &Plan) -> ConfidenceLoop {
+    let mut confidence = ConfidenceLoop {
+        until: Confidence::High,
+        max: plan.max,
+        questions: IndexMap::new(),
+        levels: IndexMap::new(),
+    };
+    if plan.at_limit {
+        let question = ConfidenceQuestion { ask: "Is it so?".into(), partial: true };
+        confidence.questions.insert("fact".into(), question);
+        confidence.levels.insert(Confidence::High, 1.0);
+    }
+    confidence
+}
+
+fn cases() -> Cases {
+    let case = |condition: &str, outcome: Outcome| Case { condition: condition.into(), outcome };
+    Cases {
+        when: vec![
+            case("mode == \"quick\"", Outcome::Skip),
+            case("list | length > 2", Outcome::Named("other".into())),
+        ],
+        otherwise: Outcome::Ok,
+    }
+}
+
+fn gate(plan: &Plan, review: usize) -> Gate {
+    let schedule = [Severity::Could, Severity::Should, Severity::Must];
+    Gate {
+        name: "Quality".into(),
+        reviews: vec![id(review)],
+        schedule: schedule.into_iter().cycle().skip(3 - plan.max as usize % 3).take(1).collect(),
+        limit: Some(plan.max),
+        checks: match plan.to[1] % 3 {
+            0 => vec!["claimed".into()],
+            1 => vec!["run".into()],
+            _ => Vec::new(),
+        },
+        banner: Some("Look at {{ mode }}".into()),
+        stop: Some("Nothing".into()),
+        reverify: Some(if plan.at_limit { Reverify::Fresh } else { Reverify::Targeted }),
+        ..Gate::default()
+    }
+}
+
+/// Workflows that the checker lets pass.
+fn flow() -> impl Strategy<Value = Checked> {
+    let plans = proptest::collection::vec(plan(), 1..9);
+    plans.prop_filter_map("the checker refuses it", |plans| Checked::new(workflow(&plans)).ok())
+}
+
+/// Something that is reported, made to fit the state that it is reported to, or not to fit.
+#[derive(Clone, Debug)]
+struct Said {
+    kind: u8,
+    pick: usize,
+    at: Option<u32>,
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let at = proptest::option::weighted(0.2, 0..12u32);
+    (0..20u8, any::<usize>(), at).prop_map(|(kind, pick, at)| Said { kind, pick, at })
+}
+
+const OUTCOMES: [&str; 8] = ["ok", "fail", "skip", "iterate", "default", "other", "a b", ""];
+const STATUSES: [ItemStatus; 3] = [ItemStatus::Todo, ItemStatus::Pass, ItemStatus::Fail];
+const SEVERITIES: [Severity; 3] = [Severity::Could, Severity::Should, Severity::Must];
+
+/// Nonsense, mostly.
+fn nonsense(said: &Said) -> Input {
+    let Said { kind, pick, at } = *said;
+    let text = ["", "x", "\n", "yes", "[\"a\"]", "quick", "2"][pick % 7].to_owned();
+    let mut report = Report { outcome: Some(OUTCOMES[pick % 8].into()), ..Report::default() };
+    let name = ["s0", "mode", "list", "fact", "run", "claimed", "number"][pick / 7 % 7].to_owned();
+    let action = match kind % 10 {
+        0 => Action::Leave(report),
+        1 => {
+            report.set.insert(name, text);
+            report.outcome = None;
+            Action::Leave(report)
+        }
+        2 => {
+            report.facts.insert(name, text);
+            Action::Leave(Report { output: Some("out".into()), ..report })
+        }
+        3 => Action::Leave(Report { confidence: Some(Confidence::ALL[pick % 5]), ..report }),
+        4 => Action::Error { message: text },
+        5 => Action::Record {
+            gate: (pick % 3 == 0).then(|| id(pick % 9)),
+            items: (0..pick % 3)
+                .map(|at| ItemRecord {
+                    id: format!("i{}", (pick / 9 + at) % 5),
+                    check: (pick % 5 > 0).then(|| "it holds".to_owned()),
+                    severity: Some(SEVERITIES[pick / 2 % 3]),
+                    status: Some(STATUSES[pick / 5 % 3]),
+                    finding: Some(text.clone()),
+                    scope: None,
+                })
+                .collect(),
+            checks: (0..pick / 2 % 2)
+                .map(|_| CheckRecord {
+                    name: name.clone(),
+                    result: CheckResult {
+                        status: STATUSES[pick % 3],
+                        proof: match pick / 3 % 2 {
+                            0 => Proof::Claim,
+                            _ => Proof::Run {
+                                command: "make full".into(),
+                                exit_code: Some((pick % 2) as i32),
+                            },
+                        },
+                        note: String::new(),
+                    },
+                })
+                .collect(),
+        },
+        6 => Action::Ask {
+            questions: (0..pick % 5)
+                .map(|at| UserQuestion {
+                    id: format!("q{}", at.min(pick / 5 % 4)),
+                    ask: "Which?".into(),
+                    options: vec!["a".into(); pick / 20 % 5],
+                })
+                .collect(),
+        },
+        7 => Action::Answer {
+            answers: (0..pick % 4).map(|at| (format!("q{at}"), text.clone())).collect(),
+        },
+        _ => Action::Choose { choice: choice(pick), note: text },
+    };
+    Input { at, action }
+}
+
+fn choice(pick: usize) -> Choice {
+    match pick % 6 {
+        0 | 1 => Choice::Continue,
+        2 => Choice::MustOnly,
+        3 => Choice::Skip,
+        4 => Choice::Take(OUTCOMES[pick / 6 % 8].into()),
+        _ => Choice::Abort,
+    }
+}
+
+/// What a person can do with a run that waits.
+fn persons(state: &State, flow: &Checked, pick: usize) -> Option<Input> {
+    let Status::Waiting(waiting) = &state.status else { return None };
+    Some(Input::now(match waiting {
+        Waiting::Questions { questions } => Action::Answer {
+            answers: questions.iter().map(|asked| (asked.id.clone(), "so".to_owned())).collect(),
+        },
+        Waiting::Limit { .. } | Waiting::Bound { .. } | Waiting::Error { .. } => {
+            let possible = Choice::possible(flow, waiting);
+            let choice = possible[pick % possible.len()].clone();
+            Action::Choose { choice, note: String::new() }
+        }
+    }))
+}
+
+/// What has to hold of any state.
+fn holds(flow: &Checked, state: &State) -> Result<(), TestCaseError> {
+    prop_assert!(flow.step(&state.step).is_some(), "`{}` is no step", state.step);
+    prop_assert!(state.history.iter().all(|passage| flow.step(&passage.step).is_some()));
+    prop_assert_eq!(state.visits.values().sum::<u32>(), state.turn);
+    let is_done = state.status == Status::Done;
+    prop_assert_eq!(state.history.len() as u32, state.turn - 1 + u32::from(is_done));
+    for (step, gate) in flow.workflow().gates() {
+        let passed = state
+            .history
+            .iter()
+            .filter(|passage| passage.step == step.id && passage.outcome == Some(Outcome::Ok));
+        let accepted = state.decisions.iter().filter(|made| made.step == step.id);
+        let rounds = state.reviews.get(&step.id).map(|review| review.rounds.as_slice());
+        let good = rounds.unwrap_or_default().iter().filter(|round| {
+            round.items.iter().all(|item| item.status != ItemStatus::Todo)
+                && !round.items.is_empty()
+                && gate.checks.iter().all(|name| {
+                    round.checks.get(name).is_some_and(|check| check.status == ItemStatus::Pass)
+                })
+        });
+        // No gate was passed that did not show why: all items judged, and every check green.
+        prop_assert!(passed.count() <= good.count() + accepted.count());
+    }
+    let text = serde_json::to_string(state).expect("a state can be written");
+    let again: State = serde_json::from_str(&text).expect("a state can be read");
+    prop_assert_eq!(&again, state);
+    Ok(())
+}
+
+/// Reports something, and looks at what comes of it.
+fn push(flow: &Checked, state: &State, input: &Input) -> Result<Option<State>, TestCaseError> {
+    let before = state.clone();
+    let Ok(after) = next(flow, state, input) else {
+        prop_assert_eq!(&before, state);
+        return Ok(None);
+    };
+    prop_assert!(after.turn == state.turn || after.turn == state.turn + 1);
+    holds(flow, &after)?;
+    // The same again, with its turn, changes nothing.
+    let repeated = Input { at: Some(input.at.unwrap_or(state.turn)), ..input.clone() };
+    match next(flow, &after, &repeated) {
+        Ok(again) => prop_assert_eq!(&again, &after),
+        Err(refusal) => prop_assert!(false, "{:?} twice is refused: {}", repeated, refusal),
+    }
+    Ok(Some(after))
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn whatever_is_reported_a_run_stays_in_its_graph_and_within_its_bound(
+        flow in flow(),
+        says in proptest::collection::vec(said(), 0..60),
+        seed in 1..u64::MAX,
+    ) {
+        let mut driver = Driver::new(&flow, seed);
+        let first = driver.state.clone();
+        let mut inputs: Vec<Input> = Vec::new();
+        let mut since = driver.state.turn;
+        for said in says {
+            let before = driver.state.clone();
+            let input = match (said.kind, &driver.state.status) {
+                (10.., Status::Active) => {
+                    driver.look();
+                    let wishes = driver.wishes();
+                    let known = driver.accepted.len();
+                    driver.leave(&wishes[said.pick % wishes.len()]);
+                    inputs.extend(driver.accepted.drain(known..));
+                    None
+                }
+                (10.., Status::Waiting(_)) => persons(&driver.state, &flow, said.pick),
+                _ => Some(nonsense(&said)),
+            };
+            if let Some(input) = input
+                && let Some(after) = push(&flow, &driver.state, &input)?
+            {
+                driver.state = after;
+                inputs.push(input);
+            }
+            if driver.state.decisions.len() > before.decisions.len() {
+                since = driver.state.turn;
+            }
+            let turns = u64::from(driver.state.turn - since);
+            prop_assert!(turns <= flow.turns_max(), "{} turns of {}", turns, flow.turns_max());
+            holds(&flow, &driver.state)?;
+            driver.look();
+        }
+        // Whatever was said so far, a run that nobody stops comes to an end.
+        let mut pick = seed as usize;
+        while driver.state.status == Status::Active {
+            let wishes = driver.wishes();
+            pick = pick.wrapping_mul(31).wrapping_add(7);
+            let known = driver.accepted.len();
+            driver.leave(&wishes[(pick >> 8) % wishes.len()]);
+            inputs.extend(driver.accepted.drain(known..));
+            prop_assert!(u64::from(driver.state.turn - since) <= flow.turns_max());
+        }
+        // The same reports give the same run.
+        let mut replayed = first;
+        for input in &inputs {
+            replayed = next(&flow, &replayed, input).expect("what was accepted is accepted");
+        }
+        prop_assert_eq!(replayed, driver.state);
+    }
+
+    #[test]
+    fn a_run_that_always_takes_the_way_back_ends_or_stops_within_its_bound(
+        flow in flow(),
+        picks in proptest::collection::vec(any::<usize>(), 8),
+    ) {
+        // Each step always ends in the same way: the worst that an obstinate agent can do.
+        let mut driver = Driver::new(&flow, 3);
+        while driver.state.status == Status::Active {
+            let wishes = driver.wishes();
+            let number = flow.number(&driver.state.step).expect("a step of the workflow");
+            let pick = picks[number % picks.len()];
+            driver.leave(&wishes[pick % wishes.len()]);
+            prop_assert!(u64::from(driver.state.turn) <= flow.turns_max());
+        }
+        holds(&flow, &driver.state)?;
+    }
+
+    #[test]
+    fn a_frozen_workflow_thaws_to_the_same(flow in flow()) {
+        let bytes = flow.freeze();
+        let thawed = Checked::thaw(&bytes, flow.fingerprint()).expect("it is the same");
+        prop_assert_eq!(thawed.workflow(), flow.workflow());
+        prop_assert_eq!(thawed.freeze(), bytes);
+    }
+
+    #[test]
+    fn numbers_survive_being_written(number in any::<f64>()) {
+        let arg = Arg { kind: ArgType::Number, ..Arg::default() };
+        if let Ok(value) = arg.parse(&number.to_string()) {
+            let again: serde_json::Value = serde_json::from_str(&value.to_string()).expect("JSON");
+            prop_assert_eq!(again, value);
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "(?s).{0,200}") {
+        let loaded = read(&text);
+        prop_assert!(loaded.checked.is_some() || !loaded.diagnostics.is_empty());
+    }
+
+    #[test]
+    fn a_workflow_with_a_piece_of_anything_is_read_or_refused(
+        at in any::<usize>(),
+        cut in 0..40usize,
+        piece in "[a-z:{}\\[\\],|>\\-\n #'\"%0-9]{0,20}",
+    ) {
+        let whole = crate::properties::SAMPLE;
+        let at = at % whole.len();
+        let end = (at + cut).min(whole.len());
+        let text = format!("{}{piece}{}", &whole[..at], &whole[end..]);
+        let loaded = read(&text);
+        prop_assert!(loaded.checked.is_some() || !loaded.diagnostics.is_empty());
+        if let Some(flow) = &loaded.checked {
+            let given = BTreeMap::from([("task".to_owned(), "it".to_owned())]);
+            if let Ok(state) = start(flow, RunId::new("r"), &given) {
+                // It may not be possible to show it, but nothing else happens.
+                let _ = repertoire_flow::step::view(flow, &state, &repertoire_flow::step::Addressing::Run);
+            }
+        }
+    }
+}
+
+const SAMPLE: &str = r#"
+parameters:
+  task: { required: true, description: What to do }
+  mode: { choices: [quick, full], default: full }
+  work: { type: work, default: [] }
+roles: { skeptic: Doubts }
+phases: { one: First, two: Second }
+checks:
+  tests: { command: "make {{ mode }}", description: The tests }
+steps:
+  - id: plan
+    title: Plan
+    phase: one
+    actions:
+      - "Plan {{ task }}"
+      - forbidden: [Do not build]
+      - detection_questions: { category: c, questions: [{ id: q, ask: Why? }] }
+      - dispatch:
+          template: { over: work, each: { agent: skeptic, task: "{{ item.task }}" } }
+    sets: [work]
+    output: The plan
+    decide:
+      cases: { when: [{ if: 'mode == "quick"', outcome: skip }], otherwise: ok }
+    next: { ok: look, skip: end }
+  - id: look
+    title: Look
+    phase: two
+    actions: ["{{ state.outputs.plan }}"]
+    decide: { confidence: { until: high, max: 3 } }
+    next: { ok: review, iterate: look }
+  - { id: review, title: Review, role: quality-reviewer, actions: [{ qr_banner: gate }], next: gate }
+  - id: gate
+    title: Gate
+    decide:
+      gate:
+        { name: G, reviews: [review], banner: b, stop: s, reverify: fresh, checks: [tests] }
+    next: { ok: end, fail: plan }
+"#;
+
+#[test]
+fn the_sample_that_is_cut_up_is_good_as_it_is() {
+    let loaded = read(SAMPLE);
+    assert!(loaded.checked.is_some(), "{:#?}", loaded.diagnostics);
+}
