@@ -235,7 +235,7 @@ fn imagined(
     });
     Ok(State {
         version: STATE_VERSION,
-        run: RunId::new("stateless"),
+        run: RunId::new("[no run]"),
         workflow: workflow.name.clone(),
         fingerprint: checked.fingerprint().clone(),
         status: Status::Active,
