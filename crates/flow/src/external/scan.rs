@@ -109,7 +109,7 @@ fn end_of_head(rest: &str) -> impl FnMut(char) -> bool + use<> {
     // A quote that is never closed quotes nothing.
     let is_balanced = |quote: char| {
         let head = rest.split('\n').next().unwrap_or_default();
-        head.matches(quote).count() % 2 == 0
+        head.matches(quote).count().is_multiple_of(2)
     };
     let quotes: Vec<char> = ['"', '\''].into_iter().filter(|quote| is_balanced(*quote)).collect();
     let mut open = None;

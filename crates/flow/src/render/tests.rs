@@ -443,8 +443,7 @@ fn the_schema_names_every_part_of_a_step() {
 }
 
 #[test]
-fn rendering_a_large_step_takes_microseconds() {
-    // The bound of 200 µs is for optimised builds and is measured by the benchmark; this only keeps it in sight.
+fn a_large_step_is_read_back() {
     let mut view = review_step();
     let text = ViewBlock::Text("Look at `a < b` & \"c\".\n".repeat(400));
     view.actions.extend(std::iter::repeat_n(text, 4));

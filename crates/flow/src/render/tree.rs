@@ -14,6 +14,9 @@ use quick_xml::name::QName;
 use super::ParseError;
 use crate::limits::{STEP_XML_BYTES_MAX, STEP_XML_DEPTH_MAX};
 
+/// What stands for a character that XML 1.0 cannot hold.
+const REPLACEMENT: &str = "\u{FFFD}";
+
 /// One element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Element<'a> {
@@ -129,7 +132,7 @@ fn write_element(writer: &mut Writer<Vec<u8>>, element: &Element<'_>) -> std::io
     writer.write_event(Event::End(BytesEnd::new(element.name.as_ref())))
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Place {
     Text,
     Attribute,
@@ -137,31 +140,45 @@ enum Place {
 
 /// A text as XML holds it. Line ends that a parser would change are written as references.
 fn escaped(text: &str, place: Place) -> Cow<'_, str> {
-    let Some(first) = text.find(|char| reference(char, place).is_some()) else {
-        return Cow::Borrowed(text);
-    };
-    let mut out = String::with_capacity(text.len() + 32);
-    out.push_str(&text[..first]);
-    for char in text[first..].chars() {
-        match reference(char, place) {
-            Some(reference) => out.push_str(reference),
-            None => out.push(char),
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let (mut done, mut at) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        // Nearly every byte stands for itself, so the rest of the work is not done for it.
+        if byte.is_ascii_alphanumeric() || *byte == b' ' {
+            at += 1;
+            continue;
         }
+        let Some((length, reference)) = reference(&bytes[at..], place) else {
+            at += 1;
+            continue;
+        };
+        out.push_str(&text[done..at]);
+        out.push_str(reference);
+        at += length;
+        done = at;
     }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
     Cow::Owned(out)
 }
 
-fn reference(char: char, place: Place) -> Option<&'static str> {
-    Some(match char {
-        '&' => "&amp;",
-        '<' => "&lt;",
-        '>' => "&gt;",
-        '\r' => "&#13;",
-        '"' if place == Place::Attribute => "&quot;",
-        '\n' if place == Place::Attribute => "&#10;",
-        '\t' if place == Place::Attribute => "&#9;",
-        '\n' | '\t' => return None,
-        '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => "\u{FFFD}",
+/// What is written for the character that these bytes begin with, and how long that is; none if it stands for itself.
+fn reference(bytes: &[u8], place: Place) -> Option<(usize, &'static str)> {
+    Some(match (bytes, place) {
+        ([b'&', ..], _) => (1, "&amp;"),
+        ([b'<', ..], _) => (1, "&lt;"),
+        ([b'>', ..], _) => (1, "&gt;"),
+        ([b'\r', ..], _) => (1, "&#13;"),
+        ([b'"', ..], Place::Attribute) => (1, "&quot;"),
+        ([b'\n', ..], Place::Attribute) => (1, "&#10;"),
+        ([b'\t', ..], Place::Attribute) => (1, "&#9;"),
+        ([b'\n' | b'\t', ..], Place::Text) => return None,
+        // XML 1.0 cannot hold these at all; U+FFFE and U+FFFF are the three bytes.
+        ([0..0x20, ..], _) => (1, REPLACEMENT),
+        ([0xEF, 0xBF, 0xBE | 0xBF, ..], _) => (3, REPLACEMENT),
         _ => return None,
     })
 }

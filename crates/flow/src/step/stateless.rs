@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Addressing, GateView, Next, StepView, ViewError, view};
 use crate::check::Checked;
@@ -120,6 +120,11 @@ impl Flags {
     pub fn at(step: usize) -> Self {
         Flags { step, total: None, iteration: 1, fail: false, status: None }
     }
+
+    /// Whether the step was gone through before.
+    fn is_again(&self) -> bool {
+        self.fail || self.iteration > 1
+    }
 }
 
 impl QrStatus {
@@ -212,7 +217,7 @@ fn imagined(
         |iteration| Round { iteration, passed: false, items: Vec::new(), checks: BTreeMap::new() };
     let review = Review {
         iteration: flags.iteration,
-        rounds: match flags.fail || flags.iteration > 1 {
+        rounds: match flags.is_again() {
             true => vec![round(flags.iteration.saturating_sub(1))],
             false => Vec::new(),
         },
@@ -230,7 +235,7 @@ fn imagined(
     });
     Ok(State {
         version: STATE_VERSION,
-        run: RunId::new("stateless"),
+        run: RunId::new("[no run]"),
         workflow: workflow.name.clone(),
         fingerprint: checked.fingerprint().clone(),
         status: Status::Active,
@@ -238,8 +243,8 @@ fn imagined(
         turn: u32::try_from(flags.step).unwrap_or(u32::MAX),
         visits: BTreeMap::from([(step.id.clone(), flags.iteration)]),
         granted: BTreeMap::new(),
-        parameters: values(workflow, flags.step, given)?,
-        outputs: outputs(workflow, step),
+        parameters: values(workflow, flags, given)?,
+        outputs: outputs(workflow, flags),
         reviews: workflow.gates().map(|(gate, _)| (gate.id.clone(), review.clone())).collect(),
         waits_since: None,
         asked: 0,
@@ -250,19 +255,21 @@ fn imagined(
 }
 
 /// What earlier steps handed over is in the caller's memory only, so it is named.
-fn outputs(workflow: &Workflow, step: &StepDef) -> BTreeMap<StepId, String> {
-    let others = workflow.steps.iter().enumerate().filter(|(_, other)| other.id != step.id);
-    let with_output = others.filter(|(_, other)| other.output.is_some());
-    with_output
-        .map(|(at, other)| {
-            (other.id.clone(), format!("[what step {}, {}, has given]", at + 1, other.title))
+fn outputs(workflow: &Workflow, flags: &Flags) -> BTreeMap<StepId, String> {
+    let steps = workflow.steps.iter().zip(1..);
+    let given = steps.filter(|(step, number)| {
+        step.output.is_some() && (*number != flags.step || flags.is_again())
+    });
+    given
+        .map(|(step, number)| {
+            (step.id.clone(), format!("[what step {number}, {}, has given]", step.title))
         })
         .collect()
 }
 
 fn values(
     workflow: &Workflow,
-    number: usize,
+    flags: &Flags,
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, Value>, StatelessError> {
     if let Some(name) = given.keys().find(|name| !workflow.parameters.contains_key(*name)) {
@@ -273,7 +280,7 @@ fn values(
         let read = match (given.get(name), &arg.default) {
             (Some(text), _) => arg.parse(text).map(Some),
             (None, Some(default)) => arg.accept(default.clone()).map(Some),
-            (None, None) => Ok(named(workflow, number, name, arg)),
+            (None, None) => Ok(named(workflow, flags, name, arg)),
         };
         let read =
             read.map_err(|bad| StatelessError::BadValue { name: name.clone(), reason: bad.0 })?;
@@ -282,15 +289,25 @@ fn values(
     Ok(values)
 }
 
-/// What stands for a text that the caller knows and has not given: it was there from the start, or an earlier step has
+/// What stands for a value that the caller knows and has not given: it was there from the start, or an earlier step has
 /// set it.
-fn named(workflow: &Workflow, number: usize, name: &str, arg: &Arg) -> Option<Value> {
-    let before = workflow.steps.iter().take(number.saturating_sub(1));
-    let is_set =
-        arg.required || before.into_iter().any(|step| step.sets.iter().any(|set| set == name));
-    (is_set && arg.kind == ArgType::Text).then(|| match arg.description.as_str() {
-        "" => Value::from(format!("[{name}]")),
-        description => Value::from(format!("[{name}: {description}]")),
+fn named(workflow: &Workflow, flags: &Flags, name: &str, arg: &Arg) -> Option<Value> {
+    let gone_through =
+        if flags.is_again() { workflow.steps.len() } else { flags.step.saturating_sub(1) };
+    let mut before = workflow.steps.iter().take(gone_through);
+    let is_set = arg.required || before.any(|step| step.sets.iter().any(|set| set == name));
+    let described = |what: &str| match arg.description.as_str() {
+        "" => format!("[{what}]"),
+        description => format!("[{what}: {description}]"),
+    };
+    is_set.then(|| match arg.kind {
+        ArgType::Text | ArgType::Integer | ArgType::Number | ArgType::Boolean => {
+            Value::from(described(name))
+        }
+        ArgType::List => json!([described(&format!("each of {name}"))]),
+        ArgType::Work => json!([{
+            "id": format!("[each of {name}]"), "task": described("its task"), "files": [], "wave": 1,
+        }]),
     })
 }
 

@@ -1,3 +1,5 @@
+mod shipped;
+
 use serde_json::json;
 
 use super::*;
