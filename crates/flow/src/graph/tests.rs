@@ -323,7 +323,7 @@ fn a_workflow_as_dot() {
     insta::assert_snapshot!(dot(&samples::everything()), @r##"
     digraph "every\"thing" {
       rankdir=TB;
-      graph [fontname="sans-serif", color="#94a3b8", style=rounded];
+      graph [fontname="sans-serif", color="#94a3b8", style=rounded, labeljust=l];
       node [fontname="sans-serif", shape=box, style="filled,rounded", fillcolor="#f8fafc", color="#64748b"];
       edge [fontname="sans-serif", fontsize=11, color="#475569"];
       "step7" [label="7. Report"];
