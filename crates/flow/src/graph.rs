@@ -22,6 +22,8 @@ mod tracks;
 
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod tests;
 
 use model::Graph;
 

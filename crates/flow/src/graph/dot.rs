@@ -7,7 +7,9 @@ use super::model::{Edge, EdgeKind, Graph, Hands, Kind, Node};
 pub(super) fn write(graph: &Graph) -> String {
     let mut out = format!("digraph \"{}\" {{\n", escape(&graph.name));
     out.push_str("  rankdir=TB;\n");
-    out.push_str("  graph [fontname=\"sans-serif\", color=\"#94a3b8\", style=rounded];\n");
+    out.push_str(
+        "  graph [fontname=\"sans-serif\", color=\"#94a3b8\", style=rounded, labeljust=l];\n",
+    );
     out.push_str("  node [fontname=\"sans-serif\", shape=box, style=\"filled,rounded\", ");
     out.push_str("fillcolor=\"#f8fafc\", color=\"#64748b\"];\n");
     out.push_str("  edge [fontname=\"sans-serif\", fontsize=11, color=\"#475569\"];\n");

@@ -5,7 +5,7 @@
 
 use super::boxes::{self, Box, GATE_SLANT};
 use super::layers::Layers;
-use super::model::{EdgeKind, Graph, Kind};
+use super::model::{Edge, EdgeKind, Graph, Kind};
 use super::order;
 use super::place::{self, LINE_REACH, Reach};
 use super::ports::{Ports, Side, Use, label_width};
@@ -83,6 +83,10 @@ struct Plan<'a> {
     boxes: Vec<Box>,
     /// The middle of each strip.
     x: Vec<i32>,
+    /// How far from the middle of the box's top each edge enters, if it enters there.
+    tops: Vec<i32>,
+    /// How far each strip reaches in each of its layers.
+    reaches: Vec<Vec<Reach>>,
 }
 
 /// Where layers and the gaps under them are.
@@ -144,53 +148,64 @@ impl<'a> Plan<'a> {
             let slant = if graph.nodes[node].kind == Kind::Gate { GATE_SLANT } else { 0 };
             look.width = look.width.max(2 * (farthest.unwrap_or(0) + 12 + slant));
         }
-        let mut plan = Plan { graph, layers, strips, ports, boxes, x: Vec::new() };
-        let (x, _) = place::place(graph, &plan.layers, &plan.strips, &order, &|strip, layer| {
-            plan.reach(strip, layer)
+        let mut plan = Plan {
+            graph,
+            layers,
+            strips,
+            ports,
+            boxes,
+            x: Vec::new(),
+            tops: Vec::new(),
+            reaches: Vec::new(),
+        };
+        plan.tops = (0..graph.edges.len()).map(|edge| plan.top_offset(edge)).collect();
+        plan.reaches = (0..plan.strips.all.len()).map(|strip| plan.reaches_of(strip)).collect();
+        plan.x = place::place(graph, &plan.layers, &plan.strips, &order, &|strip, layer| {
+            plan.reaches[strip][layer - plan.strips.all[strip].top]
         });
-        plan.x = x;
         plan
     }
 
     fn width(&self) -> i32 {
-        let reaches = (0..self.strips.all.len()).flat_map(|strip| {
-            let layers = (0..self.layers.count)
-                .filter(move |layer| self.strips.all[strip].cell(*layer).is_some());
-            layers.map(move |layer| self.x[strip] + self.reach(strip, layer).right)
-        });
-        reaches.max().unwrap_or(0)
+        let right =
+            |(x, reaches): (&i32, &Vec<Reach>)| reaches.iter().map(|one| x + one.right).max();
+        self.x.iter().zip(&self.reaches).filter_map(right).max().unwrap_or(0)
     }
 
-    /// How far a strip reaches in a layer: its box or its line, with the labels beside.
-    fn reach(&self, strip: usize, layer: usize) -> Reach {
-        let label_below = |from_or_to: &dyn Fn(usize) -> bool| {
-            let edges = (0..self.graph.edges.len()).filter(|at| from_or_to(*at));
-            let below = edges.filter(|at| self.ports.ends[*at].is_labelled_below);
-            below.map(|at| label_width(&self.graph.edges[at].label)).max().unwrap_or(0)
-        };
-        match self.strips.all[strip].cell(layer) {
-            None => Reach::default(),
-            Some(Cell::Line) => {
-                let starts = |at: usize| {
-                    let from = self.graph.edges[at].from;
-                    self.strips.ways[at] == Way::Down
-                        && self.strips.of[from] == strip
-                        && self.layers.of[from] + 1 == layer
-                };
-                Reach { left: LINE_REACH, right: LINE_REACH + label_below(&starts) }
-            }
-            Some(Cell::Node(node)) => {
-                let half = self.boxes[node].width / 2;
-                let enters = |at: usize| {
-                    self.strips.ways[at] == Way::Near && self.graph.edges[at].to == node
-                };
-                let labels = label_below(&enters).max(self.ports.bottom_reach(self.graph, node));
-                let side = |uses: &[Use]| uses.iter().map(|one| self.side_reach(one)).max();
-                Reach {
-                    left: labels.max(half + side(&self.ports.left[node]).unwrap_or(0)),
-                    right: labels.max(half + side(&self.ports.right[node]).unwrap_or(0)),
-                }
-            }
+    /// How far a strip reaches in its layers: its boxes and its lines, with the labels beside.
+    fn reaches_of(&self, strip: usize) -> Vec<Reach> {
+        let strip = &self.strips.all[strip];
+        let mut label_after = 0;
+        let mut reaches = Vec::new();
+        for cell in &strip.cells {
+            reaches.push(match cell {
+                Cell::Line => Reach { left: LINE_REACH, right: LINE_REACH + label_after },
+                Cell::Node(node) => self.reach(*node),
+            });
+            label_after = match cell {
+                Cell::Line => 0,
+                Cell::Node(node) => self.label_below(Way::Down, |edge| edge.from == *node),
+            };
+        }
+        reaches
+    }
+
+    /// The widest label under or over a box that stands at the line itself.
+    fn label_below(&self, way: Way, is_meant: impl Fn(&Edge) -> bool) -> i32 {
+        let edges = (0..self.graph.edges.len()).filter(|at| is_meant(&self.graph.edges[*at]));
+        let below = edges
+            .filter(|at| self.strips.ways[*at] == way && self.ports.ends[*at].is_labelled_below);
+        below.map(|at| label_width(&self.graph.edges[at].label)).max().unwrap_or(0)
+    }
+
+    fn reach(&self, node: usize) -> Reach {
+        let half = self.boxes[node].width / 2;
+        let label = self.label_below(Way::Near, |edge| edge.to == node);
+        let labels = label.max(self.ports.bottom_reach(self.graph, node));
+        let side = |uses: &[Use]| uses.iter().map(|one| self.side_reach(one)).max().unwrap_or(0);
+        Reach {
+            left: labels.max(half + side(&self.ports.left[node])),
+            right: labels.max(half + side(&self.ports.right[node])),
         }
     }
 
@@ -208,12 +223,11 @@ impl<'a> Plan<'a> {
     fn rows(&self) -> Rows {
         let mut y = 0;
         let mut rows = Rows { layers: Vec::new(), gaps: Vec::new() };
-        for layer in 0..self.layers.count {
+        for (layer, nets) in self.nets().into_iter().enumerate() {
             let of = |node: &usize| self.layers.of[*node] == layer;
             let tall = |node: usize| self.boxes[node].height + self.boxes[node].cards;
             let height = (0..self.boxes.len()).filter(of).map(tall).max().unwrap_or(0);
             rows.layers.push((y, y + height));
-            let nets = self.nets(layer);
             let only: Vec<Net> = nets.iter().map(|(_, net)| net.clone()).collect();
             let (net_rows, count) = tracks::rows(&only);
             let under = if self.has_label_under(layer) { UNDER.1 } else { UNDER.0 };
@@ -243,27 +257,18 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The lines in the gap under a layer.
-    fn nets(&self, gap: usize) -> Vec<(Key, Net)> {
-        let mut nets: Vec<(Key, Net)> = Vec::new();
-        for edge in 0..self.graph.edges.len() {
-            for leg in self.legs(edge).into_iter().filter(|leg| leg.gap == gap) {
-                let at = nets.iter().position(|(key, _)| *key == leg.key).unwrap_or_else(|| {
-                    nets.push((leg.key, Net::default()));
-                    nets.len() - 1
-                });
-                let net = &mut nets[at].1;
-                for (ends, x) in
-                    leg.up.iter().map(|x| (true, x)).chain(leg.down.iter().map(|x| (false, x)))
-                {
-                    let side = if ends { &mut net.up } else { &mut net.down };
-                    if !side.contains(x) {
-                        side.push(*x);
-                    }
-                }
-            }
+    /// The lines in the gap under each layer.
+    fn nets(&self) -> Vec<Vec<(Key, Net)>> {
+        let mut all: Vec<Vec<(Key, Net)>> = vec![Vec::new(); self.layers.count];
+        for leg in (0..self.graph.edges.len()).flat_map(|edge| self.legs(edge)) {
+            let nets = &mut all[leg.gap];
+            let at = nets.iter().position(|(key, _)| *key == leg.key).unwrap_or_else(|| {
+                nets.push((leg.key, Net::default()));
+                nets.len() - 1
+            });
+            nets[at].1.add(&leg.up, &leg.down);
         }
-        nets
+        all
     }
 
     /// Where an edge runs through gaps sideways.
@@ -272,7 +277,7 @@ impl<'a> Plan<'a> {
         let ends = self.ports.ends[at];
         let (from, to) = (self.layers.of[edge.from], self.layers.of[edge.to]);
         let out = self.x_of(edge.from) + self.ports.bottom_offset(edge.from, at);
-        let into = self.x_of(edge.to) + self.top_offset(at);
+        let into = self.x_of(edge.to) + self.tops[at];
         let key_to = Key::To(edge.to, edge.kind);
         match self.strips.ways[at] {
             Way::Around => Vec::new(),

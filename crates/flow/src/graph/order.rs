@@ -16,7 +16,7 @@ const WRONG_SIDE: u64 = 30;
 /// Two strips of steps that stand side by side, but not in the order of the list.
 const DISORDER: u64 = 12;
 /// How much is tried, in about the comparisons that it takes.
-const EFFORT_MAX: u64 = 8_000_000;
+const EFFORT_MAX: u64 = 3_000_000;
 const PASSES_MAX: usize = 6;
 
 /// Where lanes are put before they are moved to better places.

@@ -21,14 +21,14 @@ pub(super) struct Reach {
     pub right: i32,
 }
 
-/// The middles of the strips, and the width of all. `reach` says it for a strip in a layer.
+/// The middles of the strips; nothing reaches further left than 0. `reach` says it for a strip in a layer.
 pub(super) fn place(
     graph: &Graph,
     layers: &Layers,
     strips: &Strips,
     order: &[usize],
     reach: &dyn Fn(usize, usize) -> Reach,
-) -> (Vec<i32>, i32) {
+) -> Vec<i32> {
     let spaces = spaces(layers, strips, order, reach);
     let ties = ties(graph, strips);
     let mut row = Row::new(strips, order, spaces);
@@ -45,20 +45,12 @@ pub(super) fn place(
         }
     }
     let x = row.x;
-    let all = |edge: &dyn Fn(i32, Reach) -> i32| -> Vec<i32> {
-        let of = |strip: usize| {
-            let strip_layers =
-                (0..layers.count).filter(move |at| strips.all[strip].cell(*at).is_some());
-            strip_layers.map(move |layer| (strip, layer))
-        };
-        (0..order.len())
-            .flat_map(of)
-            .map(|(strip, layer)| edge(x[strip], reach(strip, layer)))
-            .collect()
-    };
-    let left = all(&|x, reach| x - reach.left).into_iter().min().unwrap_or(0);
-    let right = all(&|x, reach| x + reach.right).into_iter().max().unwrap_or(0);
-    (x.iter().map(|x| x - left).collect(), right - left)
+    let cells = order.iter().flat_map(|strip| {
+        let first = strips.all[*strip].top;
+        (first..first + strips.all[*strip].cells.len()).map(move |layer| (*strip, layer))
+    });
+    let left = cells.map(|(strip, layer)| x[strip] - reach(strip, layer).left).min().unwrap_or(0);
+    x.iter().map(|x| x - left).collect()
 }
 
 /// The strips while they are moved.
@@ -88,33 +80,41 @@ impl<'a> Row<'a> {
         Row { strips, order, left, right, x }
     }
 
-    /// Moves a strip to where it wants to be, as far as there is room. Lanes make room, steps do not.
+    fn is_lane(&self, strip: usize) -> bool {
+        self.strips.all[strip].kind != StripKind::Steps
+    }
+
+    fn low(&self, strip: usize, x: &[i32]) -> i32 {
+        let least = self.left[strip].iter().map(|(other, width)| x[*other] + width);
+        least.max().unwrap_or(FAR_LEFT)
+    }
+
+    fn high(&self, strip: usize, x: &[i32]) -> i32 {
+        let most = self.right[strip].iter().map(|(other, width)| x[*other] - width);
+        most.min().unwrap_or(-FAR_LEFT)
+    }
+
+    /// Moves a strip to where it wants to be, as far as there is room. Lanes make room for steps.
     fn shift(&mut self, strip: usize, wanted: i32) {
-        let is_lane = |at: usize| self.strips.all[at].kind != StripKind::Steps;
-        let mut low: Vec<i32> = self.x.clone();
-        for &at in self.order.iter().filter(|at| is_lane(**at) || **at == strip) {
-            low[at] = self.left[at]
-                .iter()
-                .map(|(other, width)| low[*other] + width)
-                .max()
-                .unwrap_or(FAR_LEFT);
+        if self.is_lane(strip) {
+            self.x[strip] = wanted.min(self.high(strip, &self.x)).max(self.low(strip, &self.x));
+            return;
         }
-        let mut high: Vec<i32> = self.x.clone();
-        for &at in self.order.iter().rev().filter(|at| is_lane(**at) || **at == strip) {
-            high[at] = self.right[at]
-                .iter()
-                .map(|(other, width)| high[*other] - width)
-                .min()
-                .unwrap_or(-FAR_LEFT);
+        let moves = |at: &&usize| self.is_lane(**at) || **at == strip;
+        let (mut low, mut high) = (self.x.clone(), self.x.clone());
+        for at in self.order.iter().filter(moves) {
+            low[*at] = self.low(*at, &low);
+        }
+        for at in self.order.iter().rev().filter(moves) {
+            high[*at] = self.high(*at, &high);
         }
         self.x[strip] = wanted.min(high[strip]).max(low[strip]);
-        for &at in self.order.iter().filter(|at| is_lane(**at)) {
-            let low = self.left[at].iter().map(|(other, width)| self.x[*other] + width).max();
-            self.x[at] = self.x[at].max(low.unwrap_or(FAR_LEFT));
+        let order = self.order;
+        for at in order.iter().filter(|at| self.strips.all[**at].kind != StripKind::Steps) {
+            self.x[*at] = self.x[*at].max(self.low(*at, &self.x));
         }
-        for &at in self.order.iter().rev().filter(|at| is_lane(**at)) {
-            let high = self.right[at].iter().map(|(other, width)| self.x[*other] - width).min();
-            self.x[at] = self.x[at].min(high.unwrap_or(-FAR_LEFT));
+        for at in order.iter().rev().filter(|at| self.strips.all[**at].kind != StripKind::Steps) {
+            self.x[*at] = self.x[*at].min(self.high(*at, &self.x));
         }
     }
 }

@@ -79,6 +79,36 @@ pub(super) fn tracks(count: usize) -> Workflow {
     Workflow { name: "tracks".into(), steps, ..Workflow::default() }
 }
 
+/// As many steps as `ways` says, each with the steps that it leads to besides the next one; every third is a gate, every
+/// third has no `ok`, and some of them send out sub-agents. Phases, if any, are dealt out in turns.
+pub(super) fn tangled(ways: &[Vec<usize>], phases: usize) -> Workflow {
+    let names: Vec<String> = (0..phases).map(|phase| format!("p{phase}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let count = ways.len();
+    let steps = ways.iter().enumerate().map(|(at, ways)| {
+        let next = if at + 1 == count { "end".to_owned() } else { id(at + 1) };
+        let on = if at % 3 == 0 { Outcome::Named("on".into()) } else { Outcome::Ok };
+        let mut edges = indexmap::IndexMap::from([(on, next.as_str().into())]);
+        edges.extend(ways.iter().enumerate().map(|(number, to)| {
+            (Outcome::Named(format!("way-{number}")), id(*to).as_str().into())
+        }));
+        let mut step = StepDef::new(id(at), format!("A step, number {at}"));
+        step.next = crate::workflow::Routing::Branch(edges);
+        if at % 3 == 2 {
+            step.decide = Decide::Gate(Gate::default());
+        }
+        if at % 4 == 1 {
+            step = step.action(Dispatch::Single(Brief::default()));
+        }
+        if at % 5 == 3 {
+            step.on_error = ways.first().map(|to| id(*to).into());
+        }
+        step.phase = names.get(at * 7 % (phases + 1)).map(|phase| (*phase).to_owned());
+        step
+    });
+    Workflow { name: "tangled".into(), steps: steps.collect(), ..phased(&names) }
+}
+
 fn id(n: usize) -> String {
     format!("s{n}")
 }

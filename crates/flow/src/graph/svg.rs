@@ -32,7 +32,7 @@ pub(super) fn write(graph: &Graph) -> String {
     let mut out = String::new();
     head(&mut out, graph, &frame, height);
     let _ = writeln!(out, "<g transform=\"translate(0,{})\">", frame.top);
-    stripes(&mut out, graph, &layout, &frame);
+    stripes(&mut out, &layout, &frame);
     out.push_str("</g>\n");
     let _ = writeln!(out, "<g transform=\"translate({},{})\">", frame.left, frame.top);
     lines(&mut out, graph, &layout);
@@ -52,8 +52,6 @@ struct Frame {
     left: i32,
     top: i32,
     width: i32,
-    /// The width of the column with the names of the phases.
-    gutter: i32,
     description: Vec<String>,
     /// The names of the phases, in lines.
     phases: Vec<Vec<String>>,
@@ -66,6 +64,7 @@ impl Frame {
         let is_shown = |phase: usize| layout.stripes.iter().any(|one| one.phase == Some(phase));
         let shown = phases.iter().enumerate().filter(|(at, _)| is_shown(*at));
         let widest = shown.flat_map(|(_, lines)| lines).map(|line| width(line, PHASE_SIZE)).max();
+        // The names of the phases have a column to themselves.
         let gutter = widest.map_or(0, |widest| widest + 24);
         let graph_width = gutter + layout.width + 2 * MARGIN + MARGIN;
         let name = width(&graph.name, NAME_SIZE).min(3 * WIDTH_MIN) + 2 * MARGIN;
@@ -76,7 +75,6 @@ impl Frame {
             left: MARGIN + gutter + (full - graph_width) / 2 + MARGIN / 2,
             top: 46 + description.len() as i32 * 16 + 14,
             width: full,
-            gutter,
             description,
             phases,
         }
@@ -138,7 +136,7 @@ fn text(out: &mut String, shown: Text<'_>) {
     );
 }
 
-fn stripes(out: &mut String, graph: &Graph, layout: &Layout, frame: &Frame) {
+fn stripes(out: &mut String, layout: &Layout, frame: &Frame) {
     for stripe in &layout.stripes {
         let Some(lines) = stripe.phase.and_then(|phase| frame.phases.get(phase)) else { continue };
         let (x, width) = (MARGIN / 2, frame.width - MARGIN);
@@ -152,7 +150,6 @@ fn stripes(out: &mut String, graph: &Graph, layout: &Layout, frame: &Frame) {
             text(out, Text { class: "phase", x: MARGIN, y, size: PHASE_SIZE, text: line });
         }
     }
-    debug_assert!(frame.gutter > 0 || graph.nodes.iter().all(|node| node.phase.is_none()));
 }
 
 fn edge_class(edge: &Edge) -> &'static str {

@@ -15,6 +15,15 @@ const NEAR: i32 = 7;
 const COVERED: usize = 50;
 
 impl Net {
+    /// Adds ends, each once.
+    pub(super) fn add(&mut self, up: &[i32], down: &[i32]) {
+        for (ends, new) in [(&mut self.up, up), (&mut self.down, down)] {
+            ends.extend(new);
+            ends.sort_unstable();
+            ends.dedup();
+        }
+    }
+
     fn ends(&self) -> impl Iterator<Item = i32> {
         self.up.iter().chain(&self.down).copied()
     }
@@ -76,4 +85,29 @@ pub(super) fn rows(nets: &[Net]) -> (Vec<usize>, usize) {
         count = count.max(rows[*net] + 1);
     }
     (rows, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn net(up: &[i32], down: &[i32]) -> Net {
+        Net { up: up.to_vec(), down: down.to_vec() }
+    }
+
+    #[test]
+    fn straight_lines_need_no_row() {
+        assert_eq!(rows(&[net(&[5], &[5])]), (vec![0], 0));
+    }
+
+    #[test]
+    fn lines_side_by_side_share_a_row() {
+        assert_eq!(rows(&[net(&[0], &[50]), net(&[100], &[150])]), (vec![0, 0], 1));
+    }
+
+    #[test]
+    fn a_line_from_above_turns_before_one_to_below_at_the_same_place() {
+        // The first ends below where the second begins above: in the other order they would lie on each other.
+        assert_eq!(rows(&[net(&[0], &[100]), net(&[100], &[200])]), (vec![1, 0], 2));
+    }
 }

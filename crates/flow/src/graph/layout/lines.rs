@@ -122,7 +122,7 @@ impl Draw<'_> {
     fn top_point(&self, at: usize) -> (i32, i32) {
         let node = self.plan.graph.edges[at].to;
         let placed = &self.boxes[node];
-        (self.plan.x_of(node) + self.plan.top_offset(at), placed.y - placed.look.cards)
+        (self.plan.x_of(node) + self.plan.tops[at], placed.y - placed.look.cards)
     }
 
     fn side_point(&self, node: usize, side: Side, used: Use) -> (i32, i32) {
