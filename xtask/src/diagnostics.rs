@@ -1,6 +1,6 @@
 //! `docs/diagnostics.md`: every code, from the tables that the code itself uses.
 
-use repertoire_select::lint::all_codes;
+use repertoire::codes::all as all_codes;
 
 use crate::markdown::{GENERATED, cell, header, row};
 
@@ -27,6 +27,7 @@ const GROUPS: &[(char, &str)] = &[
     ('4', "Resources and activation"),
     ('5', "The specification, as skills-ref enforces it"),
     ('6', "Skills that selection takes for each other"),
+    ('7', "Workflows"),
 ];
 
 pub(crate) fn page() -> String {

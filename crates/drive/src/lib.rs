@@ -17,6 +17,7 @@
 pub mod conversation;
 pub mod limits;
 pub mod usage;
+pub mod workflow;
 
 pub use conversation::{Driver, Store, StoreError, Talk};
 pub use usage::SkillUse;

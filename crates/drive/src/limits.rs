@@ -1,5 +1,7 @@
 //! The caps of this crate.
 
+use std::time::Duration;
+
 /// Largest conversation that is read.
 pub const CONVERSATION_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Largest log of events of which the end is looked at.
@@ -14,3 +16,22 @@ pub const INTERRUPTED_CALLS_MAX: usize = 20;
 pub const USE_BYTES_MAX: u64 = 1024 * 1024;
 /// Skills whose uses are counted.
 pub const USE_SKILLS_MAX: usize = 2_000;
+
+/// Largest state of a run of a workflow.
+pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Largest workflow that a run was started with, with all that it injects.
+pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long a change waits for another one to the same run.
+pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
+/// How often it looks.
+pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
+/// How long a declared check of a workflow may take.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// How long a script may take to print a step.
+pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long programs have to end after they were asked to.
+pub const PROGRAM_GRACE: Duration = Duration::from_secs(5);
+/// Most of what a program says that is kept, of each stream.
+pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Most of each stream that goes into the record of a check.
+pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;

@@ -1,18 +1,41 @@
 //! A workflow as a picture: Mermaid, DOT and SVG.
+//!
+//! The three are drawn from one model (`model`), which says what a reader is to see: steps and how they end, loops with
+//! their bounds, work for sub-agents, phases. It takes any workflow, also one that the checker refuses: what leads
+//! nowhere is left out.
 
 use crate::workflow::Workflow;
 
+mod boxes;
+mod dot;
+mod layers;
+mod layout;
+mod mermaid;
+mod model;
+mod order;
+mod place;
+mod ports;
+mod strips;
+mod svg;
+mod text;
+mod tracks;
+
+#[cfg(test)]
+mod samples;
+
+use model::Graph;
+
 /// As a Mermaid flowchart.
 pub fn mermaid(workflow: &Workflow) -> String {
-    workflow.name.clone()
+    mermaid::write(&Graph::new(workflow))
 }
 
 /// As a DOT graph.
 pub fn dot(workflow: &Workflow) -> String {
-    workflow.name.clone()
+    dot::write(&Graph::new(workflow))
 }
 
-/// As an SVG picture.
+/// As an SVG picture, which needs nothing but itself and is drawn for light and for dark pages.
 pub fn svg(workflow: &Workflow) -> String {
-    workflow.name.clone()
+    svg::write(&Graph::new(workflow))
 }

@@ -1,10 +1,99 @@
 //! Workflows as data: steps, outcomes and gates that an engine enforces.
+//!
+//! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust of the same types.
+//! Only one that was checked ([`Checked`]) can run. A run is a value, [`State`]: [`start`] makes it, and [`next`] makes
+//! the state that follows from what was reported. What an agent is told at each point is a [`StepView`], which
+//! [`render`] turns into XML, text or JSON.
+//!
+//! Everything here is a function over values: no clock, no process, no model, and no disk but the reading of a skill's
+//! folder. Whoever keeps runs (`repertoire-drive`) writes the state down, and runs the commands of declared checks.
+//!
+//! # Example
+//!
+//! A workflow of three steps, from its start through its gate to its end:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use repertoire_flow::engine::{Action, Input};
+//! use repertoire_flow::state::{RunId, State, Status};
+//! use repertoire_flow::step::{Addressing, view};
+//! use repertoire_flow::workflow::{
+//!     Arg, Decide, FORMAT, Gate, Outcome, Reverify, Severity, StepDef, Workflow,
+//! };
+//! use repertoire_flow::{Checked, items, next, render, start};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut gate =
+//!     StepDef::new("gate", "Gate").next([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
+//! gate.decide = Decide::Gate(Gate {
+//!     name: "Release notes".into(),
+//!     reviews: vec!["review".into()],
+//!     banner: Some("Look at the notes as if somebody else had written them.".into()),
+//!     stop: Some("Nothing is published before this gate is passed.".into()),
+//!     schedule: vec![Severity::Could, Severity::Must],
+//!     reverify: Some(Reverify::Fresh),
+//!     ..Gate::default()
+//! });
+//! let version = Arg { required: true, ..Arg::default() };
+//! let workflow = Workflow {
+//!     format: FORMAT,
+//!     name: "release-notes".into(),
+//!     parameters: [("version".to_owned(), version)].into_iter().collect(),
+//!     steps: vec![
+//!         StepDef::new("write", "Write the notes")
+//!             .action("Write the release notes of {{ version }}.")
+//!             .next("review"),
+//!         StepDef::new("review", "Review the notes")
+//!             .action("Make an item of every change; then look whether the notes name it.")
+//!             .next("gate"),
+//!         gate,
+//!     ],
+//!     ..Workflow::default()
+//! };
+//!
+//! // A workflow with a mistake is refused here, with everything that was found.
+//! let flow = Checked::new(workflow)?;
+//! let given = BTreeMap::from([("version".to_owned(), "1.2".to_owned())]);
+//! let mut run = start(&flow, RunId::new("notes-1"), &given)?;
+//!
+//! // What an agent is told at this point.
+//! let told = render::text(&view(&flow, &run, &Addressing::Run)?);
+//! assert!(told.contains("Write the release notes of 1.2."));
+//!
+//! let record = |run: &State, text: &str| -> Result<State, Box<dyn std::error::Error>> {
+//!     let (items, checks) = (items::parse(text)?, Vec::new());
+//!     Ok(next(&flow, run, &Input::now(Action::Record { gate: None, items, checks }))?)
+//! };
+//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = record(&run, r#"{"id": "C1", "check": "--json is named", "severity": "MUST"}"#)?;
+//! run = next(&flow, &run, &Input::leave("ok"))?;
+//!
+//! // The item has no verdict yet: nobody gets past the gate, whatever they say.
+//! assert!(next(&flow, &run, &Input::leave("ok")).is_err());
+//!
+//! // It fails, and the run goes back to the step that repairs.
+//! run = record(&run, "C1=FAIL: --json is not named")?;
+//! run = next(&flow, &run, &Input::done())?;
+//! assert_eq!((run.step.as_str(), run.iteration(&"gate".into())), ("write", 2));
+//!
+//! // In the second iteration every item is open again; this time it passes.
+//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = record(&run, "C1=PASS")?;
+//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = next(&flow, &run, &Input::done())?;
+//! assert_eq!(run.status, Status::Done);
+//! # Ok(())
+//! # }
+//! ```
+
 pub mod check;
 pub mod codes;
 pub mod engine;
 pub mod external;
 pub mod file;
 pub mod graph;
+pub mod items;
 pub mod limits;
 pub mod render;
 pub mod state;

@@ -28,6 +28,16 @@ pub const LOOP_MAX: u32 = 100;
 pub const TEMPLATE_FUEL: u64 = 50_000;
 /// Longest text that a template may give.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
+/// Largest step that is read as XML.
+pub const STEP_XML_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How deep the elements of such a step may be.
+pub const STEP_XML_DEPTH_MAX: usize = 64;
+/// Most that is read of what a script prints as its step.
+pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// How often a loop of a script is gone through before it stops for a person.
+pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
+/// Most steps that a script may say it has.
+pub const SCRIPT_STEPS_MAX: usize = 200;
 /// Longest text that all templates of one step may give together.
 pub const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of resources and conventions that a workflow injects, each as often as it is injected.

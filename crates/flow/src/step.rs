@@ -16,9 +16,11 @@ mod blocks;
 mod command;
 mod next;
 mod review;
+mod stateless;
 
 pub use command::{Addressing, Command};
 pub use review::{FindingsView, GateView, ItemView, ReviewView};
+pub use stateless::{Flags, QrStatus, StatelessError, stateless};
 
 /// The version of the step model, in every rendering.
 pub const PROTOCOL: u32 = 1;

@@ -131,6 +131,9 @@ enum Command {
     Tools(commands::tools::Args),
     /// List conversations that can be resumed, or remove one
     Conversations(commands::conversations::Args),
+    /// Follow workflows: steps, reviews and gates that the engine enforces
+    #[command(visible_alias = "wf")]
+    Workflow(commands::workflow::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),
     /// Print the configuration and where each value came from
@@ -168,6 +171,7 @@ impl Command {
             | Command::Agents(_)
             | Command::Tools(_)
             | Command::Conversations(_)
+            | Command::Workflow(_)
             | Command::Config(_) => None,
         }
     }
@@ -286,6 +290,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Agents(args) => commands::agents::run(&ctx, &args, ui),
         Command::Tools(args) => commands::tools::run(&ctx, &args, ui),
         Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
+        Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),

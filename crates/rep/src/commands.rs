@@ -24,6 +24,7 @@ pub(crate) mod sync;
 pub(crate) mod to_prompt;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod workflow;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::{Catalog, Entry, NotFound};

@@ -17,6 +17,7 @@
 
 pub use repertoire_agent as agent;
 pub use repertoire_drive as drive;
+pub use repertoire_flow as flow;
 pub use repertoire_model as model;
 pub use repertoire_select as select;
 pub use repertoire_skill as skill;
@@ -24,6 +25,7 @@ pub use repertoire_text as text;
 
 mod attending;
 pub mod cli;
+pub mod codes;
 mod commands;
 pub mod config;
 pub mod demo;

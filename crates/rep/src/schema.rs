@@ -18,6 +18,8 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
+pub mod workflow;
+
 /// `rep list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ListJson {
@@ -714,5 +716,13 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.json", schema_for!(AgentsJson)),
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
+        ("workflow-list.json", schema_for!(workflow::WorkflowsJson)),
+        ("workflow-show.json", schema_for!(workflow::WorkflowJson)),
+        ("workflow-check.json", schema_for!(workflow::CheckJson)),
+        ("workflow-gate.json", schema_for!(workflow::GateJson)),
+        ("workflow-status.json", schema_for!(workflow::StatusJson)),
+        ("workflow-runs.json", schema_for!(workflow::RunsJson)),
+        ("workflow-step.json", schema_for!(repertoire_flow::StepView)),
+        ("workflow.json", schema_for!(repertoire_flow::Workflow)),
     ]
 }

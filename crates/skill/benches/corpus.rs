@@ -135,6 +135,7 @@ fn run_lint(corpus: &Utf8Path, rules: RuleSet) -> usize {
         limits: Limits::default(),
         environment: &|| discover(&nothing),
         comparison: None,
+        companions: None,
     });
     report.files.len()
 }

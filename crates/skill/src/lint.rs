@@ -18,7 +18,7 @@ mod rules;
 mod run;
 mod tools;
 
-pub use run::{Comparison, FileReport, LintRequest, Report, Summary, fix, lint};
+pub use run::{Companions, Comparison, FileReport, LintRequest, Report, Summary, fix, lint};
 pub use tools::KNOWN_TOOLS;
 
 /// Which rules are asked.

@@ -120,6 +120,9 @@ pub fn read_bytes_beneath(
     bytes_of(&mut file, &metadata, bytes_max)
 }
 
+/// How the names of files begin that are being written, and are left behind if that is killed.
+pub const TEMPORARY_PREFIX: &str = ".rep-";
+
 /// Writes a file so that readers see the old text or the new, never half, even after a crash.
 /// Permissions of an existing file are kept, those of a new one follow the user's mask; a symbolic link
 /// is written through to its target, also to one that does not exist yet.
@@ -407,7 +410,7 @@ fn behind_links(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
 fn temporary_file(dir: &Utf8Path, target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".rep-");
+    builder.prefix(TEMPORARY_PREFIX);
     if let Ok(existing) = std::fs::metadata(target) {
         let file = builder.tempfile_in(dir)?;
         file.as_file().set_permissions(existing.permissions())?;
@@ -419,7 +422,7 @@ fn temporary_file(dir: &Utf8Path, target: &Utf8Path) -> io::Result<tempfile::Nam
 
 #[cfg(not(unix))]
 fn temporary_file(dir: &Utf8Path, _target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new().prefix(".rep-").tempfile_in(dir)
+    tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(dir)
 }
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ fn every_shipped_file_passes_lint_without_a_note() {
         limits: Limits::default(),
         environment: &|| panic!("no shipped file depends on another one"),
         comparison: None,
+        companions: None,
     });
     let findings: Vec<String> = report
         .files

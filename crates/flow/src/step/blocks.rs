@@ -1,5 +1,7 @@
 //! Blocks with everything filled in: templates, resources, banners, and the briefs of sub-agents.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Addressing, AgentView, Command, DispatchView, ResourceView, ViewBlock};
@@ -17,7 +19,17 @@ pub(super) fn show(
     addressing: &Addressing,
 ) -> Result<Vec<ViewBlock>, TemplateError> {
     let shower = Shower { checked, state, scope, addressing };
-    step.actions.iter().map(|block| shower.block(block)).collect()
+    let mut shown = Vec::new();
+    for block in &step.actions {
+        match block {
+            // A dispatch is filled in by its own kind: what is not chosen is not looked at.
+            Block::Dispatch(dispatch) => {
+                shown.extend(shower.dispatches(dispatch)?.into_iter().map(ViewBlock::Dispatch));
+            }
+            other => shown.push(shower.block(other)?),
+        }
+    }
+    Ok(shown)
 }
 
 struct Shower<'a> {
@@ -29,10 +41,6 @@ struct Shower<'a> {
 
 impl Shower<'_> {
     fn block(&self, block: &Block) -> Result<ViewBlock, TemplateError> {
-        // A dispatch is filled in by its own kind: what is not chosen is not looked at.
-        if let Block::Dispatch(dispatch) = block {
-            return self.dispatch(dispatch).map(ViewBlock::Dispatch);
-        }
         Ok(match block.try_map(&mut |text| fill(text, self.scope))? {
             Block::Text(text) => ViewBlock::Text(text),
             Block::StateBanner(banner) => {
@@ -87,6 +95,49 @@ impl Shower<'_> {
         })
     }
 
+    /// A dispatch as it is done: one after another where work comes in waves, none where its condition does not hold.
+    fn dispatches(&self, dispatch: &Dispatch) -> Result<Vec<DispatchView>, TemplateError> {
+        match dispatch {
+            Dispatch::Template(template) => self.waves(template),
+            Dispatch::Conditional(conditional) if conditional.expression.is_some() => {
+                let holds =
+                    holds(conditional.expression.as_deref().unwrap_or_default(), self.scope)?;
+                match (holds, &conditional.otherwise) {
+                    (true, _) => self.dispatches(&conditional.then),
+                    (false, Some(other)) => self.dispatches(other),
+                    (false, None) => Ok(Vec::new()),
+                }
+            }
+            Dispatch::Single(_) | Dispatch::Parallel(_) | Dispatch::Conditional(_) => {
+                Ok(vec![self.dispatch(dispatch)?])
+            }
+        }
+    }
+
+    /// Entries of one wave are started together, and waves one after another.
+    fn waves(&self, template: &Template) -> Result<Vec<DispatchView>, TemplateError> {
+        let entries = self.entries(&template.over);
+        let wave_of = |entry: &Value| entry.get("wave").and_then(Value::as_u64).unwrap_or(1);
+        let numbers: BTreeSet<u64> = entries.iter().map(wave_of).collect();
+        if numbers.len() < 2 {
+            return Ok(vec![self.template(template, &entries, String::new())?]);
+        }
+        let mut all = Vec::new();
+        for (at, number) in numbers.iter().enumerate() {
+            let wave: Vec<Value> =
+                entries.iter().filter(|entry| wave_of(entry) == *number).cloned().collect();
+            let when = match at {
+                0 => "Start these first, together.".to_owned(),
+                _ => {
+                    "Start these, together, when everything of the wave before is done.".to_owned()
+                }
+            };
+            let said = format!("Wave {} of {}. {when}", at + 1, numbers.len());
+            all.push(self.template(template, &wave, said)?);
+        }
+        Ok(all)
+    }
+
     fn dispatch(&self, dispatch: &Dispatch) -> Result<DispatchView, TemplateError> {
         Ok(match dispatch {
             Dispatch::Single(brief) => DispatchView::Single(self.agent(brief, self.scope)?),
@@ -99,7 +150,9 @@ impl Shower<'_> {
                     .map(|brief| self.agent(brief, self.scope))
                     .collect::<Result<_, _>>()?,
             },
-            Dispatch::Template(template) => self.template(template)?,
+            Dispatch::Template(template) => {
+                self.template(template, &self.entries(&template.over), String::new())?
+            }
             Dispatch::Conditional(conditional) => {
                 let judged = match &conditional.expression {
                     Some(expression) => Some(holds(expression, self.scope)?),
@@ -129,10 +182,14 @@ impl Shower<'_> {
         })
     }
 
-    fn template(&self, template: &Template) -> Result<DispatchView, TemplateError> {
-        let entries = self.entries(&template.over);
+    fn template(
+        &self,
+        template: &Template,
+        entries: &[Value],
+        instruction: String,
+    ) -> Result<DispatchView, TemplateError> {
         if entries.is_empty() {
-            let reason = format!("There is nothing in `{}` yet.", template.over);
+            let reason = format!("There is nothing in `{}` to hand out.", template.over);
             return Ok(DispatchView::None { reason });
         }
         let mut agents = Vec::new();
@@ -151,7 +208,7 @@ impl Shower<'_> {
             agents.push(agent);
         }
         let shared = fill(&template.shared, self.scope)?;
-        Ok(DispatchView::Parallel { instruction: String::new(), shared, agents })
+        Ok(DispatchView::Parallel { instruction, shared, agents })
     }
 
     /// The entries of a list: a parameter, or the open items of the review that is under way.

@@ -1,6 +1,6 @@
 //! What has to be reported, and what comes next.
 
-use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way};
+use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way, stateless};
 use crate::check::Checked;
 use crate::engine::{Choice, Verdict, verdict};
 use crate::state::{State, Status, Waiting};
@@ -54,17 +54,22 @@ pub(super) fn next(
         Status::Done => Next::Complete { message: "The workflow is complete.".to_owned() },
         Status::Aborted => Next::Complete { message: "A person has ended the run.".to_owned() },
         Status::Waiting(waiting) => person(checked, state, waiting),
-        Status::Active => active(checked, state, step, addressing),
+        Status::Active => match addressing {
+            Addressing::Run => active(checked, state, step),
+            Addressing::Stateless { flags, parameters } => {
+                stateless::next(checked, step, flags, parameters)
+            }
+        },
     }
 }
 
-fn active(checked: &Checked, state: &State, step: &StepDef, addressing: &Addressing) -> Next {
+fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
     if let Some(gate) = step.decide.as_gate() {
         let open = state
             .reviews
             .get(&step.id)
             .is_none_or(|review| matches!(verdict(gate, review), Verdict::Open { .. }));
-        if open && addressing.is_run() {
+        if open {
             let message =
                 "Record a verdict on everything that has none; then ask for this step again.";
             return Next::Record { message: message.to_owned() };

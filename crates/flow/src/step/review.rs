@@ -135,11 +135,7 @@ pub(super) fn gate(
         }
         Verdict::Fail { blocking, .. } => {
             let at_limit = review.iteration >= limit;
-            let said = format!(
-                "Iteration {} of {limit}: {} blocks. In this iteration {least} and worse block; declared checks always do.",
-                review.iteration,
-                blocking.join(", ")
-            );
+            let said = format!("{} is not passed.", gate.name);
             (if at_limit { "limit" } else { "fail" }, blocking, Vec::new(), said)
         }
     };

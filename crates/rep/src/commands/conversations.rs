@@ -122,7 +122,7 @@ fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::R
     writeln!(ui.out, "{id}  {first}  {}", ui.paint(ui::FAINT, facts))
 }
 
-fn ago(ms: u64) -> String {
+pub(crate) fn ago(ms: u64) -> String {
     match ms / 1000 {
         0..=59 => "just now".to_owned(),
         60..=3_599 => format!("{} min ago", ms / 60_000),

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use repertoire_flow::file::{self, Loaded};
 use repertoire_select::Model;
 use repertoire_select::limits::COMPARED_SKILLS_MAX;
 use repertoire_select::lint as select_lint;
 use repertoire_skill::catalog::{Catalog, Entry, RootReport};
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
-use repertoire_skill::lint::{Comparison, LintRequest, Report, RuleSet, fix, lint};
+use repertoire_skill::lint::{Comparison, FileReport, LintRequest, Report, RuleSet, fix, lint};
 use repertoire_skill::skill::{Scope, Skill};
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
@@ -111,11 +112,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         })?,
         Format::Sarif => {
             let all = report.files.iter().flat_map(|file| &file.diagnostics);
-            ui.print_json(&sarif::report(
-                env!("CARGO_PKG_VERSION"),
-                &select_lint::all_codes(),
-                all,
-            ))?;
+            ui.print_json(&sarif::report(env!("CARGO_PKG_VERSION"), &crate::codes::all(), all))?;
         }
         Format::Full | Format::Short => {
             // Nobody typed the paths of what was discovered, so they are shown as short as they go.
@@ -158,6 +155,7 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         let skills: Vec<Arc<Skill>> = skills.iter().filter(in_use).cloned().collect();
         select_lint::check(&skills, &model)
     };
+    let wanted_workflows = RuleSet::from(ctx.config.profile()) == RuleSet::Repertoire;
     let skills_max = if args.compare { usize::MAX } else { COMPARED_SKILLS_MAX };
     Ok(lint(&LintRequest {
         paths: &paths,
@@ -165,7 +163,23 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         limits: request.limits,
         environment: &|| discover(&request),
         comparison: wanted.then_some(Comparison { skills_max, check: &compare }),
+        companions: wanted_workflows.then_some(&workflows),
     }))
+}
+
+/// The workflows of a skill's folder. Most folders have none, which the names in it say.
+fn workflows(skill: &Skill, names: &[String]) -> Vec<FileReport> {
+    if !names.iter().any(|name| name == file::FILE) {
+        return Vec::new();
+    }
+    let report = |loaded: Loaded| FileReport {
+        path: loaded.source.path().to_owned(),
+        name: Some(loaded.name),
+        text: Some(loaded.source.shared_text()),
+        diagnostics: loaded.diagnostics,
+        linked: false,
+    };
+    file::load(skill).into_iter().map(report).collect()
 }
 
 fn shorten_paths(report: &mut Report, ctx: &Ctx<'_>) {

@@ -28,7 +28,13 @@ pub(crate) struct Args {
     /// Start an agent instead, in .claude/agents
     #[arg(long)]
     agent: bool,
+    /// Start a workflow: a skill with steps, a review and a gate
+    #[arg(long, conflicts_with = "agent")]
+    workflow: bool,
 }
+
+/// A workflow to start from: two steps of work, a review, and a gate that leads back until it is passed.
+const WORKFLOW: &str = include_str!("new/workflow.yaml");
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let name = normalise(&args.name);
@@ -60,9 +66,17 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let default = format!("Says here what {name} does. Use when it applies.");
     let description = args.description.as_deref().unwrap_or(&default);
-    let text = if args.agent { agent(&name, description) } else { skill(&name, description) };
-    fs::write_atomic(&file, text.as_bytes())
-        .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
+    let text = match (args.agent, args.workflow) {
+        (true, _) => agent(&name, description),
+        (_, true) => workflow_skill(&name, description),
+        (false, false) => skill(&name, description),
+    };
+    let cannot = |error| Failure::cannot_run(format!("{file} cannot be written: {error}"));
+    if args.workflow {
+        let steps = file.with_file_name(repertoire_flow::file::FILE);
+        fs::write_atomic(&steps, WORKFLOW.as_bytes()).map_err(cannot)?;
+    }
+    fs::write_atomic(&file, text.as_bytes()).map_err(cannot)?;
     if ui.json {
         ui.print_json(&NewJson { name, path: file.to_string() })?;
         return Ok(Exit::Done);
@@ -71,7 +85,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if name != args.name {
         ui.note(&format!("`{}` is written `{name}` as a name.", args.name))?;
     }
-    let next = format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file));
+    let next = match args.workflow {
+        true => format!(
+            "Edit workflow.yaml beside it, then `rep workflow check {name}` and `rep workflow start {name}`."
+        ),
+        false => format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file)),
+    };
     ui.note(&next)?;
     Ok(Exit::Done)
 }
@@ -94,6 +113,18 @@ fn skill(name: &str, description: &str) -> String {
          ## When to use\n\n- The situation in which this helps, in the words that people use.\n\n\
          ## Steps\n\n1. What to do first.\n2. How to tell that it worked.\n\n\
          ## Output\n\nWhat to hand back, and in which form.\n",
+        emit_scalar(description, Style::Plain),
+        title(name)
+    )
+}
+
+fn workflow_skill(name: &str, description: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: {}\n---\n\n# {}\n\n\
+         Start it with `rep workflow start {name} --param task=\"…\"`, then do what each step says, and run the command\n\
+         that it ends with.\n\n\
+         ## When to use\n\n- The situation in which this helps, in the words that people use.\n\n\
+         ## Output\n\nWhat there is at the end, and in which form.\n",
         emit_scalar(description, Style::Plain),
         title(name)
     )

@@ -20,4 +20,6 @@ mod sync;
 mod talking;
 mod to_prompt_props;
 mod trust;
+mod workflow;
+mod workflow_kills;
 mod workspace;

@@ -38,7 +38,13 @@ pub struct LintRequest<'a> {
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
     /// What else to ask of all skills together, by somebody who knows more than this crate.
     pub comparison: Option<Comparison<'a>>,
+    /// Reports about other files of a skill's folder, by somebody who knows what they are. It is given the skill and the
+    /// names beside its file.
+    pub companions: Option<&'a Companions<'a>>,
 }
+
+/// Reports about other files of a skill's folder.
+pub type Companions<'a> = dyn Fn(&Skill, &[String]) -> Vec<FileReport> + Sync + 'a;
 
 /// A look at all skills together.
 #[derive(Clone, Copy)]
@@ -130,6 +136,8 @@ impl Report {
 
 struct Checked {
     report: FileReport,
+    /// About other files of the skill's folder.
+    companions: Vec<FileReport>,
     /// The skill, where it has to be looked at together with others.
     skill: Option<Arc<Skill>>,
     /// The skill, where all are to be compared.
@@ -165,7 +173,10 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
             Err(skills) => not_compared = Some(skills),
         }
     }
-    reports.extend(checked.into_iter().map(|checked| checked.report));
+    for checked in checked {
+        reports.push(checked.report);
+        reports.extend(checked.companions);
+    }
     reports.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
     for found in together {
         let at = found.path.as_ref().and_then(|path| {
@@ -243,7 +254,8 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>, room: &Room) -> 
         Ok(text) => text,
         Err(error) => {
             let report = about_a_path(error.to_diagnostic(path));
-            return Some(Checked { report, skill: None, compared: None, known: None });
+            let companions = Vec::new();
+            return Some(Checked { report, companions, skill: None, compared: None, known: None });
         }
     };
     let is_flat = !path.file_name().is_some_and(is_skill_file);
@@ -269,10 +281,15 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>, room: &Room) -> 
         diagnostics,
         linked: candidate.linked,
     };
+    let companions = match (&skill, request.companions) {
+        (Some(skill), Some(look)) => look(skill, &candidate.siblings),
+        _ => Vec::new(),
+    };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
     let skill = skill.map(Arc::new);
     let compared = skill.clone().filter(|_| room.take());
-    Some(Checked { report, skill: skill.filter(|skill| concerns_others(skill)), compared, known })
+    let skill = skill.filter(|skill| concerns_others(skill));
+    Some(Checked { report, companions, skill, compared, known })
 }
 
 /// How many more skills may be kept for the comparison. If they turn out to be too many, most were

@@ -1,0 +1,12 @@
+//! Workflows that are run: a folder each, with the state, the workflow that it was started with, and a lock.
+//!
+//! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
+//! under the run's lock, so that sub-agents that record at once all count.
+
+mod programs;
+mod scripts;
+mod store;
+
+pub use programs::{ProgramError, check_command, run_check};
+pub use scripts::{BeginScript, ScriptError, ScriptRun};
+pub use store::{Begin, Head, Listed, Run, RunError, Runs};

@@ -1,0 +1,298 @@
+//! What a script prints, as a step. Three forms are read: the tags that scripts print (`step_header`, `current_action`,
+//! `invoke_after`), the ones that their manual shows (`DO`, `NEXT`, `INVOKE_AFTER`), and plain text (`STEP 1/4: …`, `DO:`).
+
+use super::scan::{self, Close, Tag};
+use super::{Numbering, Said};
+use crate::limits::{SCRIPT_ITERATIONS_MAX, SCRIPT_OUTPUT_BYTES_MAX};
+use crate::step::{Command, GateView, Next, PROTOCOL, ReportView, StepView, ViewBlock, Way};
+
+mod block;
+
+/// What a script has printed is no step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutputError {
+    /// It is too long.
+    #[error("the script has printed {bytes} bytes, and {SCRIPT_OUTPUT_BYTES_MAX} is the limit")]
+    TooLong {
+        /// How long.
+        bytes: usize,
+    },
+    /// It says nothing.
+    #[error("the script has printed nothing")]
+    Empty,
+    /// It does not say which step it is.
+    #[error(
+        "the script has printed no step: neither <step_header> nor a line `STEP 1/4: …`; it begins: {start}"
+    )]
+    NoStep {
+        /// How it begins.
+        start: String,
+    },
+}
+
+/// The step that a script has printed. Its numbers are ours: they start at 1.
+pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError> {
+    if output.len() > SCRIPT_OUTPUT_BYTES_MAX {
+        return Err(OutputError::TooLong { bytes: output.len() });
+    }
+    if output.trim().is_empty() {
+        return Err(OutputError::Empty);
+    }
+    // A script may also speak our own form, which says more.
+    if let Ok(view) = crate::render::parse_xml(output.trim()) {
+        return Ok(view);
+    }
+    let header = header(output).ok_or_else(|| OutputError::NoStep {
+        start: output.trim().lines().next().unwrap_or_default().chars().take(80).collect(),
+    })?;
+    // Only who counts from 0 has a step 0.
+    let numbering = if header.step == 0 { Numbering::FromZero } else { numbering };
+    let body = body(output);
+    let actions = block::read(body.actions);
+    let step = numbering.to_ours(header.step);
+    let gate =
+        scan::find(output, &["gate_result"], Close::Own).map(|tag| gate(&tag, &header.title));
+    Ok(StepView {
+        protocol: PROTOCOL,
+        workflow: header.script,
+        run: None,
+        status: "active".to_owned(),
+        turn: u32::try_from(step).unwrap_or(u32::MAX),
+        step,
+        total: header.total,
+        id: format!("step-{step}"),
+        title: header.title,
+        phase: header.phase,
+        role: None,
+        iteration: iteration(&actions, gate.as_ref()),
+        gate,
+        review: None,
+        findings: None,
+        answers: Vec::new(),
+        next: next(&body, step, header.total, numbering),
+        actions,
+        report: ReportView::default(),
+    })
+}
+
+struct Header {
+    script: String,
+    phase: Option<String>,
+    step: usize,
+    total: usize,
+    title: String,
+}
+
+fn header(output: &str) -> Option<Header> {
+    let tag = scan::find(output, &["step_header"], Close::Own);
+    if let Some(tag) = tag {
+        let number = |name| tag.attribute(name).and_then(|value| value.trim().parse().ok());
+        return Some(Header {
+            script: tag.attribute("script").unwrap_or_default(),
+            phase: tag.attribute("phase").filter(|phase| !phase.is_empty()),
+            step: number("step")?,
+            total: number("total").unwrap_or_default(),
+            title: tag.inner.trim().to_owned(),
+        });
+    }
+    output.lines().find_map(text_header)
+}
+
+/// `STEP 3/7: Title`, `Step 3 of 7 - Title`, with whatever stands before it.
+fn text_header(line: &str) -> Option<Header> {
+    let upper = line.to_ascii_uppercase();
+    let at = upper.find("STEP ")? + "STEP ".len();
+    let before = line[..at - "STEP ".len()].trim_matches(['=', '#', '-', '*', ' ']);
+    let (step, rest) = leading_number(&line[at..])?;
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('/').or_else(|| {
+        rest.get(..2).filter(|word| word.eq_ignore_ascii_case("of")).map(|_| &rest[2..])
+    })?;
+    let (total, title) = leading_number(rest.trim_start())?;
+    let script = before.trim_end_matches([':', ' ']).to_owned();
+    let is_word = !script.contains(char::is_whitespace);
+    Some(Header {
+        script: if is_word { script } else { String::new() },
+        phase: None,
+        step,
+        total,
+        title: title.trim_matches([':', '-', ' ', '=', '·', '*', '—', ')', ']']).to_owned(),
+    })
+}
+
+fn leading_number(text: &str) -> Option<(usize, &str)> {
+    let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// What to do, and what is said about what comes next.
+struct Body<'a> {
+    actions: &'a str,
+    routing: &'a str,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Tags,
+    Text,
+}
+
+fn body(output: &str) -> Body<'_> {
+    // What explains the tags names them all.
+    let mandate = scan::find(output, &["xml_format_mandate"], Close::Own);
+    let output = &output[mandate.map_or(0, |tag| tag.end)..];
+    if let Some(action) = scan::find(output, &["current_action", "DO"], Close::Last) {
+        let rest = &output[action.end..];
+        let after = scan::find(rest, &["invoke_after", "INVOKE_AFTER"], Close::Own)
+            .or_else(|| scan::find(rest, &["next", "NEXT"], Close::Own));
+        let routing = after.map(|tag| tag.inner).unwrap_or_default();
+        return Body { actions: action.inner, routing, form: Form::Tags };
+    }
+    let lines = || {
+        output.split_inclusive('\n').scan(0, |at, line| {
+            let start = *at;
+            *at += line.len();
+            Some((start, line))
+        })
+    };
+    let starts = |line: &str, words: &[&str]| words.iter().any(|word| line.starts_with(word));
+    let actions = lines().find(|(_, line)| starts(line, &["DO:", "DO "]));
+    let from = actions.map_or(0, |(at, line)| at + line.len());
+    let routing = lines().find(|(at, line)| {
+        *at >= from
+            && starts(
+                line,
+                &["INVOKE AFTER", "INVOKE_AFTER", "NEXT", "COMPLETE", "WORKFLOW COMPLETE"],
+            )
+    });
+    let end = routing.map_or(output.len(), |(at, _)| at);
+    Body { actions: &output[from.min(end)..end], routing: &output[end..], form: Form::Text }
+}
+
+fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Next {
+    let ways = ways(body.routing, step, numbering);
+    if !ways.is_empty() {
+        return Next::Ways { ways, on_error: None };
+    }
+    let says_complete = body.routing.contains("COMPLETE");
+    // The text form that scripts share says COMPLETE one step early when it is used with numbers from 1.
+    let is_early = body.form == Form::Text && step + 1 == total;
+    if body.form == Form::Text && step < total && (!says_complete || is_early) {
+        return Next::Ways { ways: vec![untold(step + 1, body.routing)], on_error: None };
+    }
+    let message = match body.routing.trim() {
+        "" => "The workflow is complete.",
+        said => said,
+    };
+    Next::Complete { message: message.to_owned() }
+}
+
+/// The step that follows, where the script has given no command for it.
+fn untold(to: usize, routing: &str) -> Way {
+    let said = routing.trim().lines().next().unwrap_or_default();
+    let title = said.strip_prefix("NEXT:").unwrap_or_default().trim();
+    Way {
+        outcome: Some("ok".to_owned()),
+        when: String::new(),
+        to: Some(to),
+        title: title.to_owned(),
+        command: Command::default(),
+    }
+}
+
+fn ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
+    let branches = scan::find_all(routing, &["if_pass", "if_fail", "if"]);
+    if branches.is_empty() {
+        return plain_ways(routing, step, numbering);
+    }
+    let branch = |tag: &Tag<'_>| {
+        let outcome = match tag.name {
+            "if_pass" => "ok".to_owned(),
+            "if_fail" => "fail".to_owned(),
+            _ => tag.attribute("outcome")?,
+        };
+        let command = scan::invocations(tag.inner).into_iter().next()?.0;
+        Some(way(outcome, String::new(), &command, numbering))
+    };
+    branches.iter().filter_map(branch).collect()
+}
+
+/// One command, or several with words before each that say when.
+fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut said = String::new();
+    for line in routing.lines() {
+        let calls = scan::invocations(line);
+        let Some((command, _)) = calls.into_iter().next() else {
+            line.trim().clone_into(&mut said);
+            continue;
+        };
+        let before = line.split("python").next().unwrap_or_default();
+        let before = before.split('<').next().unwrap_or_default().trim();
+        let when = if before.is_empty() { std::mem::take(&mut said) } else { before.to_owned() };
+        if found.iter().all(|(_, known)| *known != command) {
+            found.push((when, command));
+        }
+    }
+    if let [(_, command)] = found.as_slice() {
+        return vec![way("ok".to_owned(), String::new(), command, numbering)];
+    }
+    let mut ways = Vec::new();
+    for (when, command) in found {
+        let mut one = way(String::new(), when, &command, numbering);
+        let to = one.to.map_or_else(|| "on".to_owned(), |to| to.to_string());
+        one.outcome = Some(match one.to {
+            Some(to) if to == step => "iterate".to_owned(),
+            _ => format!("to-{to}"),
+        });
+        // Two commands to one step differ only in what else they say.
+        if ways.iter().all(|known: &Way| known.outcome != one.outcome) {
+            ways.push(one);
+        }
+    }
+    ways
+}
+
+fn way(outcome: String, when: String, line: &str, numbering: Numbering) -> Way {
+    let line = line.trim();
+    let argv = Command::split(line)
+        .unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
+    let to = Said::read(&argv).number().map(|number| numbering.to_ours(number));
+    let command = Command { argv, line: line.to_owned() };
+    Way { outcome: Some(outcome), when, to, title: String::new(), command }
+}
+
+fn gate(tag: &Tag<'_>, title: &str) -> GateView {
+    let message = tag.inner.trim();
+    let status = tag.attribute("status").unwrap_or_default().to_ascii_lowercase();
+    let iteration = message
+        .split_once("iteration ")
+        .and_then(|(_, rest)| leading_number(rest))
+        .and_then(|(number, _)| u32::try_from(number).ok())
+        .unwrap_or(1);
+    GateView {
+        name: title.strip_suffix(" Gate").unwrap_or(title).to_owned(),
+        status,
+        iteration,
+        limit: SCRIPT_ITERATIONS_MAX,
+        blocking_severity: match iteration {
+            0..=3 => "COULD",
+            4 => "SHOULD",
+            _ => "MUST",
+        }
+        .to_owned(),
+        message: message.to_owned(),
+        blocking: Vec::new(),
+        passed_over: Vec::new(),
+        stop: String::new(),
+    }
+}
+
+fn iteration(actions: &[ViewBlock], gate: Option<&GateView>) -> u32 {
+    let banner = actions.iter().find_map(|block| match block {
+        ViewBlock::StateBanner(banner) => banner.iteration,
+        _ => None,
+    });
+    banner.or(gate.map(|gate| gate.iteration)).unwrap_or(1)
+}

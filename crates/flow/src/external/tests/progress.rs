@@ -1,0 +1,160 @@
+//! Runs of scripts that forget, loop and contradict themselves.
+
+use super::files;
+use crate::external::{
+    Numbering, Progress, ProgressError, Script, Standing, command, detect, go_on, next, parse,
+};
+
+fn planner() -> Script {
+    detect("x", "python3 planner.py --step 1 --total-steps 6", &files(&["scripts/planner.py"]))
+        .unwrap()
+}
+
+/// A script of the seed's kind: 2 works, 3 reviews, 4 is the gate. It loses its counter between them.
+fn printed(call: &[String]) -> String {
+    let has = |word: &str| call.iter().any(|given| given == word);
+    let after =
+        |word: &str| call.iter().position(|given| given == word).map(|at| call[at + 1].as_str());
+    let step = after("--step").unwrap();
+    let to =
+        |step: usize, rest: &str| format!("python3 planner.py --step {step} --total-steps 6{rest}");
+    let next = match step {
+        "1" => to(2, ""),
+        "2" => to(3, ""),
+        "3" => format!(
+            "<if_pass>{}</if_pass><if_fail>{}</if_fail>",
+            to(4, " --qr-status pass"),
+            to(4, " --qr-status fail")
+        ),
+        "4" if has("pass") => to(5, ""),
+        // What the seed did: it always believed to be in the first iteration.
+        "4" => to(2, " --qr-fail --qr-iteration 2"),
+        "5" => to(6, ""),
+        _ => {
+            return format!(
+                "<step_header script=\"planner\" step=\"{step}\" total=\"6\">T</step_header>\n<current_action>A</current_action>"
+            );
+        }
+    };
+    let gate = match (step, after("--qr-status")) {
+        ("4", Some(status)) => format!("<gate_result status=\"{status}\">GATE</gate_result>"),
+        _ => String::new(),
+    };
+    format!(
+        "<step_header script=\"planner\" step=\"{step}\" total=\"6\">T</step_header>{gate}\n\
+         <current_action>A</current_action>\n<invoke_after>{next}</invoke_after>"
+    )
+}
+
+/// Runs until it stands, with a reviewer who passes in this iteration; the calls that were made.
+fn run(passes_in: u32) -> (Progress, Vec<String>) {
+    let script = planner();
+    let mut progress = Progress::start(&script);
+    let mut calls = Vec::new();
+    while progress.standing == Standing::Active {
+        assert!(calls.len() < 100, "it does not end: {calls:?}");
+        let call = command(&script, &progress.call);
+        calls.push(call[2..].join(" "));
+        let view = parse(&printed(&call), Numbering::FromOne).unwrap();
+        let outcome = match progress.call.step {
+            3 if progress.iteration() >= passes_in => Some("ok"),
+            3 => Some("fail"),
+            _ => None,
+        };
+        progress = next(&progress, &view, outcome).unwrap();
+    }
+    (progress, calls)
+}
+
+#[test]
+fn the_counter_that_a_script_forgets_is_kept() {
+    let (progress, calls) = run(3);
+    assert_eq!(progress.standing, Standing::Done);
+    assert_eq!(
+        calls[3..],
+        [
+            "--step 4 --total-steps 6 --qr-status fail",
+            "--step 2 --total-steps 6 --qr-iteration 2 --qr-fail",
+            "--step 3 --total-steps 6 --qr-iteration 2",
+            "--step 4 --total-steps 6 --qr-iteration 2 --qr-status fail",
+            "--step 2 --total-steps 6 --qr-iteration 3 --qr-fail",
+            "--step 3 --total-steps 6 --qr-iteration 3",
+            "--step 4 --total-steps 6 --qr-iteration 3 --qr-status pass",
+            "--step 5 --total-steps 6",
+            "--step 6 --total-steps 6",
+        ]
+    );
+}
+
+#[test]
+fn a_loop_without_end_stops_for_a_person_who_may_allow_one_more() {
+    let (progress, calls) = run(99);
+    let Standing::Stopped { step, iterations, .. } = &progress.standing else {
+        panic!("{progress:?}")
+    };
+    assert_eq!((*step, *iterations), (4, 5));
+    assert_eq!(calls.len(), 1 + 5 * 3);
+    let more = go_on(&progress).unwrap();
+    assert_eq!((more.call.step, more.iteration(), more.standing.clone()), (2, 6, Standing::Active));
+    assert!(more.call.flags.fail && more.call.flags.iteration == 6);
+    assert_eq!(go_on(&more), None);
+}
+
+#[test]
+fn a_counter_of_the_script_itself_is_ours_and_unknown_options_are_not_added() {
+    let script = planner();
+    let mut progress = Progress::start(&script);
+    let again = "STEP 1/6: Look\nDO:\n  Look.\n\nINVOKE AFTER:\n  python3 planner.py --step 1 --total-steps 6 --confidence <yours> --iteration 1";
+    let view = parse(again, Numbering::FromOne).unwrap();
+    for _ in 0..2 {
+        progress = next(&progress, &view, None).unwrap();
+    }
+    assert_eq!(
+        command(&script, &progress.call)[2..].join(" "),
+        "--step 1 --total-steps 6 --confidence <yours> --iteration 3"
+    );
+}
+
+#[test]
+fn a_command_of_another_script_ends_this_one() {
+    let view = parse(
+        "STEP 1/6: T\nDO:\n  A\n\nNEXT:\n  python3 -m skills.planner.executor --step 1 --total-steps 9",
+        Numbering::FromOne,
+    );
+    let after = next(&Progress::start(&planner()), &view.unwrap(), None).unwrap();
+    assert_eq!(after.standing, Standing::Done);
+}
+
+#[test]
+fn a_run_is_kept_between_processes() {
+    let (progress, _) = run(99);
+    let kept = serde_json::to_string(&progress).unwrap();
+    assert_eq!(serde_json::from_str::<Progress>(&kept).unwrap(), progress);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let start = Progress::start(&planner());
+    let shown = |text: &str| parse(text, Numbering::FromOne).unwrap();
+    let line = "python3 planner.py --total-steps 6 --step";
+    let other = shown("STEP 3/6: T\nDO:\n  A\nNEXT: on");
+    assert_eq!(next(&start, &other, None), Err(ProgressError::OtherStep { asked: 1, shown: 3 }));
+    let far = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  {line} 9"));
+    assert_eq!(next(&start, &far, None), Err(ProgressError::OutOfRange { step: 9, total: 6 }));
+    let nowhere = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  {line} <n>"));
+    assert!(matches!(next(&start, &nowhere, None), Err(ProgressError::NoTarget { .. })));
+    let two = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  a: {line} 2\n  b: {line} 3"));
+    let possible = files(&["to-2", "to-3"]);
+    assert_eq!(
+        next(&start, &two, None),
+        Err(ProgressError::OutcomeNeeded { possible: possible.clone() })
+    );
+    let given = "ok".to_owned();
+    assert_eq!(
+        next(&start, &two, Some("ok")),
+        Err(ProgressError::NoSuchOutcome { given, possible })
+    );
+    let mut done = start;
+    done.standing = Standing::Done;
+    assert_eq!(next(&done, &two, Some("to-2")), Err(ProgressError::NotActive));
+}

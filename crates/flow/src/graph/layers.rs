@@ -1,0 +1,110 @@
+//! Which node stands in which row.
+//!
+//! A node stands below all that lead to it. Phases are bands of rows: a node stands in a band of its phase, and where
+//! the order of the phases is not that of the steps, a phase has several bands.
+
+use super::model::{Graph, Kind};
+
+#[derive(Clone, Debug)]
+pub(super) struct Layers {
+    /// The layer of each node, from the top.
+    pub of: Vec<usize>,
+    pub count: usize,
+    pub bands: Vec<Band>,
+}
+
+/// Layers that belong to one phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Band {
+    pub phase: Option<usize>,
+    pub first: usize,
+    pub last: usize,
+}
+
+impl Layers {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let order = topological(graph);
+        let (labels, band_of) = bands(graph, &order);
+        let mut of = vec![0; graph.nodes.len()];
+        let mut free = 0;
+        let mut bands = Vec::new();
+        for (band, phase) in labels.into_iter().enumerate() {
+            let members: Vec<usize> =
+                order.iter().copied().filter(|node| band_of[*node] == Some(band)).collect();
+            let Some(last) = fill(graph, &members, free, &mut of) else { continue };
+            settle(graph, &members, last, &mut of);
+            bands.push(Band { phase, first: free, last });
+            free = last + 1;
+        }
+        for (at, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.kind == Kind::End) {
+            of[at] = free;
+            bands.push(Band { phase: None, first: free, last: free });
+            free += 1;
+        }
+        Layers { of, count: free, bands }
+    }
+}
+
+/// The nodes so that each comes after all that lead to it.
+fn topological(graph: &Graph) -> Vec<usize> {
+    let mut waits: Vec<usize> = vec![0; graph.nodes.len()];
+    graph.forward().for_each(|edge| waits[edge.to] += 1);
+    let mut open: std::collections::BTreeSet<usize> =
+        (0..waits.len()).filter(|node| waits[*node] == 0).collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(node) = open.pop_first() {
+        order.push(node);
+        for edge in graph.forward().filter(|edge| edge.from == node) {
+            waits[edge.to] -= 1;
+            if waits[edge.to] == 0 {
+                open.insert(edge.to);
+            }
+        }
+    }
+    order
+}
+
+/// The phases of the bands from the top, and the band of each node but the end.
+fn bands(graph: &Graph, order: &[usize]) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
+    let mut labels = vec![None];
+    let used = |phase: &usize| graph.nodes.iter().any(|node| node.phase == Some(*phase));
+    labels.extend((0..graph.phases.len()).filter(used).map(Some));
+    let mut band_of: Vec<Option<usize>> = vec![None; graph.nodes.len()];
+    for &node in order.iter().filter(|node| graph.nodes[**node].kind != Kind::End) {
+        let above = graph.forward().filter(|edge| edge.to == node);
+        let least = above.filter_map(|edge| band_of[edge.from]).max().unwrap_or(0);
+        let phase = graph.nodes[node].phase;
+        let found = (least..labels.len()).find(|band| labels[*band] == phase);
+        let band = found.unwrap_or_else(|| {
+            labels.insert(least + 1, phase);
+            band_of.iter_mut().flatten().filter(|band| **band > least).for_each(|band| *band += 1);
+            least + 1
+        });
+        band_of[node] = Some(band);
+    }
+    (labels, band_of)
+}
+
+/// Gives the members of a band their layers, from `free` on; the last layer, if there are any members.
+fn fill(graph: &Graph, members: &[usize], free: usize, of: &mut [usize]) -> Option<usize> {
+    for &node in members {
+        let above = graph.forward().filter(|edge| edge.to == node).map(|edge| of[edge.from] + 1);
+        let is_start = graph.nodes[node].kind == Kind::Start;
+        // The start has a layer to itself.
+        of[node] = above.max().unwrap_or(0).max(free).max(usize::from(!is_start));
+    }
+    members.iter().map(|node| of[*node]).max()
+}
+
+/// A step that only a loop leads to stands next to where it leads, not at the top of its band.
+fn settle(graph: &Graph, members: &[usize], last: usize, of: &mut [usize]) {
+    for &node in members.iter().rev() {
+        let is_root = !graph.forward().any(|edge| edge.to == node);
+        if !is_root || graph.nodes[node].kind == Kind::Start {
+            continue;
+        }
+        let below = graph.forward().filter(|edge| edge.from == node).map(|edge| edge.to);
+        let within = below.filter(|to| members.contains(to)).map(|to| of[to] - 1).min();
+        of[node] = within.unwrap_or(last).max(of[node]);
+    }
+}

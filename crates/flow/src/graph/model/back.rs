@@ -1,0 +1,113 @@
+//! Which edges lead back. They are drawn aside; what is left has no cycle.
+//!
+//! Phases say best which way is on: an edge of a loop that leads into an earlier phase leads back. Otherwise an edge leads
+//! back if it leads to a step through which the run came, when ways are tried in the order of the list.
+
+use super::Node;
+
+/// An edge, as far as it matters here.
+pub(super) struct Way {
+    pub from: usize,
+    pub to: usize,
+    pub is_error: bool,
+}
+
+/// What is found out about an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub in_cycle: bool,
+    pub is_back: bool,
+}
+
+pub(super) fn find(nodes: &[Node], ways: &[Way]) -> Vec<Found> {
+    let mut outgoing: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for (at, way) in ways.iter().enumerate() {
+        outgoing[way.from].push(at);
+    }
+    for list in &mut outgoing {
+        list.sort_by_key(|at| (ways[*at].is_error, ways[*at].to));
+    }
+    let group = components(nodes.len(), ways, &outgoing);
+    let mut found: Vec<Found> = ways
+        .iter()
+        .map(|way| {
+            let in_cycle = group[way.from] == group[way.to];
+            let (from, to) = (nodes[way.from].phase, nodes[way.to].phase);
+            Found { in_cycle, is_back: in_cycle && to.is_some() && to < from }
+        })
+        .collect();
+    by_walking(nodes, ways, &outgoing, &mut found);
+    found
+}
+
+fn by_walking(nodes: &[Node], ways: &[Way], outgoing: &[Vec<usize>], found: &mut [Found]) {
+    let mut seen = vec![false; nodes.len()];
+    let mut is_on_path = vec![false; nodes.len()];
+    let entry = ways.iter().find(|way| nodes[way.from].number.is_none()).map(|way| way.from);
+    for root in entry.into_iter().chain(0..nodes.len()) {
+        if std::mem::replace(&mut seen[root], true) {
+            continue;
+        }
+        is_on_path[root] = true;
+        let mut path = vec![(root, 0)];
+        while let Some((node, tried)) = path.last_mut() {
+            let Some(&at) = outgoing[*node].get(*tried) else {
+                is_on_path[*node] = false;
+                path.pop();
+                continue;
+            };
+            *tried += 1;
+            let to = ways[at].to;
+            if found[at].is_back {
+                continue;
+            }
+            if is_on_path[to] {
+                found[at].is_back = true;
+            } else if !std::mem::replace(&mut seen[to], true) {
+                is_on_path[to] = true;
+                path.push((to, 0));
+            }
+        }
+    }
+}
+
+/// The strongly connected component of each node: two nodes of one lie on a cycle.
+fn components(nodes: usize, ways: &[Way], outgoing: &[Vec<usize>]) -> Vec<usize> {
+    let mut finished = Vec::with_capacity(nodes);
+    let mut seen = vec![false; nodes];
+    for root in 0..nodes {
+        if std::mem::replace(&mut seen[root], true) {
+            continue;
+        }
+        let mut path = vec![(root, 0)];
+        while let Some((node, tried)) = path.last_mut() {
+            match outgoing[*node].get(*tried).map(|at| ways[*at].to) {
+                Some(to) => {
+                    *tried += 1;
+                    if !std::mem::replace(&mut seen[to], true) {
+                        path.push((to, 0));
+                    }
+                }
+                None => {
+                    finished.push(*node);
+                    path.pop();
+                }
+            }
+        }
+    }
+    let mut incoming: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+    for way in ways {
+        incoming[way.to].push(way.from);
+    }
+    let mut group = vec![usize::MAX; nodes];
+    for &root in finished.iter().rev() {
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            if group[node] == usize::MAX {
+                group[node] = root;
+                open.extend(&incoming[node]);
+            }
+        }
+    }
+    group
+}

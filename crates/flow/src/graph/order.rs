@@ -1,0 +1,207 @@
+//! The order of strips from left to right: few crossings, short ways, loops on the right.
+
+use std::collections::HashSet;
+
+use super::layers::Layers;
+use super::model::Graph;
+use super::strips::{Cell, StripKind, Strips, Way};
+
+/// What a crossing costs, among other things that make a picture hard to read.
+const CROSSING: u64 = 40;
+/// A step that stands between another and the lane that its edge takes.
+const STEP_BETWEEN: u64 = 120;
+const DISTANCE: u64 = 3;
+/// A loop on the left, or a way past steps on the right.
+const WRONG_SIDE: u64 = 30;
+/// Two strips of steps that stand side by side, but not in the order of the list.
+const DISORDER: u64 = 12;
+/// How much is tried, in about the comparisons that it takes.
+const EFFORT_MAX: u64 = 8_000_000;
+const PASSES_MAX: usize = 6;
+
+/// Where lanes are put before they are moved to better places.
+#[derive(Clone, Copy)]
+enum Lanes {
+    /// Beside the step that they lead to.
+    AtTarget,
+    /// Beside the first step that they come from.
+    AtSource,
+    /// Ways on at the left of everything, loops at the right.
+    Outside,
+}
+
+/// The strips from left to right: the best of some that are found by moving one strip at a time.
+pub(super) fn order(graph: &Graph, layers: &Layers, strips: &Strips) -> Vec<usize> {
+    let links = Links::new(graph, layers, strips);
+    let tries = [Lanes::AtTarget, Lanes::AtSource, Lanes::Outside].map(|lanes| {
+        let mut order = first(graph, strips, lanes);
+        let cost = improve(&mut order, &links, strips);
+        (cost, order)
+    });
+    let best = tries.into_iter().min_by_key(|(cost, _)| *cost);
+    best.map(|(_, order)| order).unwrap_or_default()
+}
+
+fn improve(order: &mut Vec<usize>, links: &Links, strips: &Strips) -> u64 {
+    let mut effort = 0;
+    let mut best = links.cost(order, strips);
+    for _ in 0..PASSES_MAX {
+        let before = best;
+        for strip in 0..strips.all.len() {
+            effort += links.effort() * order.len() as u64;
+            if effort > EFFORT_MAX {
+                return best;
+            }
+            best = sift(order, strip, best, links, strips);
+        }
+        if best == before {
+            break;
+        }
+    }
+    best
+}
+
+/// Strips of steps in the order of the list, and lanes between them.
+fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
+    let mut order: Vec<usize> =
+        (0..strips.all.len()).filter(|at| strips.all[*at].kind == StripKind::Steps).collect();
+    for lane in 0..strips.all.len() {
+        let mut users = graph.edges.iter().zip(&strips.ways);
+        let Some((edge, _)) = users.find(|(_, way)| **way == Way::Lane(lane)) else { continue };
+        let is_loop = strips.all[lane].kind == StripKind::Loop;
+        let beside = |node: usize| {
+            let place = order.iter().position(|strip| *strip == strips.of[node]);
+            place.unwrap_or(0) + usize::from(is_loop)
+        };
+        let at = match lanes {
+            Lanes::AtTarget => beside(edge.to),
+            Lanes::AtSource => beside(edge.from),
+            Lanes::Outside if is_loop => order.len(),
+            Lanes::Outside => 0,
+        };
+        order.insert(at, lane);
+    }
+    order
+}
+
+/// Puts a strip where it costs least.
+fn sift(order: &mut Vec<usize>, strip: usize, best: u64, links: &Links, strips: &Strips) -> u64 {
+    let Some(from) = order.iter().position(|at| *at == strip) else { return best };
+    order.remove(from);
+    let (mut best, mut to) = (best, from);
+    for at in (0..=order.len()).filter(|at| *at != from) {
+        order.insert(at, strip);
+        let cost = links.cost(order, strips);
+        if cost < best {
+            (best, to) = (cost, at);
+        }
+        order.remove(at);
+    }
+    order.insert(to, strip);
+    best
+}
+
+/// What strips have to do with each other.
+struct Links {
+    /// For each gap, the strips that are joined across it, from the upper to the lower.
+    across: Vec<Vec<(usize, usize)>>,
+    /// In a layer, a step's strip and a lane that an edge takes there.
+    beside: Vec<(usize, usize, usize)>,
+    /// Those of `beside` where the lane begins or ends: lanes that turn to the same step do not cross.
+    turns: HashSet<(usize, usize, usize)>,
+    /// Lanes and the strips that they lead to.
+    sides: Vec<(usize, usize)>,
+    /// Strips of steps that share a layer, in the order of the list.
+    pairs: Vec<(usize, usize)>,
+    strips: usize,
+}
+
+impl Links {
+    fn new(graph: &Graph, layers: &Layers, strips: &Strips) -> Self {
+        let mut links = Links {
+            across: vec![Vec::new(); layers.count],
+            beside: Vec::new(),
+            turns: HashSet::new(),
+            sides: Vec::new(),
+            pairs: Vec::new(),
+            strips: strips.all.len(),
+        };
+        for (gap, across) in links.across.iter_mut().enumerate() {
+            let through = (0..strips.all.len()).filter(|at| strips.all[*at].spans(gap));
+            across.extend(through.map(|at| (at, at)));
+        }
+        for (edge, way) in graph.edges.iter().zip(&strips.ways) {
+            let (from, to) = (strips.of[edge.from], strips.of[edge.to]);
+            let (upper, lower) = (layers.of[edge.from], layers.of[edge.to]);
+            match way {
+                Way::Around => {}
+                Way::Near | Way::Down if from == to => {}
+                Way::Near | Way::Down => links.across[lower - 1].push((from, to)),
+                Way::Lane(lane) => {
+                    links.beside.push((upper, from, *lane));
+                    links.sides.push((*lane, to));
+                    if edge.is_back {
+                        links.beside.push((lower, to, *lane));
+                    } else {
+                        links.across[lower - 1].push((*lane, to));
+                    }
+                }
+            }
+        }
+        let is_steps = |at: &usize| strips.all[*at].kind == StripKind::Steps;
+        for right in (0..strips.all.len()).filter(is_steps) {
+            let beside =
+                (0..right).filter(is_steps).filter(|at| strips.all[*at].meets(&strips.all[right]));
+            links.pairs.extend(beside.map(|left| (left, right)));
+        }
+        let turns = |(layer, _, lane): &&(usize, usize, usize)| {
+            let lane = &strips.all[*lane];
+            *layer == lane.top || *layer + 1 == lane.top + lane.cells.len()
+        };
+        links.turns = links.beside.iter().filter(turns).copied().collect();
+        links
+    }
+
+    /// About how many comparisons one cost takes.
+    fn effort(&self) -> u64 {
+        let pairs: usize = self.across.iter().map(|across| across.len() * across.len()).sum();
+        (pairs + self.pairs.len() + self.beside.len() * self.strips + 1) as u64
+    }
+
+    fn cost(&self, order: &[usize], strips: &Strips) -> u64 {
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, strip)| place[*strip] = at);
+        let mut cost = 0;
+        for across in &self.across {
+            for (at, (upper, lower)) in across.iter().enumerate() {
+                let (upper, lower) = (place[*upper], place[*lower]);
+                cost += DISTANCE * upper.abs_diff(lower) as u64;
+                let crosses = |other: &&(usize, usize)| {
+                    let (a, b) = (place[other.0], place[other.1]);
+                    a < upper && b > lower || a > upper && b < lower
+                };
+                cost += CROSSING * across[at + 1..].iter().filter(crosses).count() as u64;
+            }
+        }
+        for (layer, step, lane) in &self.beside {
+            let (from, to) = (place[*step].min(place[*lane]), place[*step].max(place[*lane]));
+            cost += DISTANCE * (to - from) as u64;
+            for strip in &order[from + 1..to] {
+                cost += match strips.all[*strip].cell(*layer) {
+                    Some(Cell::Node(_)) => STEP_BETWEEN,
+                    Some(Cell::Line) if self.turns.contains(&(*layer, *step, *strip)) => 0,
+                    Some(Cell::Line) => CROSSING,
+                    None => 0,
+                };
+            }
+        }
+        let disorder = self.pairs.iter().filter(|(left, right)| place[*left] > place[*right]);
+        cost += DISORDER * disorder.count() as u64;
+        for (lane, target) in &self.sides {
+            let is_right = place[*lane] > place[*target];
+            let wants_right = strips.all[*lane].kind == StripKind::Loop;
+            cost += if is_right == wants_right { 0 } else { WRONG_SIDE };
+        }
+        cost
+    }
+}

@@ -1,0 +1,242 @@
+//! Where edges leave and enter the boxes of nodes, and on which side their labels stand.
+
+use super::layers::Layers;
+use super::model::{EdgeKind, Graph};
+use super::strips::{Cell, Strips, Way};
+use super::text::{shorten, width};
+
+/// The size of the font of labels.
+pub(super) const LABEL_SIZE: i32 = 11;
+/// The widest that a label can be.
+const LABEL_WIDTH_MAX: i32 = 150;
+/// How far places at the bottom of a box are from each other, labels aside.
+const PORT_SPACE: i32 = 22;
+
+/// The label as it is shown: cut if it is too long.
+pub(super) fn label(text: &str) -> String {
+    shorten(text, LABEL_SIZE, LABEL_WIDTH_MAX)
+}
+
+/// How wide a label is, with the space around it; nothing if there is none.
+pub(super) fn label_width(text: &str) -> i32 {
+    if text.is_empty() { 0 } else { width(&label(text), LABEL_SIZE) + 12 }
+}
+
+/// A side of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+    Top,
+    Bottom,
+}
+
+/// The ends of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub out: Side,
+    pub into: Side,
+    /// Whether the label stands where the edge enters, not where it leaves: then edges may leave together.
+    pub is_labelled_below: bool,
+}
+
+/// A place on the left or right side of a box that an edge, or a lane with all its edges, uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Out(usize),
+    /// From a lane.
+    In(usize),
+    /// Back from the node itself.
+    Again(usize),
+}
+
+/// A place on the bottom of a box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bottom {
+    /// The edges that leave together.
+    pub edges: Vec<usize>,
+    /// From the middle of the box.
+    pub offset: i32,
+}
+
+/// The sides of all boxes.
+pub(super) struct Ports {
+    pub ends: Vec<Ends>,
+    /// What uses the left side of each node, from the top.
+    pub left: Vec<Vec<Use>>,
+    pub right: Vec<Vec<Use>>,
+    pub bottom: Vec<Vec<Bottom>>,
+}
+
+impl Ports {
+    pub(super) fn new(graph: &Graph, layers: &Layers, strips: &Strips, order: &[usize]) -> Self {
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, strip)| place[*strip] = at);
+        let around = Around { layers, strips, order, place: &place };
+        let ends = (0..graph.edges.len()).map(|edge| around.ends(graph, edge)).collect();
+        let mut ports = Ports {
+            ends,
+            left: vec![Vec::new(); graph.nodes.len()],
+            right: vec![Vec::new(); graph.nodes.len()],
+            bottom: Vec::new(),
+        };
+        ports.mark_labels_below(graph, strips);
+        ports.fill_sides(graph, strips);
+        for node in 0..graph.nodes.len() {
+            ports.left[node].sort_by_key(|one| around.rank(graph, node, one));
+            ports.right[node].sort_by_key(|one| around.rank(graph, node, one));
+        }
+        ports.bottom =
+            (0..graph.nodes.len()).map(|node| around.bottom(graph, node, &ports.ends)).collect();
+        ports
+    }
+
+    /// How far the places at the bottom of a node reach from its middle, with their labels.
+    pub(super) fn bottom_reach(&self, graph: &Graph, node: usize) -> i32 {
+        let reach = |bottom: &Bottom| {
+            let labels = bottom.edges.iter().filter(|edge| !self.ends[**edge].is_labelled_below);
+            let widest = labels.map(|edge| label_width(&graph.edges[*edge].label)).max();
+            bottom.offset.abs() + widest.unwrap_or(0)
+        };
+        self.bottom[node].iter().map(reach).max().unwrap_or(0)
+    }
+
+    /// The place at the bottom from which an edge leaves.
+    pub(super) fn bottom_offset(&self, node: usize, edge: usize) -> i32 {
+        let place = self.bottom[node].iter().find(|bottom| bottom.edges.contains(&edge));
+        place.map_or(0, |bottom| bottom.offset)
+    }
+
+    /// A label may stand where its edge enters if no other edge enters there, or if the edge has a strip to itself.
+    fn mark_labels_below(&mut self, graph: &Graph, strips: &Strips) {
+        let alone = |at: usize| {
+            let to = graph.edges[at].to;
+            let mut others = (0..graph.edges.len()).filter(|other| *other != at);
+            !others.any(|other| graph.edges[other].to == to && self.ends[other].into == Side::Top)
+        };
+        let below: Vec<bool> = (0..graph.edges.len()).map(alone).collect();
+        for (at, ends) in self.ends.iter_mut().enumerate() {
+            let is_plain = graph.edges[at].kind == EdgeKind::Outcome;
+            let is_alone =
+                strips.ways[at] == Way::Down || strips.ways[at] == Way::Near && below[at];
+            ends.is_labelled_below = is_alone && is_plain;
+        }
+    }
+
+    fn fill_sides(&mut self, graph: &Graph, strips: &Strips) {
+        for (at, edge) in graph.edges.iter().enumerate() {
+            let ends = self.ends[at];
+            if let Some(side) = self.side(ends.out, edge.from) {
+                side.push(Use::Out(at));
+            }
+            let used = match strips.ways[at] {
+                Way::Around => Use::Again(at),
+                Way::Lane(lane) => Use::In(lane),
+                Way::Near | Way::Down => continue,
+            };
+            if let Some(side) = self.side(ends.into, edge.to).filter(|side| !side.contains(&used)) {
+                side.push(used);
+            }
+        }
+    }
+
+    fn side(&mut self, side: Side, node: usize) -> Option<&mut Vec<Use>> {
+        match side {
+            Side::Left => self.left.get_mut(node),
+            Side::Right => self.right.get_mut(node),
+            Side::Top | Side::Bottom => None,
+        }
+    }
+}
+
+struct Around<'a> {
+    layers: &'a Layers,
+    strips: &'a Strips,
+    order: &'a [usize],
+    place: &'a [usize],
+}
+
+impl Around<'_> {
+    fn ends(&self, graph: &Graph, at: usize) -> Ends {
+        let edge = &graph.edges[at];
+        let (out, into) = match self.strips.ways[at] {
+            Way::Around => (Side::Right, Side::Right),
+            Way::Near | Way::Down => (Side::Bottom, Side::Top),
+            Way::Lane(lane) => {
+                let out = self.side(edge.from, lane).unwrap_or(Side::Bottom);
+                let into = if edge.is_back { self.side(edge.to, lane) } else { None };
+                (out, into.unwrap_or(Side::Top))
+            }
+        };
+        Ends { out, into, is_labelled_below: false }
+    }
+
+    /// Edges that leave a node at its bottom: in the middle those that go straight or need no label here, the others
+    /// beside, each on the side to which it goes, and its label on its far side.
+    fn bottom(&self, graph: &Graph, node: usize, ends: &[Ends]) -> Vec<Bottom> {
+        let own = self.place[self.strips.of[node]];
+        let aim = |at: usize| match self.strips.ways[at] {
+            Way::Lane(lane) => self.place[lane],
+            _ => self.place[self.strips.of[graph.edges[at].to]],
+        };
+        let all: Vec<usize> = (0..ends.len())
+            .filter(|at| graph.edges[*at].from == node && ends[*at].out == Side::Bottom)
+            .collect();
+        let is_middle = |at: &usize| {
+            let goes_straight = matches!(self.strips.ways[*at], Way::Near) && aim(*at) == own;
+            all.len() == 1
+                || ends[*at].is_labelled_below
+                || goes_straight && graph.edges[*at].kind == EdgeKind::Outcome
+        };
+        let (middle, mut beside): (Vec<usize>, Vec<usize>) =
+            all.iter().copied().partition(is_middle);
+        let source_label = |at: &usize| match ends[*at].is_labelled_below {
+            true => 0,
+            false => label_width(&graph.edges[*at].label),
+        };
+        let mut right = middle.iter().map(source_label).max().unwrap_or(0);
+        let mut left = 0;
+        let mut places = vec![Bottom { edges: middle, offset: 0 }];
+        beside.sort_by_key(|at| (aim(*at).abs_diff(own), *at));
+        for at in beside {
+            let reach = if aim(at) < own { &mut left } else { &mut right };
+            let offset = *reach + PORT_SPACE;
+            *reach = offset + source_label(&at);
+            places.push(Bottom {
+                edges: vec![at],
+                offset: if aim(at) < own { -offset } else { offset },
+            });
+        }
+        places
+    }
+
+    /// The side from which a node can reach a lane in its own layer: none if another node stands between.
+    fn side(&self, node: usize, lane: usize) -> Option<Side> {
+        let layer = self.layers.of[node];
+        let (own, other) = (self.place[self.strips.of[node]], self.place[lane]);
+        let between = &self.order[own.min(other) + 1..own.max(other)];
+        let is_node =
+            |strip: &usize| matches!(self.strips.all[*strip].cell(layer), Some(Cell::Node(_)));
+        let side = if other < own { Side::Left } else { Side::Right };
+        (!between.iter().any(is_node)).then_some(side)
+    }
+
+    /// From the top: lanes that come from above, the near before the far, then those that go down, the far before the
+    /// near. So none has to cross another.
+    fn rank(&self, graph: &Graph, node: usize, one: &Use) -> (i32, i32) {
+        let lane = match one {
+            Use::Out(edge) | Use::Again(edge) => match self.strips.ways[*edge] {
+                Way::Lane(lane) => lane,
+                _ => return (1, i32::from(matches!(one, Use::Again(_)))),
+            },
+            Use::In(lane) => *lane,
+        };
+        let distance = self.place[lane].abs_diff(self.place[self.strips.of[node]]) as i32;
+        let goes_down = match one {
+            Use::Out(edge) => self.layers.of[graph.edges[*edge].to] > self.layers.of[node],
+            // The lane comes from where the others are.
+            _ => self.strips.all[lane].top >= self.layers.of[node],
+        };
+        if goes_down { (2, -distance) } else { (0, distance) }
+    }
+}

@@ -1,0 +1,93 @@
+//! Workflows to draw in tests.
+
+use crate::workflow::{
+    AgentRole, Bound, Brief, Case, Cases, Confidence, ConfidenceLoop, Decide, Dispatch, Gate,
+    Outcome, Parallel, StepDef, Workflow,
+};
+
+/// A small one that has everything: phases, a dispatch, a gate, a decision, confidence, an error edge.
+pub(super) fn everything() -> Workflow {
+    let brief = |agent: AgentRole| Brief { agent, ..Brief::default() };
+    let agents = vec![
+        brief(AgentRole::Explore),
+        brief(AgentRole::Explore),
+        brief(AgentRole::Custom("skeptic".into())),
+    ];
+    let parallel = Dispatch::Parallel(Parallel { agents, ..Parallel::default() });
+    let gate = Gate {
+        name: "Plan".into(),
+        reviews: vec!["review".into()],
+        limit: Some(3),
+        ..Gate::default()
+    };
+    let quick = Case { condition: "mode == \"quick\"".into(), outcome: Outcome::Skip };
+    let steps = vec![
+        in_phase("scope", "Scope", "look").next([(Outcome::Ok, "survey"), (Outcome::Skip, "plan")]),
+        in_phase("survey", "Survey \"the\" <code> & [docs]", "look").action(parallel).next("dig"),
+        in_phase("dig", "Dig", "look").next([(Outcome::Ok, "plan"), (Outcome::Iterate, "dig")]),
+        in_phase("plan", "Plan", "make").next("review"),
+        in_phase("review", "Review", "make")
+            .action(Dispatch::Single(brief(AgentRole::QualityReviewer)))
+            .next("gate"),
+        in_phase("gate", "Plan gate", "make")
+            .next([(Outcome::Ok, "report"), (Outcome::Fail, "plan")]),
+        StepDef::new("report", "Report"),
+    ];
+    let mut workflow = Workflow { name: "every\"thing".into(), steps, ..phased(&["look", "make"]) };
+    workflow.steps[0].decide = Decide::Cases(Cases { when: vec![quick], otherwise: Outcome::Ok });
+    workflow.steps[2].decide = Decide::Confidence(ConfidenceLoop {
+        until: Confidence::High,
+        max: 4,
+        questions: Default::default(),
+        levels: Default::default(),
+    });
+    workflow.steps[3].on_error = Some("report".into());
+    workflow.steps[5].decide = Decide::Gate(gate);
+    workflow
+}
+
+/// Steps in a row.
+pub(super) fn linear(count: usize) -> Workflow {
+    let mut steps: Vec<StepDef> = (1..=count)
+        .map(|n| StepDef::new(format!("s{n}"), format!("Step number {n}")).next(id(n + 1).as_str()))
+        .collect();
+    if let Some(last) = steps.last_mut() {
+        last.next = "end".into();
+    }
+    Workflow { name: "linear".into(), steps, ..Workflow::default() }
+}
+
+/// A step that decides between tracks of growing length, which meet again.
+pub(super) fn tracks(count: usize) -> Workflow {
+    let mut steps = vec![StepDef::new("triage", "Triage")];
+    let mut ways = indexmap::IndexMap::new();
+    for track in 1..=count {
+        let length = 1 + track % 3;
+        ways.insert(Outcome::Named(format!("way-{track}")), format!("t{track}x1").as_str().into());
+        for at in 1..=length {
+            let to = if at == length { "meet".into() } else { format!("t{track}x{}", at + 1) };
+            let title = format!("Track {track}, part {at}");
+            steps.push(StepDef::new(format!("t{track}x{at}"), title).next(to.as_str()));
+        }
+    }
+    steps[0].next = crate::workflow::Routing::Branch(ways);
+    steps
+        .push(StepDef::new("meet", "Meet").next([(Outcome::Ok, "end"), (Outcome::Fail, "triage")]));
+    if let Some(last) = steps.last_mut() {
+        last.bound = Some(Bound { max: 3, at_limit: Some(Outcome::Ok) });
+    }
+    Workflow { name: "tracks".into(), steps, ..Workflow::default() }
+}
+
+fn id(n: usize) -> String {
+    format!("s{n}")
+}
+
+fn in_phase(id: &str, title: &str, phase: &str) -> StepDef {
+    StepDef { phase: Some(phase.into()), ..StepDef::new(id, title) }
+}
+
+fn phased(phases: &[&str]) -> Workflow {
+    let phases = phases.iter().map(|id| ((*id).to_owned(), format!("To {id}"))).collect();
+    Workflow { phases, ..Workflow::default() }
+}

@@ -1,0 +1,185 @@
+//! What runs from top to bottom: steps that follow each other, and lanes for edges that lead past others.
+//!
+//! A strip is straight, and strips keep their order from left to right in every layer. So no two can ever overlap.
+
+use super::layers::Layers;
+use super::model::{EdgeKind, Graph, Kind};
+
+#[derive(Clone, Debug)]
+pub(super) struct Strips {
+    pub all: Vec<Strip>,
+    /// The strip of each node.
+    pub of: Vec<usize>,
+    /// How each edge goes.
+    pub ways: Vec<Way>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Strip {
+    /// The first layer that it is in.
+    pub top: usize,
+    /// What it is in each layer from there.
+    pub cells: Vec<Cell>,
+    pub kind: StripKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cell {
+    Node(usize),
+    /// An edge that goes through.
+    Line,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StripKind {
+    /// Steps that follow each other.
+    Steps,
+    /// A lane of edges that lead on to the same step.
+    Skip,
+    /// A lane of edges that lead back to the same step.
+    Loop,
+}
+
+/// How an edge goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From a step to itself.
+    Around,
+    /// To the next layer.
+    Near,
+    /// Straight down in the strip of the step that it leaves.
+    Down,
+    /// In a lane.
+    Lane(usize),
+}
+
+impl Strip {
+    /// What it is in a layer, if it is in that.
+    pub(super) fn cell(&self, layer: usize) -> Option<Cell> {
+        self.cells.get(layer.checked_sub(self.top)?).copied()
+    }
+
+    /// Whether there is a layer that both are in.
+    pub(super) fn meets(&self, other: &Strip) -> bool {
+        self.top < other.top + other.cells.len() && other.top < self.top + self.cells.len()
+    }
+
+    /// Whether it goes through the gap under a layer.
+    pub(super) fn spans(&self, layer: usize) -> bool {
+        self.cell(layer).is_some() && self.cell(layer + 1).is_some()
+    }
+}
+
+impl Strips {
+    pub(super) fn new(graph: &Graph, layers: &Layers) -> Self {
+        let mut strips =
+            Strips { all: Vec::new(), of: vec![usize::MAX; graph.nodes.len()], ways: Vec::new() };
+        let main = main_edges(graph);
+        strips.add_steps(graph, layers, &main);
+        strips.add_lanes(graph, layers, &main);
+        strips
+    }
+
+    fn add_steps(&mut self, graph: &Graph, layers: &Layers, main: &[Option<usize>]) {
+        let accepted = accepted(graph, main);
+        let is_head =
+            |node: &usize| !accepted.iter().flatten().any(|at| graph.edges[*at].to == *node);
+        let start = graph.nodes.iter().position(|node| node.kind == Kind::Start);
+        let heads = start.into_iter().chain((0..graph.nodes.len()).filter(|at| Some(*at) != start));
+        for head in heads.filter(is_head) {
+            let mut strip =
+                Strip { top: layers.of[head], cells: Vec::new(), kind: StripKind::Steps };
+            let mut node = head;
+            loop {
+                strip.cells.push(Cell::Node(node));
+                self.of[node] = self.all.len();
+                let Some(edge) = main[node].map(|at| &graph.edges[at]) else { break };
+                let lines = layers.of[edge.to] - layers.of[node] - 1;
+                strip.cells.extend(std::iter::repeat_n(Cell::Line, lines));
+                if accepted[node].is_none() {
+                    break;
+                }
+                node = edge.to;
+            }
+            self.all.push(strip);
+        }
+    }
+
+    fn add_lanes(&mut self, graph: &Graph, layers: &Layers, main: &[Option<usize>]) {
+        let mut lanes: Vec<((usize, EdgeKind, bool), usize)> = Vec::new();
+        for (at, edge) in graph.edges.iter().enumerate() {
+            let (from, to) = (layers.of[edge.from], layers.of[edge.to]);
+            let way = if edge.from == edge.to {
+                Way::Around
+            } else if !edge.is_back && from + 1 == to {
+                Way::Near
+            } else if main[edge.from] == Some(at) {
+                Way::Down
+            } else {
+                let key = (edge.to, edge.kind, edge.is_back);
+                let (top, bottom) = if edge.is_back { (to, from) } else { (from, to - 1) };
+                // A lane that leads back may join two steps of one layer.
+                let (top, bottom) = (top.min(bottom), bottom.max(top));
+                let kind = if edge.is_back { StripKind::Loop } else { StripKind::Skip };
+                match lanes.iter().find(|(known, _)| *known == key) {
+                    Some((_, lane)) => {
+                        self.all[*lane].stretch(top, bottom);
+                        Way::Lane(*lane)
+                    }
+                    None => {
+                        let cells = vec![Cell::Line; bottom - top + 1];
+                        lanes.push((key, self.all.len()));
+                        self.all.push(Strip { top, cells, kind });
+                        Way::Lane(self.all.len() - 1)
+                    }
+                }
+            };
+            self.ways.push(way);
+        }
+    }
+}
+
+impl Strip {
+    fn stretch(&mut self, top: usize, bottom: usize) {
+        let bottom = bottom.max(self.top + self.cells.len() - 1);
+        self.top = self.top.min(top);
+        self.cells = vec![Cell::Line; bottom - self.top + 1];
+    }
+}
+
+/// The edge of each node that goes on straight: the only one, or that of `ok`.
+fn main_edges(graph: &Graph) -> Vec<Option<usize>> {
+    let of = |node: usize| {
+        let ways: Vec<usize> = (0..graph.edges.len())
+            .filter(|at| graph.edges[*at].from == node && !graph.edges[*at].is_back)
+            .filter(|at| graph.edges[*at].kind == EdgeKind::Outcome)
+            .collect();
+        match ways.as_slice() {
+            [only] => Some(*only),
+            several => several.iter().copied().find(|at| graph.edges[*at].is_ok),
+        }
+    };
+    (0..graph.nodes.len()).map(of).collect()
+}
+
+/// The main edges that also are the main way into where they lead. Where several ways meet, it is the one that the run
+/// takes when all goes well, and none if there is no such.
+fn accepted(graph: &Graph, main: &[Option<usize>]) -> Vec<Option<usize>> {
+    let mut is_spine = vec![false; graph.nodes.len()];
+    let mut at = graph.nodes.iter().position(|node| node.kind == Kind::Start);
+    while let Some(node) = at {
+        is_spine[node] = true;
+        at = main[node].map(|edge| graph.edges[edge].to);
+    }
+    let into = |node: usize| {
+        let all: Vec<usize> =
+            main.iter().flatten().copied().filter(|edge| graph.edges[*edge].to == node).collect();
+        match all.as_slice() {
+            [only] => Some(*only),
+            several => several.iter().copied().find(|edge| is_spine[graph.edges[*edge].from]),
+        }
+    };
+    (0..graph.nodes.len())
+        .map(|node| main[node].filter(|edge| into(graph.edges[*edge].to) == Some(*edge)))
+        .collect()
+}

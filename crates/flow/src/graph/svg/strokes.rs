@@ -1,0 +1,84 @@
+//! Lines that meet are drawn once from there on: dashes that lie on each other would look like no dashes.
+
+/// How far a line that meets another is drawn along it, so that it turns into it.
+const ALONG: i32 = 10;
+
+type Point = (i32, i32);
+
+/// The lines, each cut where it has come to lie on one before it that ends at the same place.
+pub(super) fn once(lines: Vec<Vec<Point>>) -> Vec<Vec<Point>> {
+    let mut drawn: Vec<Vec<Point>> = Vec::new();
+    for mut line in lines {
+        let before = drawn.iter().filter(|other| other.last() == line.last());
+        let shared = before.map(|other| shared_end(&line, other)).max().unwrap_or(0);
+        cut_end(&mut line, shared - ALONG);
+        drawn.push(line);
+    }
+    drawn
+}
+
+/// How much of the ends of two lines is the same.
+fn shared_end(a: &[Point], b: &[Point]) -> i32 {
+    let (mut a, mut b) = (a.iter().rev().copied(), b.iter().rev().copied());
+    let (Some(mut at), Some(_)) = (a.next(), b.next()) else { return 0 };
+    let mut shared = 0;
+    let (mut next_a, mut next_b) = (a.next(), b.next());
+    while let (Some(to_a), Some(to_b)) = (next_a, next_b) {
+        if direction(at, to_a) != direction(at, to_b) {
+            break;
+        }
+        let (far_a, far_b) = (length(at, to_a), length(at, to_b));
+        at = if far_a <= far_b { to_a } else { to_b };
+        shared += far_a.min(far_b);
+        if at == to_a {
+            next_a = a.next();
+        }
+        if at == to_b {
+            next_b = b.next();
+        }
+    }
+    shared
+}
+
+/// Takes a length off the end of a line.
+fn cut_end(line: &mut Vec<Point>, mut by: i32) {
+    while by > 0
+        && let [.., before, end] = line.as_mut_slice()
+    {
+        let here = length(*before, *end);
+        if here > by {
+            let (dx, dy) = direction(*end, *before);
+            *end = (end.0 + dx * by, end.1 + dy * by);
+            return;
+        }
+        by -= here;
+        line.pop();
+    }
+}
+
+fn direction(from: Point, to: Point) -> Point {
+    ((to.0 - from.0).signum(), (to.1 - from.1).signum())
+}
+
+fn length(a: Point, b: Point) -> i32 {
+    (a.0 - b.0).abs() + (a.1 - b.1).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_meets_another_is_cut_there() {
+        let first = vec![(0, 0), (0, 50), (100, 50), (100, 90)];
+        let second = vec![(60, 0), (60, 50), (100, 50), (100, 90)];
+        let drawn = once(vec![first.clone(), second]);
+        assert_eq!(drawn, [first, vec![(60, 0), (60, 50), (70, 50)]]);
+    }
+
+    #[test]
+    fn lines_that_end_elsewhere_stay_whole() {
+        let lines = vec![vec![(0, 0), (0, 90)], vec![(0, 40), (0, 80)]];
+        assert_eq!(once(lines.clone()), lines);
+    }
+}

@@ -1,0 +1,96 @@
+//! Text in pictures: cleaned, measured and wrapped without a font at hand.
+
+/// The text on one line, without characters that no XML may hold and without those that turn text round.
+pub(super) fn clean(text: &str) -> String {
+    let shown = |c: char| match c {
+        c if c.is_whitespace() || c.is_control() => ' ',
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => ' ',
+        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => ' ',
+        c => c,
+    };
+    let text: String = text.chars().map(shown).collect();
+    text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// About how wide a text is, in pixels. No font is at hand, so it errs on the wide side.
+pub(super) fn width(text: &str, size: i32) -> i32 {
+    let hundredths: i32 = text.chars().map(char_width).sum();
+    (hundredths * size + 99) / 100
+}
+
+/// The width of a character in hundredths of the size of the font.
+fn char_width(c: char) -> i32 {
+    match c {
+        'i' | 'j' | 'l' | '\'' | '|' | '!' | '.' | ',' | ':' | ';' => 32,
+        ' ' | 'f' | 'r' | 't' | 'I' | '(' | ')' | '[' | ']' | '-' | '/' => 40,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 92,
+        'A'..='Z' | '&' | '<' | '>' | '≤' | '×' | '=' | '+' => 72,
+        c if c.is_ascii() => 60,
+        // Wide scripts and pictures.
+        '\u{1100}'.. => 105,
+        _ => 66,
+    }
+}
+
+/// The text in lines that are no wider than `width_max`; what does not fit in `lines_max` ends with `…`.
+pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if width(&longer, size) <= width_max {
+            line = longer;
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        for c in word.chars() {
+            if width(&line, size) + width(c.encode_utf8(&mut [0; 4]), size) > width_max {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    lines.push(line);
+    lines.retain(|line| !line.is_empty());
+    if lines.len() > lines_max {
+        lines.truncate(lines_max);
+        if let Some(last) = lines.last_mut() {
+            *last = shorten(&format!("{last}…"), size, width_max);
+        }
+    }
+    lines
+}
+
+/// The text, cut with `…` if it is too wide.
+pub(super) fn shorten(text: &str, size: i32, width_max: i32) -> String {
+    if width(text, size) <= width_max {
+        return text.to_owned();
+    }
+    let mut kept: Vec<char> = text.trim_end_matches('…').chars().collect();
+    while kept.pop().is_some() {
+        let cut: String = kept.iter().collect();
+        let cut = format!("{}…", cut.trim_end());
+        if width(&cut, size) <= width_max {
+            return cut;
+        }
+    }
+    "…".to_owned()
+}
+
+/// Text in XML: nothing of it is a tag or ends an attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

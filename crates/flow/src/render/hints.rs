@@ -1,0 +1,132 @@
+//! What the renderings say besides the step itself: how to read it, how to record, how to ask. All of it follows from the
+//! step, so a reader may pass over it.
+
+use crate::limits::{OPTIONS, QUESTIONS_MAX};
+use crate::state::RunId;
+use crate::step::{
+    AgentView, Command, DispatchView, FindingsView, Next, ReviewView, StepView, ViewBlock,
+};
+
+/// How the XML form is read, said once at the start of a run.
+pub(super) const MANDATE: &str = "\
+Every answer of this workflow is one XML document like this one.
+1. Do what <current_action> says, all of it, and nothing that <forbidden> names.
+2. Then run the command in <invoke_after> as it stands; <next> repeats it. Capital words such as TEXT, VALUE, LEVEL and \
+WHY are yours to replace.
+3. Where <invoke_after> has several commands, run the one whose condition is true: <if_pass> after success, <if_fail> after \
+failure, <if outcome=\"…\"> otherwise. Run exactly one.
+4. The engine keeps the count and decides gates from what was recorded. Do not skip, repeat or reorder steps.";
+
+/// What a form of recording is for, and how it looks.
+pub(super) struct Form {
+    pub(super) what: &'static str,
+    pub(super) command: Command,
+}
+
+/// The ways to record something while a review is under way.
+pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
+    let record = |rest: &[&str]| {
+        let words = ["rep", "workflow", "record", run.as_str()];
+        Command::new(words.into_iter().chain(rest.iter().copied()))
+    };
+    let item = r#"{"id":"C1","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}"#;
+    let mut forms = vec![
+        Form { what: "a new item (severity MUST, SHOULD or COULD)", command: record(&[item]) },
+        Form { what: "it holds", command: record(&["C1=PASS"]) },
+        Form { what: "it does not hold", command: record(&["C1=FAIL: FINDING"]) },
+    ];
+    if let Some(check) = review.checks.iter().find(|check| !check.scope.is_empty()) {
+        let what = "runs a declared check; only such a run counts";
+        forms.push(Form { what, command: record(&["--check", &check.id]) });
+    }
+    if let Some(check) = review.checks.iter().find(|check| check.scope.is_empty()) {
+        let verdict = format!("{}=PASS", check.id);
+        forms.push(Form {
+            what: "the verdict of a check without a command",
+            command: record(&["--check", &verdict]),
+        });
+    }
+    forms
+}
+
+/// How a sub-agent asks the user: only where there are sub-agents and a run to ask in.
+pub(super) fn ask_form(view: &StepView) -> Option<Form> {
+    let run = view.run.as_ref()?;
+    let hands_out = view.actions.iter().any(|block| match block {
+        ViewBlock::Dispatch(dispatch) => !matches!(dispatch, DispatchView::None { .. }),
+        _ => false,
+    });
+    let is_open = matches!(view.next, Next::Ways { .. });
+    (hands_out && is_open).then(|| Form {
+        what: "asks the user on behalf of a sub-agent",
+        command: Command::new([
+            "rep",
+            "workflow",
+            "ask",
+            run.as_str(),
+            r#"{"id":"q1","ask":"QUESTION","options":["A","B"]}"#,
+        ]),
+    })
+}
+
+/// What is said with [`ask_form`].
+pub(super) fn ask_rule() -> String {
+    let (least, most) = (OPTIONS.start(), OPTIONS.end());
+    format!(
+        "A sub-agent that cannot go on without the user ends with its questions: at most {QUESTIONS_MAX}, each with \
+         {least} to {most} options. Relay them with the command below, and start the sub-agent again with the answers."
+    )
+}
+
+/// What the agent that asks for steps is told about findings that a sub-agent repairs.
+pub(super) fn passthrough(findings: &FindingsView) -> Option<String> {
+    (findings.fix != "own").then(|| {
+        format!(
+            "Hand these findings to the {} word for word. Do not judge, shorten or sum them up, do not open the files \
+             that they are about, and repair nothing yourself.",
+            findings.fix
+        )
+    })
+}
+
+/// What a step that repairs is told when nothing was recorded.
+pub(super) const FINDINGS_ELSEWHERE: &str =
+    "Nothing is recorded in this form: the findings are in what the reviewer has answered.";
+
+/// What a reviewer is told when nothing can be recorded.
+pub(super) const NOTHING_RECORDED: &str =
+    "Nothing is recorded in this form: end with PASS, or with FAIL and every finding.";
+
+/// How a sub-agent with a workflow is started.
+pub(super) fn handoff(command: &Command) -> String {
+    format!(
+        "Begin the sub-agent's prompt with this line: Start by running: {}\nIt follows the steps that this gives it; add \
+         facts, and no steps of your own.",
+        command.line
+    )
+}
+
+/// Whether a sub-agent goes through a workflow.
+pub(super) fn mode(agent: &AgentView) -> &'static str {
+    if agent.command.is_some() { "script" } else { "free-form" }
+}
+
+/// How many sub-agents are started at once.
+pub(super) fn count_rule(count: usize) -> String {
+    match count {
+        1 => "Start exactly 1 sub-agent.".to_owned(),
+        _ => format!("Start exactly {count} sub-agents, all of them at once, in one message."),
+    }
+}
+
+/// When the agent may go on.
+pub(super) const WAIT: &str = "Wait until all of them have answered before you go on.";
+
+/// Which severities block, given the least of them.
+pub(super) fn blocking(least: &str) -> &'static str {
+    match least {
+        "MUST" => "Only MUST blocks in this iteration; SHOULD and COULD are noted.",
+        "SHOULD" => "MUST and SHOULD block in this iteration; COULD is noted.",
+        _ => "MUST, SHOULD and COULD all block in this iteration.",
+    }
+}

@@ -1,0 +1,141 @@
+//! A page of text: indented, wrapped where that does no harm.
+
+use crate::step::Command;
+
+/// How wide our own sentences and lists are.
+const WIDTH: usize = 96;
+
+/// How narrow a text may become by indentation.
+const NARROWEST: usize = 32;
+
+/// What is written on.
+#[derive(Default)]
+pub(super) struct Page(String);
+
+impl Page {
+    /// All of it, with one line end at the end.
+    pub(super) fn finish(self) -> String {
+        let mut text = self.0.trim_end().to_owned();
+        text.push('\n');
+        text
+    }
+
+    /// One line as it is.
+    pub(super) fn line(&mut self, indent: usize, text: &str) {
+        self.pad(indent);
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    /// An empty line, unless there is one.
+    pub(super) fn gap(&mut self) {
+        if !self.0.is_empty() && !self.0.ends_with("\n\n") {
+            self.0.push('\n');
+        }
+    }
+
+    /// A heading, after an empty line.
+    pub(super) fn heading(&mut self, text: &str) {
+        self.gap();
+        self.line(0, text);
+    }
+
+    /// A text whose lines stay as they are, and only move to the right.
+    pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
+        for line in text.trim_end().lines() {
+            match line.trim_end() {
+                "" => self.0.push('\n'),
+                line => self.line(indent, line),
+            }
+        }
+    }
+
+    /// A text with its long lines wrapped.
+    pub(super) fn paragraph(&mut self, indent: usize, text: &str) {
+        self.item(indent, "", text);
+    }
+
+    /// An entry of a list: what follows its first line is indented as far as its text.
+    pub(super) fn item(&mut self, indent: usize, marker: &str, text: &str) {
+        let hang = indent + marker.chars().count();
+        let mut start = marker;
+        for line in text.trim_end().lines() {
+            let own = line.len() - line.trim_start().len();
+            for part in wrapped(line.trim(), WIDTH.saturating_sub(hang + own).max(NARROWEST)) {
+                match (start, part) {
+                    ("", "") => self.0.push('\n'),
+                    ("", part) => self.line(hang + own, part),
+                    (marker, part) => self.line(indent, format!("{marker}{part}").trim_end()),
+                }
+                start = "";
+            }
+        }
+        if !start.is_empty() {
+            self.line(indent, start.trim_end());
+        }
+    }
+
+    /// A list with dashes.
+    pub(super) fn list(&mut self, indent: usize, entries: &[String]) {
+        for entry in entries {
+            self.item(indent, "- ", entry);
+        }
+    }
+
+    /// A command, never wrapped. Only its first line is indented: what follows may be inside quotes.
+    pub(super) fn command(&mut self, indent: usize, command: &Command) {
+        self.line(indent, &command.line);
+    }
+
+    fn pad(&mut self, indent: usize) {
+        self.0.extend(std::iter::repeat_n(' ', indent));
+    }
+}
+
+/// A line in pieces that are not wider than that, unless a single word is.
+fn wrapped(line: &str, width: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = line;
+    while let Some(at) = break_at(rest, width) {
+        parts.push(rest[..at].trim_end());
+        rest = rest[at..].trim_start();
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Where a line has to be broken: the last space within the width, else the first one after it.
+fn break_at(line: &str, width: usize) -> Option<usize> {
+    let (end, at_end) = line.char_indices().nth(width)?;
+    let within = match at_end {
+        ' ' => Some(end),
+        _ => line[..end].rfind(' '),
+    };
+    let within = within.filter(|at| *at > 0);
+    within.or_else(|| line[end..].find(' ').map(|at| end + at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_entries_hang_and_long_words_stay_whole() {
+        let word = "x".repeat(120);
+        let mut page = Page::default();
+        page.list(2, &["one two ".repeat(15), word.clone(), "a\n  b".to_owned()]);
+        let text = page.finish();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("  - one two") && lines[0].len() <= 96, "{text}");
+        assert!(lines[1].starts_with("    one") || lines[1].starts_with("    two"), "{text}");
+        assert_eq!(lines[2], format!("  - {word}"));
+        assert_eq!(lines[3..], ["  - a", "      b"]);
+    }
+
+    #[test]
+    fn wrapping_breaks_at_spaces_and_never_inside_a_character() {
+        assert_eq!(wrapped("ää öö üü", 5), ["ää öö", "üü"]);
+        assert_eq!(wrapped("äääääääää b", 3), ["äääääääää", "b"]);
+        assert_eq!(wrapped("", 3), [""]);
+    }
+}

@@ -1,0 +1,11 @@
+//! Every code that any crate can report.
+
+use repertoire_text::Code;
+
+/// Every code, by id.
+pub fn all() -> Vec<&'static Code> {
+    let mut all = repertoire_select::lint::all_codes();
+    all.extend(repertoire_flow::codes::ALL);
+    all.sort_by_key(|code| code.id);
+    all
+}

@@ -1,0 +1,284 @@
+//! `rep workflow`: workflows as data, and runs whose gates the engine enforces.
+
+use camino::Utf8Path;
+use repertoire_drive::workflow::{Run, RunError, Runs};
+use repertoire_flow::file::{self, Loaded};
+use repertoire_flow::render;
+use repertoire_flow::step::{Addressing, StepView, ViewError, view};
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_text::terminal::{self, printable};
+
+use super::{not_found, resolve};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::Ui;
+
+mod ask;
+mod check;
+mod gate;
+mod graph;
+mod list;
+mod programs;
+mod record;
+mod resume;
+mod runs;
+mod scripts;
+mod show;
+mod start;
+mod status;
+mod step;
+
+/// What to do with workflows.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List workflows
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    /// Show the steps of a workflow, and where they lead
+    Show(show::Args),
+    /// Check workflows: every way, every gate, every name
+    Check(check::Args),
+    /// Draw a workflow
+    Graph(graph::Args),
+    /// Start a run, and print its first step
+    Start(start::Args),
+    /// Print the step that a run is at; with a report, go on to the next
+    Step(Box<step::Args>),
+    /// Record what a review has found
+    Record(record::Args),
+    /// Ask the user, for a sub-agent
+    Ask(ask::Args),
+    /// Say what a gate decides, and why
+    Gate(gate::Args),
+    /// Show where a run is, and the way so far
+    Status(status::Args),
+    /// List runs, or remove some
+    Runs(runs::Args),
+    /// Go on with a run that waits for a person, or was left
+    Resume(resume::Args),
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    match &args.action {
+        Action::List(args) => list::run(ctx, args, ui),
+        Action::Show(args) => show::run(ctx, args, ui),
+        Action::Check(args) => check::run(ctx, args, ui),
+        Action::Graph(args) => graph::run(ctx, args, ui),
+        Action::Start(args) => start::run(ctx, args, ui),
+        Action::Step(args) => step::run(ctx, args, ui),
+        Action::Record(args) => record::run(ctx, args, ui),
+        Action::Ask(args) => ask::run(ctx, args, ui),
+        Action::Gate(args) => gate::run(ctx, args, ui),
+        Action::Status(args) => status::run(ctx, args, ui),
+        Action::Runs(args) => runs::run(ctx, args, ui),
+        Action::Resume(args) => resume::run(ctx, args, ui),
+    }
+}
+
+/// How a step is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For agents: tags, escaped
+    Xml,
+    /// For people and simple agents
+    Text,
+    /// For programs
+    Json,
+}
+
+/// The flag that says how a step is printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FormatFlag {
+    /// How to print the step [default: text on a terminal, xml elsewhere]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+}
+
+impl FormatFlag {
+    fn of(&self, ctx: &Ctx<'_>, ui: &Ui<'_>) -> Format {
+        match self.format {
+            Some(format) => format,
+            None if ui.json => Format::Json,
+            None if ctx.env.is_terminal => Format::Text,
+            None => Format::Xml,
+        }
+    }
+}
+
+impl Ctx<'_> {
+    /// Where runs are kept.
+    fn runs(&self) -> Runs {
+        Runs::new(self.env.data_dir().join("workflows"))
+    }
+}
+
+/// The skill that a workflow of that name belongs to.
+fn owner<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
+    match (catalog.resolve(name), name.rsplit_once('/')) {
+        (Ok(entry), _) => Ok(entry),
+        (Err(_), Some((skill, _))) => resolve(catalog, skill),
+        (Err(error), None) => Err(not_found(catalog, &[error])),
+    }
+}
+
+/// The workflow of that name: a skill's, or `skill/name` for one that its sub-agents go through.
+fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Failure> {
+    let skill = owner(catalog, name)?;
+    let all = file::load(&skill.skill);
+    if all.is_empty() && scripts::of(skill).is_some() {
+        return Err(Failure::no(format!(
+            "skill `{}` is a script, and has no {}",
+            skill.id,
+            file::FILE
+        ))
+        .hint(format!("`rep workflow start {}` runs it as it is.", skill.id)));
+    }
+    if all.is_empty() {
+        return Err(Failure::no(format!("skill `{}` is no workflow", skill.id)).hint(format!(
+            "A workflow has a {} beside its SKILL.md; `rep workflow list` shows those that do.",
+            file::FILE
+        )));
+    }
+    let names: Vec<String> = all.iter().map(|loaded| loaded.name.clone()).collect();
+    let wanted = |loaded: &Loaded| {
+        loaded.name == name || name == skill.id && loaded.name == skill.skill.name
+    };
+    all.into_iter().find(wanted).map(|loaded| (skill, loaded)).ok_or_else(|| {
+        Failure::no(format!("there is no workflow `{}`", printable(name))).hint(format!(
+            "Skill `{}` has {}.",
+            skill.id,
+            names.join(", ")
+        ))
+    })
+}
+
+/// The workflow in a form that can run, or everything that keeps it from running.
+fn ready(loaded: Loaded, ui: &mut Ui<'_>) -> Result<repertoire_flow::Checked, Failure> {
+    match loaded.checked {
+        Some(checked) => Ok(checked),
+        None => {
+            for found in loaded.diagnostics.iter().filter(|found| found.is_error()) {
+                let shown =
+                    terminal::render(found, Some(loaded.source.text()), ui.diagnostics_colour());
+                writeln!(ui.err, "{shown}").map_err(Failure::from)?;
+            }
+            Err(Failure::no(format!("workflow `{}` cannot run", loaded.name))
+                .hint("Mend what is shown above."))
+        }
+    }
+}
+
+/// Prints the step that a run is at.
+fn print_step(run: &Run, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    let view = view(&run.workflow, &run.state, &Addressing::Run).map_err(cannot_show)?;
+    print_view(&view, format, ui)
+}
+
+fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    match format {
+        Format::Xml => ui.out.write_all(render::xml(view).as_bytes())?,
+        // Text goes to terminals, where a stranger's escape sequences must not do anything.
+        Format::Text => {
+            writeln!(ui.out, "{}", crate::ui::printable_lines(&render::text(view)))?;
+        }
+        Format::Json => ui.print_json(&render::json(view))?,
+    }
+    Ok(())
+}
+
+fn cannot_show(error: ViewError) -> Failure {
+    Failure::cannot_run(error.to_string())
+        .hint("The workflow uses a value that this run does not have; `rep workflow status` shows what it has.")
+}
+
+/// What went wrong with a run: what the engine refuses is an answer, the rest an obstacle.
+fn run_failed(error: RunError) -> Failure {
+    let message = error.to_string();
+    match error {
+        RunError::Refused(refusal) => refused(&refusal),
+        RunError::NotFound { .. } | RunError::Ambiguous { .. } => {
+            Failure::no(message).hint("`rep workflow runs` lists them.")
+        }
+        RunError::Exists { .. } => Failure::no(message),
+        RunError::InUse { .. } => Failure::cannot_run(message).hint("Try again in a moment."),
+        RunError::Damaged { .. } => Failure::cannot_run(message).hint(
+            "Nothing was changed. Put the file back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
+        ),
+        RunError::Newer { .. } => Failure::cannot_run(message).hint("Use the later version."),
+        RunError::Io { .. } => Failure::cannot_run(message),
+    }
+}
+
+fn refused(refusal: &repertoire_flow::engine::Refusal) -> Failure {
+    use repertoire_flow::engine::Refusal;
+    let failure = Failure::no(refusal.to_string());
+    match refusal {
+        Refusal::MissingParameter { name, .. } => failure.hint(format!("Give `--param {name}=…`.")),
+        Refusal::WaitsForPerson { .. } => {
+            failure.hint("`rep workflow resume RUN` shows what can be chosen.")
+        }
+        Refusal::GateOpen { .. } => failure.hint(
+            "Record a verdict with `rep workflow record RUN ID=PASS` or `'ID=FAIL: finding'`.",
+        ),
+        Refusal::CheckNeedsRun { name, .. } => {
+            failure.hint(format!("`rep workflow record RUN --check {name}` runs it."))
+        }
+        Refusal::OtherTurn { .. } => {
+            failure.hint("`rep workflow step RUN` prints where the run is.")
+        }
+        Refusal::NoOutput { .. } => failure
+            .hint("Give `--output TEXT`, `--output @FILE`, or `--output -` to read it from input."),
+        _ => failure,
+    }
+}
+
+/// `name=value`, where the value may be `@file`, or `-` for what is read from input.
+fn pair(ctx: &Ctx<'_>, text: &str, flag: &str) -> Result<(String, String), Failure> {
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        Failure::usage(format!("`{flag} {}`: there is no `=`", printable(text)))
+            .hint(format!("Write `{flag} NAME=VALUE`."))
+    })?;
+    Ok((name.to_owned(), value_of(ctx, value)?))
+}
+
+fn value_of(ctx: &Ctx<'_>, value: &str) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let most = repertoire_flow::limits::VALUE_BYTES_MAX as u64;
+    if value == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .lock()
+            .take(most + 1)
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::cannot_run(format!("the input cannot be read: {error}")))?;
+        return Ok(text);
+    }
+    match value.strip_prefix('@') {
+        Some(path) => {
+            let path = ctx.typed_path(Utf8Path::new(path));
+            repertoire_text::fs::read_text(&path, most)
+                .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
+        }
+        None => Ok(value.to_owned()),
+    }
+}
+
+fn now_ms() -> u64 {
+    use repertoire_agent::clock::{Clock as _, SystemClock};
+    SystemClock.now_ms()
+}
+
+/// Exit code of a command that has printed a step: waiting for a person is an answer that says no.
+fn exit_of(run: &Run) -> Exit {
+    use repertoire_flow::state::Status;
+    match run.state.status {
+        Status::Active | Status::Done => Exit::Done,
+        Status::Waiting(_) | Status::Aborted => Exit::No,
+    }
+}

@@ -1,0 +1,90 @@
+//! `rep workflow resume`: going on with a run that waits for a person, or was left.
+
+use std::collections::BTreeMap;
+
+use repertoire_drive::workflow::Listed;
+use repertoire_flow::engine::{Action, Choice, Input};
+use repertoire_flow::state::Status;
+
+use super::{FormatFlag, exit_of, now_ms, pair, print_step, run_failed, scripts};
+use crate::cli::Ctx;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+/// Which run, and what a person says.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run, or the start of its name; by default the latest of this project that is not over
+    run: Option<String>,
+    /// What is decided: continue, must-only, skip, abort, or take:OUTCOME
+    #[arg(long, value_name = "CHOICE", conflicts_with = "answers")]
+    choice: Option<String>,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", requires = "choice")]
+    note: Option<String>,
+    /// The answer to a question (may be repeated)
+    #[arg(long = "answer", value_name = "ID=TEXT")]
+    answers: Vec<String>,
+    #[command(flatten)]
+    format: FormatFlag,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let wanted = match &args.run {
+        Some(wanted) => wanted.clone(),
+        None => latest(ctx)?,
+    };
+    let format = args.format.of(ctx, ui);
+    if ctx.runs().is_script(&wanted).map_err(run_failed)? {
+        return match &args.choice {
+            Some(choice) => scripts::decide(ctx, &wanted, choice, format, ui),
+            None => scripts::step(ctx, &wanted, None, format, ui),
+        };
+    }
+    let action = match &args.choice {
+        Some(word) => Some(Action::Choose {
+            choice: Choice::parse(word).ok_or_else(|| {
+                Failure::usage(format!("`--choice {word}`: this is no choice"))
+                    .hint("Use continue, must-only, skip, abort, or take:OUTCOME.")
+            })?,
+            note: args.note.clone().unwrap_or_default(),
+        }),
+        None if args.answers.is_empty() => None,
+        None => {
+            let answers = args.answers.iter().map(|text| pair(ctx, text, "--answer"));
+            Some(Action::Answer { answers: answers.collect::<Result<BTreeMap<_, _>, _>>()? })
+        }
+    };
+    let run = match action {
+        Some(action) => {
+            ctx.runs().report(&wanted, &Input::now(action), now_ms()).map_err(run_failed)?
+        }
+        None => ctx.runs().open(&wanted).map_err(run_failed)?,
+    };
+    print_step(&run, format, ui)?;
+    Ok(exit_of(&run))
+}
+
+/// The latest run of this project that is not over, and that no sub-agent goes through.
+fn latest(ctx: &Ctx<'_>) -> Result<String, Failure> {
+    let here = ctx.project_dir(None);
+    let all = ctx.runs().list().map_err(run_failed)?;
+    all.iter()
+        .find_map(|listed| match listed {
+            Listed::Run { head, state } => {
+                let goes_on = matches!(state.status, Status::Active | Status::Waiting(_));
+                let is_ours = head.folder == here && head.parent.is_none();
+                (goes_on && is_ours).then(|| state.run.to_string())
+            }
+            Listed::Script(run) => {
+                let goes_on = matches!(run.status(), "active" | "waiting");
+                let is_ours = run.head.folder == here && run.head.parent.is_none();
+                (goes_on && is_ours).then(|| run.run.to_string())
+            }
+            Listed::Broken { .. } => None,
+        })
+        .ok_or_else(|| {
+            Failure::no("no run of this project waits to go on")
+                .hint("`rep workflow runs` lists those of all projects.")
+        })
+}

@@ -1,0 +1,151 @@
+//! `rep workflow runs`: what was started, and where it is.
+
+use repertoire_drive::workflow::{Head, Listed, ScriptRun};
+use repertoire_flow::state::{State, Status};
+use repertoire_flow::step::Next;
+
+use super::{now_ms, run_failed};
+use crate::cli::Ctx;
+use crate::commands::conversations::ago;
+use crate::failure::{Exit, Outcome};
+use crate::schema::workflow::{BrokenRun, RunRow, RunsJson};
+use crate::ui::{self, Ui};
+
+const SHOWN_MAX: usize = 20;
+
+/// Which runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// List all of them, not only the latest
+    #[arg(long)]
+    all: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Remove runs
+    Rm {
+        /// Their names, or the starts of them
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+    },
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if let Some(Action::Rm { runs }) = &args.action {
+        for wanted in runs {
+            let id = ctx.runs().remove(wanted).map_err(run_failed)?;
+            ui.note(&format!("removed {id}"))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let all = ctx.runs().list().map_err(run_failed)?;
+    if ui.json {
+        let mut json = RunsJson { runs: Vec::new(), broken: Vec::new() };
+        for listed in &all {
+            match listed {
+                Listed::Run { head, state } => json.runs.push(RunRow::new(head, state)),
+                Listed::Script(run) => json.runs.push(RunRow::of_script(run)),
+                Listed::Broken { id, error } => {
+                    json.broken.push(BrokenRun { run: id.clone(), reason: error.to_string() });
+                }
+            }
+        }
+        ui.print_json(&json)?;
+        return Ok(Exit::Done);
+    }
+    if all.is_empty() {
+        writeln!(ui.out, "There are no runs yet. `rep workflow start NAME` begins one.")?;
+        return Ok(Exit::Done);
+    }
+    let now_ms = now_ms();
+    let shown = if args.all { all.len() } else { SHOWN_MAX };
+    for listed in all.iter().take(shown) {
+        match listed {
+            Listed::Run { head, state } => print(ctx, head, &RunRow::new(head, state), now_ms, ui)?,
+            Listed::Script(run) => print(ctx, &run.head, &RunRow::of_script(run), now_ms, ui)?,
+            Listed::Broken { id, error } => {
+                let reason = ui.paint(ui::BAD, ui::fit(&error.to_string(), 200));
+                writeln!(ui.out, "{id}  {reason}")?;
+            }
+        }
+    }
+    if all.len() > shown {
+        let line = format!("{} more, see --all", all.len() - shown);
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn print(
+    ctx: &Ctx<'_>,
+    head: &Head,
+    row: &RunRow,
+    now_ms: u64,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    let style = match row.state {
+        "active" => ui::ACCENT,
+        "waiting" => ui::WARN,
+        "done" => ui::GOOD,
+        _ => ui::FAINT,
+    };
+    let word = ui.paint(style, ui::pad(row.state, 7));
+    let folder = match ctx.project_dir(None) == head.folder {
+        true => "here".to_owned(),
+        false => ctx.config.places().shorten(&head.folder),
+    };
+    let facts = format!(
+        "step {}, turn {} · {} · {}",
+        row.step,
+        row.turn,
+        ago(now_ms.saturating_sub(head.updated_ms)),
+        ui::fit(&folder, 30)
+    );
+    let id = ui::pad(&row.run, 28);
+    writeln!(ui.out, "{word}  {id}  {}", ui.paint(ui::FAINT, facts))
+}
+
+impl RunRow {
+    fn of_script(run: &ScriptRun) -> Self {
+        let view = run.view();
+        RunRow {
+            run: run.run.to_string(),
+            workflow: run.workflow.clone(),
+            state: run.status(),
+            step: view.step.to_string(),
+            turn: view.turn,
+            waiting_for: match view.next {
+                Next::Person { about, .. } => Some(about),
+                _ => None,
+            },
+            folder: run.head.folder.to_string(),
+            parent: run.head.parent.clone(),
+            begun_ms: run.head.begun_ms,
+            updated_ms: run.head.updated_ms,
+        }
+    }
+
+    pub(super) fn new(head: &Head, state: &State) -> Self {
+        let (word, waiting_for) = match &state.status {
+            Status::Active => ("active", None),
+            Status::Waiting(waiting) => ("waiting", Some(waiting.to_string())),
+            Status::Done => ("done", None),
+            Status::Aborted => ("aborted", None),
+        };
+        RunRow {
+            run: state.run.to_string(),
+            workflow: state.workflow.clone(),
+            state: word,
+            step: state.step.to_string(),
+            turn: state.turn,
+            waiting_for,
+            folder: head.folder.to_string(),
+            parent: head.parent.clone(),
+            begun_ms: head.begun_ms,
+            updated_ms: head.updated_ms,
+        }
+    }
+}

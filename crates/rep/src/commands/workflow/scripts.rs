@@ -1,0 +1,151 @@
+//! Skills that are scripts: they print their steps, and are run as they are.
+
+use std::collections::BTreeMap;
+
+use repertoire_drive::workflow::{BeginScript, Head, ScriptError, ScriptRun};
+use repertoire_flow::external::{Script, detect};
+use repertoire_skill::catalog::Entry;
+use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::resources;
+
+use super::programs::{attended, workplace};
+use super::record::not_run;
+use super::{Format, now_ms, print_view, run_failed};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+/// The script that a skill runs, if it is such a skill.
+pub(super) fn of(entry: &Entry) -> Option<Script> {
+    let skill = &entry.skill;
+    if skill.is_agent() || !skill.origin.is_folder() || !may_call(skill.body()) {
+        return None;
+    }
+    let listed = resources::list(skill, &ResourceLimits::default());
+    let files: Vec<String> = listed.files.iter().map(|file| file.path.to_string()).collect();
+    detect(&skill.name, skill.body(), &files)
+}
+
+/// Whether a text may call such a script at all: most do not, and their folders need not be listed.
+fn may_call(body: &str) -> bool {
+    body.contains("--step") || body.contains("scripts/")
+}
+
+pub(super) fn start(
+    ctx: &Ctx<'_>,
+    entry: &Entry,
+    script: Script,
+    (id, head): (String, Head),
+    arguments: BTreeMap<String, String>,
+) -> Result<ScriptRun, Failure> {
+    let place = workplace(ctx, &head.folder)?;
+    let begin = BeginScript {
+        id,
+        head,
+        workflow: entry.id.clone(),
+        skill_dir: entry.skill.origin.dir(),
+        script,
+        arguments,
+    };
+    let run = attended(async |cancel| {
+        ctx.runs().start_script(begin, &place, cancel).await.map_err(failed)
+    });
+    place.clean_up();
+    run
+}
+
+/// Leaves a step, if something is reported, and prints where the run is.
+pub(super) fn step(
+    ctx: &Ctx<'_>,
+    wanted: &str,
+    report: Option<(Option<u32>, Option<&str>)>,
+    format: Format,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let mut run = ctx.runs().open_script(wanted).map_err(run_failed)?;
+    if let Some((at, outcome)) = report {
+        let place = workplace(ctx, &run.head.folder)?;
+        let next = attended(async |cancel| {
+            let runs = ctx.runs();
+            let step = runs.step_script(wanted, at, outcome, now_ms(), &place, cancel);
+            step.await.map_err(failed)
+        });
+        place.clean_up();
+        run = next?;
+    }
+    print(&run, format, ui)
+}
+
+/// A person decides about a loop that has stopped.
+pub(super) fn decide(
+    ctx: &Ctx<'_>,
+    wanted: &str,
+    choice: &str,
+    format: Format,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let go_on = match choice {
+        "continue" => true,
+        "abort" => false,
+        other => {
+            return Err(Failure::usage(format!(
+                "`--choice {other}`: this is no choice for a script"
+            ))
+            .hint("Use continue or abort."));
+        }
+    };
+    let run = ctx.runs().open_script(wanted).map_err(run_failed)?;
+    let place = workplace(ctx, &run.head.folder)?;
+    let decided = attended(async |cancel| {
+        ctx.runs().decide_script(wanted, go_on, now_ms(), &place, cancel).await.map_err(failed)
+    });
+    place.clean_up();
+    print(&decided?, format, ui)
+}
+
+/// Where a run of a script is.
+pub(super) fn status(ctx: &Ctx<'_>, wanted: &str, ui: &mut Ui<'_>) -> Outcome {
+    let run = ctx.runs().open_script(wanted).map_err(run_failed)?;
+    let view = run.view();
+    if ui.json {
+        ui.print_json(&view)?;
+        return Ok(exit_of(&run));
+    }
+    writeln!(ui.out, "{}  {}", ui.paint(ui::STRONG, &run.run), ui.paint(ui::FAINT, &run.workflow))?;
+    writeln!(
+        ui.out,
+        "  {} at step {} of {}: {}, turn {}",
+        run.status(),
+        view.step,
+        view.total,
+        ui::fit(&view.title, 80),
+        view.turn
+    )?;
+    Ok(exit_of(&run))
+}
+
+pub(super) fn print(run: &ScriptRun, format: Format, ui: &mut Ui<'_>) -> Outcome {
+    print_view(&run.view(), format, ui)?;
+    Ok(exit_of(run))
+}
+
+fn exit_of(run: &ScriptRun) -> Exit {
+    match run.status() {
+        "active" | "done" => Exit::Done,
+        _ => Exit::No,
+    }
+}
+
+fn failed(error: ScriptError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ScriptError::Run(error) => run_failed(error),
+        ScriptError::Program(error) => not_run(error),
+        ScriptError::Failed { .. } | ScriptError::Output(_) => Failure::cannot_run(message)
+            .hint("Nothing was changed: mend the script, and run the same command again."),
+        ScriptError::Progress(_)
+        | ScriptError::OtherTurn { .. }
+        | ScriptError::Missing(_)
+        | ScriptError::NotWaiting => Failure::no(message),
+    }
+}

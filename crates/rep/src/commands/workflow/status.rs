@@ -1,0 +1,156 @@
+//! `rep workflow status`: where a run is, and the way so far.
+
+use repertoire_drive::workflow::Run;
+use repertoire_flow::state::{ItemStatus, Review, Status};
+
+use super::{exit_of, run_failed, scripts};
+use crate::cli::Ctx;
+use crate::failure::Outcome;
+use crate::schema::workflow::{RunRow, StatusJson};
+use crate::ui::{self, Ui};
+
+/// Which run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run, or the start of its name
+    run: String,
+    /// Show what earlier iterations of reviews have found
+    #[arg(long)]
+    findings: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
+        return scripts::status(ctx, &args.run, ui);
+    }
+    let mut run = ctx.runs().open(&args.run).map_err(run_failed)?;
+    if !args.findings {
+        // A reviewer who looks here is to look afresh.
+        for review in run.state.reviews.values_mut() {
+            review
+                .rounds
+                .iter_mut()
+                .flat_map(|round| &mut round.items)
+                .for_each(|item| item.finding.clear());
+        }
+    }
+    if ui.json {
+        let state = run.state.clone();
+        ui.print_json(&StatusJson {
+            run: RunRow::new(&run.head, &run.state),
+            parameters: state.parameters,
+            visits: state.visits,
+            outputs: state.outputs,
+            reviews: state.reviews,
+            decisions: state.decisions,
+            history: state.history,
+            fingerprint: state.fingerprint.as_str().to_owned(),
+            status: state.status,
+        })?;
+        return Ok(exit_of(&run));
+    }
+    print(&run, args, ui)?;
+    Ok(exit_of(&run))
+}
+
+fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let (state, workflow) = (&run.state, run.workflow.workflow());
+    let step = run.workflow.step(&state.step);
+    let number = run.workflow.number(&state.step).unwrap_or_default();
+    let title = step.map(|step| step.title.as_str()).unwrap_or_default();
+    writeln!(
+        ui.out,
+        "{}  {}",
+        ui.paint(ui::STRONG, &state.run),
+        ui.paint(ui::FAINT, &state.workflow)
+    )?;
+    let place = format!("step {number} of {}: {title}", workflow.steps.len());
+    match &state.status {
+        Status::Active => writeln!(ui.out, "  at {place}, turn {}", state.turn)?,
+        Status::Done => {
+            writeln!(ui.out, "  {} after {} turns", ui.paint(ui::GOOD, "done"), state.turn)?
+        }
+        Status::Aborted => {
+            writeln!(ui.out, "  {} at {place}", ui.paint(ui::BAD, "ended by a person"))?
+        }
+        Status::Waiting(waiting) => {
+            writeln!(ui.out, "  {} at {place}", ui.paint(ui::WARN, "waits for a person"))?;
+            writeln!(ui.out, "  {waiting}")?;
+        }
+    }
+    if let Some(parent) = &run.head.parent {
+        writeln!(ui.out, "  for a sub-agent of {parent}")?;
+    }
+    if !state.parameters.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Parameters"))?;
+        for (name, value) in &state.parameters {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = ui::fit(&text, ui.columns.saturating_sub(24).max(20));
+            writeln!(ui.out, "  {}  {text}", ui.paint(ui::ACCENT, ui::pad(name, 18)))?;
+        }
+    }
+    for (gate, review) in &state.reviews {
+        print_review(gate.as_str(), review, args.findings, ui)?;
+    }
+    if !state.decisions.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Decided by people"))?;
+        for made in &state.decisions {
+            let accepted = match made.accepted.is_empty() {
+                true => String::new(),
+                false => format!("; accepted: {}", made.accepted.join(", ")),
+            };
+            let note =
+                if made.note.is_empty() { String::new() } else { format!(" ({})", made.note) };
+            let line =
+                format!("turn {}, {}: {}{note}{accepted}", made.turn, made.step, made.choice);
+            writeln!(ui.out, "  {}", ui::fit(&line, 400))?;
+        }
+    }
+    if !state.history.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "The way so far"))?;
+        for passage in &state.history {
+            let outcome = passage.outcome.as_ref().map_or("error", |outcome| outcome.as_str());
+            let limited = if passage.limited { " (its bound decided)" } else { "" };
+            let to = passage.to.step().map_or("end", |id| id.as_str());
+            writeln!(
+                ui.out,
+                "  {:>3}  {}  {outcome} → {to}{limited}",
+                passage.turn,
+                ui::pad(passage.step.as_str(), 24)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn print_review(
+    gate: &str,
+    review: &Review,
+    findings: bool,
+    ui: &mut Ui<'_>,
+) -> std::io::Result<()> {
+    let count = |status| review.items.iter().filter(|item| item.status == status).count();
+    let (todo, pass, fail) =
+        (count(ItemStatus::Todo), count(ItemStatus::Pass), count(ItemStatus::Fail));
+    let passed = if review.passed { ", passed" } else { "" };
+    writeln!(
+        ui.out,
+        "\n{}  iteration {}: {pass} PASS, {fail} FAIL, {todo} TODO{passed}",
+        ui.paint(ui::STRONG, gate),
+        review.iteration
+    )?;
+    if !findings {
+        return Ok(());
+    }
+    for round in &review.rounds {
+        let failed = round.items.iter().filter(|item| item.status == ItemStatus::Fail);
+        for item in failed {
+            let line = format!(
+                "iteration {}  {} {}: {}",
+                round.iteration, item.severity, item.id, item.finding
+            );
+            writeln!(ui.out, "  {}", ui::fit(&line, ui.columns.saturating_sub(2).max(40)))?;
+        }
+    }
+    Ok(())
+}

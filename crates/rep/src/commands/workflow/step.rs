@@ -1,0 +1,163 @@
+//! `rep workflow step`: where a run is, and going on.
+
+use std::collections::BTreeMap;
+
+use repertoire_flow::engine::{Action, Input, Report};
+use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
+use repertoire_flow::workflow::{Confidence, Outcome as Ended};
+
+use super::{
+    FormatFlag, exit_of, find, now_ms, pair, print_step, print_view, ready, run_failed, scripts,
+    value_of,
+};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::Ui;
+
+/// Which run, and what is reported.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run, or the start of its name; with `--step`, a workflow
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// The turn that is reported about, so that the same report twice counts once
+    #[arg(long, value_name = "TURN")]
+    at: Option<u32>,
+    /// How the step ended
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+    /// How sure you are: exploring, low, medium, high or certain
+    #[arg(long, value_name = "LEVEL")]
+    confidence: Option<String>,
+    /// The answer to a question of fact: yes, partial or no (may be repeated)
+    #[arg(long = "fact", value_name = "ID=ANSWER")]
+    facts: Vec<String>,
+    /// A parameter that the step sets; `@FILE` reads a file (may be repeated)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// What the step hands over; `@FILE` reads a file, `-` the input
+    #[arg(long, value_name = "TEXT")]
+    output: Option<String>,
+    /// The step could not be carried out, and why
+    #[arg(long, value_name = "WHY", conflicts_with_all = ["outcome", "confidence", "facts", "set", "output"])]
+    error: Option<String>,
+    #[command(flatten)]
+    stateless: Stateless,
+    #[command(flatten)]
+    format: FormatFlag,
+}
+
+/// A step by its number, of a workflow and not of a run: nothing is kept.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "A step of a workflow, without a run")]
+struct Stateless {
+    /// The number of the step, from 1
+    #[arg(long, value_name = "N", conflicts_with_all = ["at", "outcome", "confidence", "facts", "set", "output", "error"])]
+    step: Option<usize>,
+    /// How many steps there are
+    #[arg(long, value_name = "M", requires = "step")]
+    total_steps: Option<usize>,
+    /// Which time round the review loop this is, from 1
+    #[arg(long, value_name = "I", requires = "step")]
+    qr_iteration: Option<u32>,
+    /// Whether the step repairs what a review has found
+    #[arg(
+        long,
+        value_name = "BOOL",
+        requires = "step",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    qr_fail: Option<bool>,
+    /// What the review has found, for a gate
+    #[arg(long, value_name = "STATUS", requires = "step")]
+    qr_status: Option<Status>,
+    /// The value of a parameter (may be repeated)
+    #[arg(long = "param", short = 'p', value_name = "NAME=VALUE", requires = "step")]
+    parameters: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Status {
+    /// Nothing that blocks
+    Pass,
+    /// Something that blocks
+    Fail,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let format = args.format.of(ctx, ui);
+    if let Some(number) = args.stateless.step {
+        let view = stateless_view(ctx, args, number, ui)?;
+        print_view(&view, format, ui)?;
+        return Ok(Exit::Done);
+    }
+    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
+        let reports = args.at.is_some() || args.outcome.is_some();
+        let report = reports.then_some((args.at, args.outcome.as_deref()));
+        return scripts::step(ctx, &args.run, report, format, ui);
+    }
+    let run = match action(ctx, args)? {
+        Some(action) => {
+            let input = Input { at: args.at, action };
+            ctx.runs().report(&args.run, &input, now_ms()).map_err(run_failed)?
+        }
+        None => ctx.runs().open(&args.run).map_err(run_failed)?,
+    };
+    print_step(&run, format, ui)?;
+    Ok(exit_of(&run))
+}
+
+fn stateless_view(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    number: usize,
+    ui: &mut Ui<'_>,
+) -> Result<StepView, Failure> {
+    let given = &args.stateless;
+    let (_, loaded) = find(ctx.catalog()?, &args.run)?;
+    let workflow = ready(loaded, ui)?;
+    let flags = Flags {
+        step: number,
+        total: given.total_steps,
+        iteration: given.qr_iteration.unwrap_or(1),
+        fail: given.qr_fail.unwrap_or(false),
+        status: given.qr_status.map(|status| match status {
+            Status::Pass => QrStatus::Pass,
+            Status::Fail => QrStatus::Fail,
+        }),
+    };
+    let parameters = pairs(ctx, &given.parameters, "--param")?;
+    stateless(&workflow, &flags, &parameters).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// What is reported, if anything is. `--at` alone says that the step is done.
+fn action(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Action>, Failure> {
+    if let Some(why) = &args.error {
+        return Ok(Some(Action::Error { message: why.clone() }));
+    }
+    let confidence = match &args.confidence {
+        Some(word) => Some(Confidence::parse(word).ok_or_else(|| {
+            Failure::usage(format!("`--confidence {word}`: this is no level"))
+                .hint("Use exploring, low, medium, high or certain.")
+        })?),
+        None => None,
+    };
+    let report = Report {
+        outcome: args.outcome.as_deref().map(Ended::from),
+        confidence,
+        facts: pairs(ctx, &args.facts, "--fact")?,
+        set: pairs(ctx, &args.set, "--set")?,
+        output: match &args.output {
+            Some(text) => Some(value_of(ctx, text)?),
+            None => None,
+        },
+    };
+    let is_empty = report == Report::default() && args.at.is_none();
+    Ok((!is_empty).then_some(Action::Leave(report)))
+}
+
+fn pairs(ctx: &Ctx<'_>, texts: &[String], flag: &str) -> Result<BTreeMap<String, String>, Failure> {
+    texts.iter().map(|text| pair(ctx, text, flag)).collect()
+}
