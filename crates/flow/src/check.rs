@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use repertoire_text::{Code, Severity};
 
@@ -30,6 +31,8 @@ pub struct Checked {
     workflow: Workflow,
     fingerprint: Fingerprint,
     numbers: HashMap<StepId, usize>,
+    /// Made when a bound is first reached: most runs never need it.
+    graph: OnceLock<Graph>,
 }
 
 /// A finding about a workflow.
@@ -140,7 +143,7 @@ impl Checked {
     fn of(workflow: Workflow, fingerprint: Fingerprint) -> Self {
         let numbers =
             workflow.steps.iter().enumerate().map(|(at, step)| (step.id.clone(), at)).collect();
-        Checked { workflow, fingerprint, numbers }
+        Checked { workflow, fingerprint, numbers, graph: OnceLock::new() }
     }
 
     /// The workflow.
@@ -165,7 +168,11 @@ impl Checked {
 
     /// The most steps that a run enters before it ends or waits for a person, if no person lets it on beyond a bound.
     pub fn turns_max(&self) -> u64 {
-        Graph::new(&self.workflow).turns_max(&self.workflow)
+        self.graph().turns_max(&self.workflow)
+    }
+
+    fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| Graph::new(&self.workflow))
     }
 
     /// Whether the edge of an outcome, or of an error, can lead to the same step again.
@@ -176,7 +183,7 @@ impl Checked {
         };
         let index = |id: &StepId| self.numbers.get(id).copied();
         match (target.as_ref().and_then(index), index(&step.id)) {
-            (Some(from), Some(to)) => Graph::new(&self.workflow).reaches(from, to),
+            (Some(from), Some(to)) => self.graph().reaches(from, to),
             _ => false,
         }
     }

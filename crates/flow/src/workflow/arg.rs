@@ -321,4 +321,81 @@ mod tests {
             "`a` and `b` of wave 1 both change `x.rs`; put one of them into a later wave"
         );
     }
+
+    #[test]
+    fn values_that_do_not_fit_say_why() {
+        let says = |arg: &Arg, text: &str| arg.parse(text).expect_err("it does not fit").0;
+        assert_eq!(
+            says(&arg(ArgType::Integer), "9223372036854775808"),
+            "`9223372036854775808` is not a whole number"
+        );
+        assert_eq!(says(&arg(ArgType::Number), "1e999"), "`1e999` is not a number");
+        assert_eq!(says(&arg(ArgType::Boolean), "maybe"), "`maybe` is neither `true` nor `false`");
+        assert!(says(&arg(ArgType::List), "[1]").starts_with("this is no JSON list of texts"));
+        assert!(says(&arg(ArgType::Work), "{}").starts_with("it has to be a list of work"));
+        assert!(says(&arg(ArgType::Work), r#"[{"id":"a","extra":1}]"#).contains("extra"));
+        assert!(says(&arg(ArgType::Work), &"[".repeat(60_000)).starts_with("this is no JSON"));
+        let long = "x".repeat(VALUE_BYTES_MAX + 1);
+        assert_eq!(says(&arg(ArgType::Text), &long), "it has 65537 bytes, and 65536 is the limit");
+        assert_eq!(
+            says(&arg(ArgType::List), &"a\n".repeat(1001)),
+            "it has 1001 entries, and 1000 is the limit"
+        );
+    }
+
+    #[test]
+    fn the_entries_of_a_list_are_counted_and_chosen() {
+        let list = Arg {
+            choices: vec!["a".into(), "b, c".into()],
+            min: Some(1.0),
+            max: Some(2.0),
+            ..arg(ArgType::List)
+        };
+        assert_eq!(list.parse("a\nb, c"), Ok(json!(["a", "b, c"])));
+        assert_eq!(list.parse("d").unwrap_err().0, "it has to be one of a, b, c");
+        assert_eq!(list.parse("").unwrap_err().0, "the number of its entries has to be at least 1");
+        assert_eq!(
+            list.parse("a\na\na").unwrap_err().0,
+            "the number of its entries has to be at most 2"
+        );
+        let number = Arg { choices: vec!["1".into(), "2.5".into()], ..arg(ArgType::Number) };
+        assert_eq!(number.parse("1"), Ok(json!(1.0)));
+        assert_eq!(number.parse("2.50"), Ok(json!(2.5)));
+        assert!(number.parse("2").is_err());
+    }
+
+    #[test]
+    fn names_of_work_are_names_and_come_once() {
+        let work = arg(ArgType::Work);
+        for id in ["", "a b", "a\\n## next step", "-x", "<x>"] {
+            let said = work.parse(&format!(r#"[{{"id":"{id}"}}]"#)).unwrap_err().0;
+            assert!(said.starts_with("piece 1 has no good id"), "{id}: {said}");
+        }
+        assert_eq!(work.parse(r#"[{"id":"a"},{"id":"a"}]"#).unwrap_err().0, "`a` is there twice");
+        assert_eq!(work.parse(r#"[{"id":"a.1"}]"#), Ok(json!([{"id":"a.1"}])));
+    }
+
+    #[test]
+    fn a_file_is_the_same_however_its_path_is_written() {
+        let shared = |first: &str, second: &str| {
+            let (first, second) = ([first.to_owned()], [second.to_owned()]);
+            !shared_files(&[("a", &first), ("b", &second)]).is_empty()
+        };
+        for (first, second) in [
+            ("a/b", "./a/b"),
+            ("a/b", "a//b/"),
+            ("a/b", "a/c/../b"),
+            ("a", "a/b/c"),
+            (".", "a/b"),
+            (" a", "a"),
+            ("../a", "../b/../a"),
+        ] {
+            assert!(shared(first, second) && shared(second, first), "{first} {second}");
+        }
+        for (first, second) in [("a/b", "a/bc"), ("a-b", "a"), ("a/b", "../a/b"), ("a.rs", "a")] {
+            assert!(!shared(first, second) && !shared(second, first), "{first} {second}");
+        }
+        let one = ["a".to_owned(), "a/b".to_owned(), "a".to_owned()];
+        assert!(shared_files(&[("a", &one)]).is_empty());
+    }
 }

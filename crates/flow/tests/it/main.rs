@@ -5,5 +5,6 @@ mod engine;
 mod gates;
 mod people;
 mod properties;
+mod random;
 mod shipped;
 mod support;
