@@ -17,6 +17,7 @@ mod markdown;
 mod model;
 mod profiles;
 mod schemas;
+mod steps;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
@@ -29,7 +30,9 @@ usage: cargo xtask COMMAND
   eval DIR --dump OUT
                    also write, a file a set, how the best five of every query fit
   agents [BIN]     measure what `rep run` costs beside `claude -p` and `codex exec` (found in BIN or on the
-                   PATH), all against the same scripted model; build `rep` with --release first";
+                   PATH), all against the same scripted model; build `rep` with --release first
+  steps            measure what a step of a workflow costs as a whole process, beside a python3 script of the old
+                   kind; build `rep` with --release first";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         ["eval", dir, "--dump", to] => eval::run(Utf8Path::new(dir), Some(Utf8Path::new(to))),
         ["agents"] => agents::measure(None),
         ["agents", bin] => agents::measure(Some(Utf8Path::new(bin))),
+        ["steps"] => steps::measure(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
