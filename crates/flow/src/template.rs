@@ -40,9 +40,30 @@ pub struct Scope {
 impl Scope {
     /// Parameters by their names, and `state`.
     pub fn new(state: &State) -> Self {
+        Scope::with(state, |_| true)
+    }
+
+    /// Only what these texts name, which is less work than everything: a run may have handed over much.
+    pub(crate) fn for_texts<'a>(
+        state: &State,
+        texts: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        Scope::with(state, |name| texts.clone().any(|text| text.contains(name)))
+    }
+
+    fn with(state: &State, is_named: impl Fn(&str) -> bool) -> Self {
+        // All or none: a text may ask how many there are.
+        let (outputs, answers) = (is_named("outputs"), is_named("answers"));
+        let outputs: BTreeMap<&str, &str> = state
+            .outputs
+            .iter()
+            .filter(|_| outputs)
+            .map(|(id, text)| (id.as_str(), text.as_str()))
+            .collect();
         let answers: BTreeMap<&str, &str> = state
             .answers
             .iter()
+            .filter(|_| answers)
             .map(|answer| (answer.id.as_str(), answer.answer.as_str()))
             .collect();
         let error = state.history.last().and_then(|passage| passage.error.as_deref());
@@ -50,13 +71,19 @@ impl Scope {
             run => state.run.as_str(),
             step => state.step.as_str(),
             iteration => state.visit(),
-            outputs => Serde(&state.outputs),
+            outputs => Serde(&outputs),
             answers => Serde(&answers),
         };
         if let Some(error) = error {
             run = context! { error, ..run };
         }
-        let names = context! { state => run, ..Value::from(Serde(&state.parameters)) };
+        let parameters: BTreeMap<&str, &serde_json::Value> = state
+            .parameters
+            .iter()
+            .filter(|(name, _)| is_named(name))
+            .map(|(name, value)| (name.as_str(), value))
+            .collect();
+        let names = context! { state => run, ..Value::from(Serde(&parameters)) };
         Scope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
     }
 

@@ -243,7 +243,7 @@ fn expect_same(step: &StepDef, report: &Report, computed: Outcome) -> Result<Out
 
 fn by_case(state: &State, step: &StepDef) -> Result<Outcome, Refusal> {
     let Decide::Cases(cases) = &step.decide else { return Ok(Outcome::Ok) };
-    let scope = Scope::new(state);
+    let scope = Scope::for_texts(state, cases.when.iter().map(|case| case.condition.as_str()));
     for case in &cases.when {
         let what = || format!("the condition `{}` of step `{}`", case.condition, step.id);
         let holds = holds(&case.condition, &scope)
