@@ -87,11 +87,6 @@ impl Scope {
         Scope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
     }
 
-    /// The same, with `item` as one entry of a list.
-    pub fn with_item(state: &State, item: &serde_json::Value) -> Self {
-        Scope::new(state).and_item(item)
-    }
-
     /// The same scope with `item` as one entry of a list; what is left to write is shared.
     #[must_use]
     pub fn and_item(&self, item: &serde_json::Value) -> Self {

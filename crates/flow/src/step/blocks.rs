@@ -194,7 +194,7 @@ impl Shower<'_> {
         }
         let mut agents = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
-            let scope = Scope::with_item(self.state, entry);
+            let scope = self.scope.and_item(entry);
             let mut agent = self.agent(&template.each, &scope)?;
             if agent.id.is_empty() {
                 let id = entry.get("id").and_then(Value::as_str);

@@ -189,12 +189,23 @@ pub(super) fn review(
         iteration: review.iteration,
         mode: mode(gate, review).to_owned(),
         banner: fill(gate.banner.as_deref().unwrap_or_default(), scope)?,
-        items: review.items.iter().map(ItemView::from).collect(),
+        items: review.items.iter().map(|item| as_it_stands(gate, review, item)).collect(),
         checks,
         record: addressing
             .is_run()
             .then(|| Command::new(["rep", "workflow", "record", state.run.as_str(), "ITEM…"])),
     }))
+}
+
+/// An item for the reviewer. Who looks again only at what has failed is told what was found; who looks afresh is not.
+fn as_it_stands(gate: &Gate, review: &Review, item: &Item) -> ItemView {
+    let mut view = ItemView::from(item);
+    if gate.reverify == Some(Reverify::Targeted) && item.status == ItemStatus::Todo {
+        let last = review.rounds.last().filter(|round| !round.passed);
+        let before = last.and_then(|round| round.items.iter().find(|old| old.id == item.id));
+        view.finding = before.map(|old| old.finding.clone()).unwrap_or_default();
+    }
+    view
 }
 
 fn mode(gate: &Gate, review: &Review) -> &'static str {

@@ -82,7 +82,7 @@ fn a_name_that_is_not_there_is_an_error_and_can_be_asked_for() {
 
 #[test]
 fn an_item_is_seen_where_there_is_one() {
-    let scope = Scope::with_item(&state(), &json!({ "id": "w1" }));
+    let scope = Scope::new(&state()).and_item(&json!({ "id": "w1" }));
     assert_eq!(
         fill("{{ item.id }} {{ mode }} {{ state.run }}", &scope).as_deref(),
         Ok("w1 quick run-1")
