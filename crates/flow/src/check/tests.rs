@@ -163,9 +163,7 @@ steps:
             "RS704 1:8 there is no step `on`; is `one` meant?",
             "RS704 3:55 there is no step `tow`; is `two` meant?",
             "RS704 3:84 there is no step `nowhere`",
-            "RS705 4:11 no way leads to step `two`",
             "RS704 4:49 there is no step `thre`; is `three` meant?",
-            "RS705 5:11 no way leads to step `three`",
         ],
     );
 }

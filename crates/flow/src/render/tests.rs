@@ -234,7 +234,7 @@ fn a_step_as_xml() {
 fn a_step_as_text() {
     insta::assert_snapshot!(text(&review_step()), @r#"
     STEP 6/13 · Review: is the plan complete? · Review
-    planner · run r7 · turn 9 · time 2 at this step
+    planner · run r7 · turn 9 · visit 2
 
     REVIEW: Plan completeness (iteration 2, fresh)
       You see the plan for the first time.
