@@ -11,7 +11,7 @@ use repertoire_text::{Code, Severity};
 use crate::codes;
 use crate::limits::{FINDINGS_MAX, STEPS_MAX};
 use crate::state::Fingerprint;
-use crate::workflow::{Outcome, StepDef, StepId, Workflow};
+use crate::workflow::{FORMAT, Outcome, StepDef, StepId, Workflow};
 
 mod gates;
 mod graph;
@@ -75,9 +75,15 @@ pub enum ThawError {
     /// The digest differs.
     #[error("it is not the workflow that was frozen")]
     Changed,
-    /// It cannot be read.
-    #[error("it cannot be read: {0}")]
-    Unreadable(String),
+    /// It is what was frozen, and cannot be read: another version of this crate has frozen it.
+    #[error("it was written by another version of this program: {0}")]
+    OtherVersion(String),
+}
+
+/// Only the version of the format, which says how the rest is to be read.
+#[derive(serde::Deserialize)]
+struct Version {
+    format: u32,
 }
 
 fn first(findings: &[Finding]) -> String {
@@ -144,8 +150,13 @@ impl Checked {
         if Fingerprint::of(bytes) != *expected {
             return Err(ThawError::Changed);
         }
-        let workflow = serde_json::from_slice(bytes)
-            .map_err(|error| ThawError::Unreadable(error.to_string()))?;
+        let other = |error: serde_json::Error| ThawError::OtherVersion(error.to_string());
+        let Version { format } = serde_json::from_slice(bytes).map_err(other)?;
+        if format != FORMAT {
+            let said = format!("format {format}, and {FORMAT} is known here");
+            return Err(ThawError::OtherVersion(said));
+        }
+        let workflow = serde_json::from_slice(bytes).map_err(other)?;
         Ok(Checked::of(workflow, expected.clone()))
     }
 

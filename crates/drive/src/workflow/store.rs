@@ -133,6 +133,14 @@ pub enum RunError {
         /// Its version.
         version: u64,
     },
+    /// A workflow that another version of this program has frozen.
+    #[error("{path} was written by another version of this program: {message}")]
+    OtherVersion {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is not understood.
+        message: String,
+    },
     /// The state has become too large to be kept.
     #[error(
         "the run would have {bytes} bytes, and {RUN_FILE_BYTES_MAX} is the limit; nothing was changed"
@@ -314,13 +322,14 @@ fn read(place: &Utf8Path) -> Result<Run, RunError> {
     let path = place.join(WORKFLOW);
     let frozen = fs::read_text(&path, WORKFLOW_FILE_BYTES_MAX)
         .map_err(|error| RunError::Damaged { path: path.clone(), message: error.to_string() })?;
-    let workflow = Checked::thaw(frozen.as_bytes(), &state.fingerprint).map_err(|error| {
-        let message = match error {
-            ThawError::Changed => "it is not the workflow that the run was started with".to_owned(),
-            ThawError::Unreadable(why) => why,
-        };
-        RunError::Damaged { path, message }
-    })?;
+    let workflow =
+        Checked::thaw(frozen.as_bytes(), &state.fingerprint).map_err(|error| match error {
+            ThawError::Changed => {
+                let message = "it is not the workflow that the run was started with".to_owned();
+                RunError::Damaged { path, message }
+            }
+            ThawError::OtherVersion(message) => RunError::OtherVersion { path, message },
+        })?;
     Ok(Run { head, workflow, state })
 }
 

@@ -5,13 +5,16 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Finding, Graph, Place};
 use crate::codes;
 use crate::limits::LOOP_MAX;
-use crate::template::names_in_expression;
-use crate::workflow::{Case, ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow};
+use crate::template::{names_in_expression, names_in_text};
+use crate::workflow::{
+    Case, Check, ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow,
+};
 
 pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
     let known = Known {
         owners: owners(workflow),
         decided: workflow.steps.iter().map(decided_by).collect(),
+        commands: workflow.checks.iter().map(|(name, check)| (name, names_in(check))).collect(),
     };
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);
@@ -50,6 +53,12 @@ struct Known<'a> {
     owners: HashMap<&'a StepId, &'a StepId>,
     /// The names that conditions use, for the steps that conditions decide.
     decided: Vec<Option<BTreeSet<String>>>,
+    /// The names that the commands of checks use.
+    commands: HashMap<&'a String, BTreeSet<String>>,
+}
+
+fn names_in(check: &Check) -> BTreeSet<String> {
+    names_in_text(&check.command).unwrap_or_default()
 }
 
 /// The first gate that each step reviews for: there is one at most.
@@ -95,10 +104,19 @@ fn reviews(
         );
     }
     for (at, name) in gate.checks.iter().enumerate() {
-        if !workflow.checks.contains_key(name) {
+        let place = place.key("checks").index(at);
+        let Some(names) = known.commands.get(name) else {
             let message = format!("there is no check `{name}`");
-            let place = place.key("checks").index(at);
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
+            continue;
+        };
+        let own = format!("state.outputs.{}", step.id);
+        if let Some(said) = step.sets.iter().chain([&own]).find(|said| names.contains(*said)) {
+            let message = format!(
+                "gate `{}` is left with `{said}`, which the command of its check `{name}` uses; let an earlier step say it",
+                step.id
+            );
+            out.push(Finding::new(&codes::GATE_REVIEW, message, place));
         }
     }
 }

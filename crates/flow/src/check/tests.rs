@@ -373,6 +373,18 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
             .replace("steps:", "entry: review\nsteps:"),
         &["RS712 7:42 from review `review`, `ship` is reached without passing gate `gate`"],
     );
+    // What a check runs is not said by the gate that asks for it.
+    check(
+        &with_gate(&format!("{PILLARS}, checks: [tests]"), GOOD)
+            .replace(
+                "steps:",
+                "parameters: { test: {} }\nchecks: { tests: { command: '{{ test }}' } }\nsteps:",
+            )
+            .replace("title: Gate", "title: Gate\n    sets: [test]"),
+        &[
+            "RS712 9:97 gate `gate` is left with `test`, which the command of its check `tests` uses; let an earlier step say it",
+        ],
+    );
     let twice = "steps:
   - { id: work, title: Work, actions: [Do it], next: gate }
   - id: gate

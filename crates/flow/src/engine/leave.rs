@@ -36,6 +36,9 @@ pub(super) fn leave(
     expect_asked(step, report)?;
     take_values(checked.workflow(), state, step, report)?;
     take_output(state, step, report)?;
+    if !report.set.is_empty() || report.output.is_some() {
+        review::drop_stale(checked.workflow(), state);
+    }
     let outcome = match &step.decide {
         Decide::Reported => reported(step, report)?,
         Decide::Gate(_) => return through_gate(checked, state, step, report, digest),

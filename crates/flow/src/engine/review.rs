@@ -265,9 +265,7 @@ fn record_check(
         error,
     })?;
     let wanted = wanted.trim();
-    let was_run =
-        matches!(&record.result.proof, Proof::Run { command, .. } if command.trim() == wanted);
-    if !wanted.is_empty() && !was_run {
+    if !wanted.is_empty() && !was_run(wanted, &record.result.proof) {
         return Err(Refusal::CheckNeedsRun { name: name.clone(), command: wanted.to_owned() });
     }
     expect_short("the note of a check", &record.result.note)?;
@@ -286,6 +284,34 @@ fn record_check(
     }
     checks.insert(name.clone(), record.result.clone());
     Ok(())
+}
+
+fn was_run(wanted: &str, proof: &Proof) -> bool {
+    matches!(proof, Proof::Run { command, .. } if command.trim() == wanted)
+}
+
+/// Takes away verdicts of checks whose command has become another one, by a parameter or an output that was just reported:
+/// what was run says nothing about what is to be run now.
+pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
+    let mut stale: Vec<(StepId, String)> = Vec::new();
+    for (gate, review) in state.reviews.iter().filter(|(_, review)| !review.passed) {
+        for (name, result) in &review.checks {
+            let command = workflow.checks.get(name).map_or("", |check| check.command.as_str());
+            let stands = match fill(command, &Scope::new(state)) {
+                Ok(wanted) if wanted.trim().is_empty() => result.proof == Proof::Claim,
+                Ok(wanted) => was_run(wanted.trim(), &result.proof),
+                Err(_) => false,
+            };
+            if !stands {
+                stale.push((gate.clone(), name.clone()));
+            }
+        }
+    }
+    for (gate, name) in stale {
+        if let Some(review) = state.reviews.get_mut(&gate) {
+            review.checks.remove(&name);
+        }
+    }
 }
 
 /// Keeps an iteration as it is.

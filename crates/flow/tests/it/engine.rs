@@ -391,6 +391,30 @@ fn an_error_without_a_way_stops_for_a_person() {
 }
 
 #[test]
+fn trying_again_after_an_error_uses_up_no_bound() {
+    let mut run = Run::of(LOOP);
+    run.done();
+    for _ in 0..4 {
+        run.says(&error("no disk")).chooses(Choice::Continue);
+    }
+    let mut other = Run::of(LOOP);
+    other.done();
+    for _ in 0..10 {
+        for run in
+            [&mut run, &mut other].into_iter().filter(|run| run.state.status == Status::Active)
+        {
+            run.says(&if run.state.step.as_str() == "look" {
+                Input::leave("again")
+            } else {
+                Input::done()
+            });
+        }
+    }
+    assert_eq!(run.at(), other.at());
+    assert_eq!(run.state.visits["look"], other.state.visits["look"] + 4);
+}
+
+#[test]
 fn a_run_goes_on_with_the_workflow_that_it_was_started_with() {
     let run = Run::of(LINE);
     let other = checked(LOOP);
@@ -412,5 +436,21 @@ fn a_run_goes_on_with_the_workflow_that_it_was_started_with() {
     );
     let garbage = b"{}";
     let digest = repertoire_flow::state::Fingerprint::of(garbage);
-    assert!(matches!(Checked::thaw(garbage, &digest), Err(ThawError::Unreadable(_))));
+    assert!(matches!(Checked::thaw(garbage, &digest), Err(ThawError::OtherVersion(_))));
+}
+
+/// What runs keep is read for as long as there are runs: a field that is renamed needs its old name too.
+#[test]
+fn a_workflow_that_was_frozen_earlier_is_still_read() {
+    let frozen = include_str!("frozen-1.json").trim_end();
+    let digest = repertoire_flow::state::Fingerprint::of(frozen.as_bytes());
+    let thawed = Checked::thaw(frozen.as_bytes(), &digest).expect("it can be read");
+    let state = repertoire_flow::engine::start(&thawed, RunId::new("r"), &map(&[]));
+    assert_eq!(state.expect("it starts").step.as_str(), "scope");
+    let newer = frozen.replacen("\"format\":1", "\"format\":2", 1);
+    let digest = repertoire_flow::state::Fingerprint::of(newer.as_bytes());
+    assert_eq!(
+        Checked::thaw(newer.as_bytes(), &digest).err(),
+        Some(ThawError::OtherVersion("format 2, and 1 is known here".to_owned()))
+    );
 }

@@ -4,7 +4,7 @@ use repertoire_flow::engine::{Choice, Input, ItemRecord};
 use repertoire_flow::state::{ItemStatus, Proof};
 use repertoire_flow::workflow::Severity;
 
-use crate::support::{Run, about, check, choose, item, judge, ran, record};
+use crate::support::{Run, about, check, choose, item, judge, ran, record, sets};
 
 use ItemStatus::{Fail, Pass, Todo};
 use Severity::{Could, Must, Should};
@@ -338,4 +338,28 @@ fn a_review_has_a_limit_of_items_and_of_text() {
     assert!(run.refuses(&record(vec![long("a", 9000)])).contains("longer than 8192 bytes"));
     let much = (0..200).map(|at| long(&format!("i{at}"), 8000)).collect();
     assert!(run.refuses(&record(much)).contains("bytes together"));
+}
+
+#[test]
+fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
+    let yaml = gate("reverify: fresh, checks: [tests]")
+        .replace("command: make test", "command: '{{ test }}'")
+        .replace("checks:\n", "parameters: { test: {} }\nchecks:\n")
+        .replace("actions: [Review]", "actions: [Review], sets: [test]");
+    // What passed was `true`; what is to pass is `make test`.
+    let mut run = Run::with(&yaml, &[("test", "true")]);
+    run.done().says(&record(vec![item("a", Must, Pass)]));
+    run.says(&check("tests", Pass, ran("true", 0))).says(&sets(&[("test", "make test")]));
+    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet of check `tests`");
+    // What was claimed while there was nothing to run does not count either.
+    let mut run = Run::with(&yaml, &[("test", "")]);
+    run.done().says(&record(vec![item("a", Must, Pass)]));
+    run.says(&check("tests", Pass, Proof::Claim)).says(&sets(&[("test", "make test")]));
+    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet of check `tests`");
+    // The same command again takes nothing away.
+    let mut run = Run::with(&yaml, &[("test", "make test")]);
+    run.done().says(&record(vec![item("a", Must, Pass)]));
+    run.says(&check("tests", Pass, ran("make test", 0))).says(&sets(&[("test", "make test ")]));
+    run.done();
+    assert_eq!(run.at(), "ship");
 }

@@ -223,6 +223,8 @@ fn failed_for(run: &str, error: RunError) -> Failure {
             "Nothing was changed. Put the file back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
         ),
         RunError::Newer { .. } => Failure::cannot_run(message).hint("Use the later version."),
+        RunError::OtherVersion { .. } => Failure::cannot_run(message)
+            .hint("Nothing was changed. Go on with the version that has started the run."),
         RunError::Io { .. } | RunError::TooLarge { .. } => Failure::cannot_run(message),
     }
 }
