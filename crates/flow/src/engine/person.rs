@@ -12,7 +12,7 @@ use crate::limits::{
     ASKS_PER_VISIT_MAX, ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, OPTIONS, QUESTIONS_MAX,
 };
 use crate::state::{Answer, Decision, ItemStatus, Passage, State, Status, UserQuestion, Waiting};
-use crate::workflow::{Outcome, Severity, StepId, Target};
+use crate::workflow::{Outcome, Severity, StepDef, StepId, Target};
 
 /// How a run that has stopped goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,6 +248,12 @@ pub(super) fn choose(
                 error: Some(message),
                 report,
             });
+            // Trying again what could not be carried out is no new round of a loop. A gate counts iterations, not visits.
+            let is_bounded = |step: &StepDef| step.bound.is_some() || !step.decide.is_reported();
+            let def = checked.step(&step).filter(|step| step.decide.as_gate().is_none());
+            if def.is_some_and(is_bounded) {
+                *state.granted.entry(step.clone()).or_default() += 1;
+            }
             enter(checked, state, step);
             Ok(())
         }
