@@ -25,6 +25,8 @@ pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
 /// How often it looks.
 pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
+/// After how long a run that was never started in full is taken for left.
+pub const NEW_RUN_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 /// How long a declared check of a workflow may take.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How long a script may take to print a step.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
 use super::programs::{ProgramError, run_program};
-use super::store::{Head, RunError, Runs, lock, write};
+use super::store::{Head, RunError, Runs, Version, lock, write};
 use crate::limits::{RUN_FILE_BYTES_MAX, SCRIPT_TIMEOUT};
 
 /// The file of such a run.
@@ -147,7 +147,8 @@ impl Runs {
         read(&self.place(&self.resolve(wanted)?))
     }
 
-    /// Leaves a step of a script, and shows the next one.
+    /// Leaves a step of a script, and shows the next one. The script is run as it is now: whoever calls this has asked
+    /// whether it is still trusted.
     pub async fn step_script(
         &self,
         wanted: &str,
@@ -221,6 +222,11 @@ impl Runs {
 }
 
 impl ScriptRun {
+    /// The folder of the skill, whose script is run.
+    pub fn skill_dir(&self) -> &Utf8Path {
+        &self.skill_dir
+    }
+
     /// `active`, `waiting`, `done` or `aborted`.
     pub fn status(&self) -> &'static str {
         match (&self.progress.standing, self.aborted) {
@@ -372,9 +378,10 @@ pub(super) fn read(place: &Utf8Path) -> Result<ScriptRun, RunError> {
     let damaged = |message: String| RunError::Damaged { path: path.clone(), message };
     let text =
         fs::read_text(&path, RUN_FILE_BYTES_MAX).map_err(|error| damaged(error.to_string()))?;
-    let run: ScriptRun = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    match run.version {
-        VERSION => Ok(run),
-        version => Err(RunError::Newer { path, version: version.into() }),
+    let Version { version } =
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if version > u64::from(VERSION) {
+        return Err(RunError::Newer { path, version });
     }
+    serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))
 }

@@ -14,11 +14,15 @@ use std::collections::BTreeMap;
 
 use super::scripts::{self, ScriptRun};
 use crate::files::make_private_dir;
-use crate::limits::{RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX};
+use crate::limits::{
+    NEW_RUN_AGE_MAX, RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX,
+};
 
 const STATE: &str = "state.json";
 const WORKFLOW: &str = "workflow.json";
 const LOCK: &str = "lock";
+/// How folders of runs begin that are being started. No run is called so.
+const NEW_PREFIX: &str = ".new-";
 
 /// Where runs are kept.
 #[derive(Clone, Debug)]
@@ -179,8 +183,8 @@ struct ReadBack {
 
 /// Only the version, which says how the rest is to be read.
 #[derive(Deserialize)]
-struct Version {
-    version: u64,
+pub(super) struct Version {
+    pub(super) version: u64,
 }
 
 impl Runs {
@@ -210,11 +214,36 @@ impl Runs {
         if place.exists() {
             return Err(RunError::Exists { id: id.to_owned() });
         }
-        let made = self.dir.join(format!(".new-{id}"));
+        // Another process may start a run of the same name at the same time: each fills a folder of its own.
+        let made = self.dir.join(format!("{NEW_PREFIX}{}-{id}", std::process::id()));
         // What agents hand over is the user's alone, as conversations are.
         make_private_dir(&made).map_err(|source| RunError::Io { path: made.clone(), source })?;
-        fill(&made)?;
-        std::fs::rename(&made, &place).map_err(|source| RunError::Io { path: place, source })
+        self.sweep_new(&made);
+        let placed = fill(&made).and_then(|()| {
+            std::fs::rename(&made, &place).map_err(|source| match place.exists() {
+                true => RunError::Exists { id: id.to_owned() },
+                false => RunError::Io { path: place.clone(), source },
+            })
+        });
+        if placed.is_err() {
+            // Half a run is nobody's; one that cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir_all(&made);
+        }
+        placed
+    }
+
+    /// Takes away what processes have left that were killed while they started a run, long ago by our own folder's clock.
+    fn sweep_new(&self, own: &Utf8Path) {
+        let changed = |path: &Utf8Path| path.metadata().and_then(|data| data.modified()).ok();
+        let (Some(now), Ok(entries)) = (changed(own), fs::entries(&self.dir)) else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
+        for name in names.filter(|name| name.starts_with(NEW_PREFIX)) {
+            let path = self.dir.join(name);
+            let age = changed(&path).and_then(|then| now.duration_since(then).ok());
+            if age.is_some_and(|age| age > NEW_RUN_AGE_MAX) {
+                let _ = std::fs::remove_dir_all(&path);
+            }
+        }
     }
 
     /// The folder of a run.

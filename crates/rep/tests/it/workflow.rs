@@ -370,3 +370,79 @@ fn a_script_of_a_stranger_is_not_run() {
     assert!(started.stderr.contains("is not trusted"), "{}", started.stderr);
     assert!(!ws.path("project/mark").exists());
 }
+
+#[test]
+fn a_script_that_has_changed_since_it_was_trusted_is_not_run_again() {
+    let ws = Workspace::new();
+    let folder = "project/.claude/skills/old-way";
+    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
+    ws.write(
+        &format!("{folder}/SKILL.md"),
+        format!(
+            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
+        ),
+    );
+    ws.write(&format!("{folder}/scripts/old_way.py"), SCRIPT);
+    let trusted = ws.rep("trust old-way");
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    assert_eq!(ws.rep("workflow start old-way --id old").code, 0);
+    ws.write(&format!("{folder}/scripts/old_way.py"), format!("open('mark', 'w')\n{SCRIPT}"));
+    let refused = step(&ws, "old", &["--at", "1"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("is not trusted"), "{}", refused.stderr);
+    assert!(!ws.path("project/mark").exists());
+    // It can be looked at, and ended.
+    assert_eq!(step(&ws, "old", &[]).code, 0);
+    assert_eq!(view(&ws.rep("--json workflow resume old --choice abort"))["status"], "aborted");
+}
+
+#[test]
+fn a_check_that_was_run_before_the_run_went_on_does_not_count() {
+    let ws = workspace();
+    let slow = LOOP.replace("exit 0", "touch ran; while [ ! -e over ]; do sleep 0.05; done");
+    ws.write("home/.agents/skills/loop/workflow.yaml", slow);
+    let run = start(&ws, &[]);
+    step(&ws, &run, &["--output", "x"]);
+    record(&ws, &run, &[ITEM]);
+    let late = std::thread::scope(|scope| {
+        let late = scope.spawn(|| record(&ws, &run, &["--check", "tests"]));
+        let started = std::time::Instant::now();
+        while !ws.path("project/ran").exists() && started.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(step(&ws, &run, &["--outcome", "ok"]).code, 0);
+        ws.write("project/over", "");
+        late.join().unwrap()
+    });
+    assert_eq!(late.code, 1, "{}", late.stderr);
+    assert!(late.stderr.contains("turn 2 is over"), "{}", late.stderr);
+}
+
+#[test]
+fn what_agents_report_does_nothing_to_a_terminal() {
+    let ws = workspace();
+    let run = start(&ws, &[]);
+    assert_eq!(step(&ws, &run, &["--error", "bad \x1b]0;title\x07 \u{202e}end"]).code, 1);
+    for command in ["status", "gate", "step --format text", "step --format xml", "resume"] {
+        let (command, more) = command.split_once(' ').unwrap_or((command, ""));
+        let shown = ws.rep(format!("workflow {command} {run} {more}").trim());
+        for text in [&shown.stdout, &shown.stderr] {
+            assert!(!text.contains(['\x1b', '\x07']), "{command}: {text:?}");
+        }
+    }
+    assert!(!ws.rep("workflow runs").stdout.contains('\x1b'));
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_and_one_that_was_killed_is_in_nobodys_way() {
+    let ws = workspace();
+    ws.write("data/workflows/.new-1-left/state.json", "half");
+    let run = start(&ws, &["--id", "mine"]);
+    let again = ws.rep("workflow start loop --param topic=x --id mine");
+    assert_eq!(again.code, 1);
+    assert!(again.stderr.contains("there is a run `mine` already"), "{}", again.stderr);
+    let runs = ws.json("--json workflow runs", "workflow-runs.json");
+    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1));
+    assert_eq!(runs["broken"].as_array().map(Vec::len), Some(0));
+    assert_eq!(run, "mine");
+}

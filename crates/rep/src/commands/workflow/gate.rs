@@ -4,6 +4,7 @@ use repertoire_drive::workflow::Run;
 use repertoire_flow::engine::{Verdict, verdict};
 use repertoire_flow::state::{ItemStatus, Review};
 use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};
+use repertoire_text::terminal::printable;
 
 use super::run_failed;
 use crate::cli::Ctx;
@@ -57,7 +58,7 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
     writeln!(
         ui.out,
         "{} {word} {}",
-        ui.paint(ui::STRONG, &gate.name),
+        ui.paint(ui::STRONG, printable(&gate.name)),
         ui.paint(ui::FAINT, format!("({}; {iteration}; {blocks})", step.id))
     )?;
     for item in &review.items {

@@ -1,7 +1,7 @@
 //! `rep workflow record`: what a review has found.
 
 use repertoire_drive::limits::CHECK_TIMEOUT;
-use repertoire_drive::workflow::{self, ProgramError};
+use repertoire_drive::workflow::{self, ProgramError, Run};
 use repertoire_flow::engine::{self, Action, CheckRecord, Input, ItemRecord};
 use repertoire_flow::items;
 use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
@@ -40,11 +40,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .hint("Write `ID=PASS`, `'ID=FAIL: finding'`, JSON, or `--check NAME`."));
     }
     let gate = args.gate.as_deref().map(StepId::from);
-    let checks = checks(ctx, args, gate.as_ref(), ui)?;
+    let (checks, at) = checks(ctx, args, gate.as_ref(), ui)?;
     let action = Action::Record { gate: gate.clone(), items, checks };
     let run = ctx
         .runs()
-        .report(&args.run, &Input::now(action), now_ms())
+        .report(&args.run, &Input { at, action }, now_ms())
         .map_err(|error| failed_for(&args.run, error))?;
     gate::print(&run, gate.as_ref(), ui)?;
     Ok(Exit::Done)
@@ -63,35 +63,39 @@ fn read_items(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<ItemRecord>, Failure> {
     Ok(all)
 }
 
-/// The verdicts of checks: claimed ones as they are typed, the others by running them.
+/// The verdicts of checks: claimed ones as they are typed, the others by running them, and the turn in which the first of
+/// these was run.
 fn checks(
     ctx: &Ctx<'_>,
     args: &Args,
     gate: Option<&StepId>,
     ui: &mut Ui<'_>,
-) -> Result<Vec<CheckRecord>, Failure> {
+) -> Result<(Vec<CheckRecord>, Option<u32>), Failure> {
     let mut all = Vec::new();
+    let mut at = None;
     for text in &args.checks {
         if text.contains('=') {
             let claimed = items::parse_check(text);
             all.push(claimed.map_err(|error| Failure::usage(error.to_string()))?);
             continue;
         }
-        all.push(run_check(ctx, &args.run, gate, text, ui)?);
+        let run = ctx.runs().open(&args.run).map_err(run_failed)?;
+        at = at.or(Some(run.state.turn));
+        all.push(run_check(ctx, &run, gate, text, ui)?);
     }
-    Ok(all)
+    Ok((all, at))
 }
 
-/// Runs a check. Nothing is held meanwhile: others may record, and the engine looks at the command again afterwards.
+/// Runs a check. Nothing is held meanwhile: others may record. The engine looks at the turn and the command again
+/// afterwards: what was run before a repair says nothing about what comes after it.
 fn run_check(
     ctx: &Ctx<'_>,
-    wanted: &str,
+    run: &Run,
     gate: Option<&StepId>,
     name: &str,
     ui: &mut Ui<'_>,
 ) -> Result<CheckRecord, Failure> {
-    let run = ctx.runs().open(wanted).map_err(run_failed)?;
-    let command = workflow::check_command(&run, name).map_err(not_run)?;
+    let command = workflow::check_command(run, name).map_err(not_run)?;
     if !run.head.trusted && !command.is_empty() {
         return Err(not_run(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }));
     }
@@ -107,11 +111,11 @@ fn run_check(
         checks: vec![CheckRecord { name: name.to_owned(), result }],
     };
     engine::next(&run.workflow, &run.state, &Input::now(trial))
-        .map_err(|refusal| failed_for(wanted, refusal.into()))?;
+        .map_err(|refusal| failed_for(run.state.run.as_str(), refusal.into()))?;
     ui.note(&format!("running {name}: {}", printable(&command)))?;
     let workplace = workplace(ctx, &run.head.folder)?;
     let record = attended(async |cancel| {
-        workflow::run_check(&run, name, &workplace, CHECK_TIMEOUT, cancel).await.map_err(not_run)
+        workflow::run_check(run, name, &workplace, CHECK_TIMEOUT, cancel).await.map_err(not_run)
     });
     workplace.clean_up();
     record

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::{BeginScript, Head, ScriptError, ScriptRun};
+use repertoire_drive::workflow::{BeginScript, Head, ProgramError, ScriptError, ScriptRun};
 use repertoire_flow::external::{Script, detect};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::resources;
+use repertoire_skill::trust::Trust;
 
 use super::programs::{attended, workplace};
 use super::record::not_run;
 use super::{Format, now_ms, print_view, run_failed};
 use crate::cli::Ctx;
+use crate::commands::resolve;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
 
@@ -64,6 +66,7 @@ pub(super) fn step(
 ) -> Outcome {
     let mut run = ctx.runs().open_script(wanted).map_err(run_failed)?;
     if let Some((at, outcome)) = report {
+        expect_trusted(ctx, &run)?;
         let place = workplace(ctx, &run.head.folder)?;
         let next = attended(async |cancel| {
             let runs = ctx.runs();
@@ -74,6 +77,23 @@ pub(super) fn step(
         run = next?;
     }
     print(&run, format, ui)
+}
+
+/// A script is run as it is now, and not as it was when the run was started: one that has changed since, or is not trusted
+/// any more, is asked about again.
+fn expect_trusted(ctx: &Ctx<'_>, run: &ScriptRun) -> Result<(), Failure> {
+    let entry = resolve(ctx.catalog()?, &run.workflow)?;
+    let is_same = entry.skill.origin.dir() == run.skill_dir();
+    match is_same && entry.trust == Trust::Trusted {
+        true => Ok(()),
+        false => {
+            let workflow = run.workflow.clone();
+            Err(Failure::no(ProgramError::NotTrusted { workflow }.to_string()).hint(format!(
+                "Its files may have changed since the run was started. Look at them, then `rep trust {}`, and go on.",
+                entry.id
+            )))
+        }
+    }
 }
 
 /// A person decides about a loop that has stopped.
@@ -95,6 +115,9 @@ pub(super) fn decide(
         }
     };
     let run = ctx.runs().open_script(wanted).map_err(run_failed)?;
+    if go_on {
+        expect_trusted(ctx, &run)?;
+    }
     let place = workplace(ctx, &run.head.folder)?;
     let decided = attended(async |cancel| {
         ctx.runs().decide_script(wanted, go_on, now_ms(), &place, cancel).await.map_err(failed)

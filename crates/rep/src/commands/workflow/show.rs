@@ -1,6 +1,7 @@
 //! `rep workflow show`: the steps of a workflow, and where they lead.
 
 use repertoire_flow::workflow::{Decide, Dispatch, Outcome as Ended, StepDef, Target, Workflow};
+use repertoire_text::terminal::printable;
 
 use super::find;
 use crate::cli::Ctx;
@@ -41,7 +42,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let facts = format!("{} · {path}", ui::count(workflow.steps.len(), "step"));
-    writeln!(ui.out, "{}  {}", ui.paint(ui::STRONG, &workflow.name), ui.paint(ui::FAINT, facts))?;
+    writeln!(
+        ui.out,
+        "{}  {}",
+        ui.paint(ui::STRONG, printable(&workflow.name)),
+        ui.paint(ui::FAINT, facts)
+    )?;
     let room = ui.columns.saturating_sub(4);
     writeln!(ui.out, "  {}\n", ui::wrap(&workflow.description, room, "  "))?;
     if !workflow.parameters.is_empty() {
@@ -57,13 +63,17 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
                 (None, true) => takes.push_str(", needed"),
                 (None, false) => {}
             }
-            let name = ui.paint(ui::ACCENT, ui::pad(name, names));
+            let name = ui.paint(ui::ACCENT, ui::pad(&printable(name), names));
             let text = ui::wrap(
                 &arg.description,
                 room.saturating_sub(names + 2).max(20),
                 &" ".repeat(names + 4),
             );
-            writeln!(ui.out, "  {name}  {text} {}", ui.paint(ui::FAINT, format!("({takes})")))?;
+            writeln!(
+                ui.out,
+                "  {name}  {text} {}",
+                ui.paint(ui::FAINT, printable(&format!("({takes})")))
+            )?;
         }
         writeln!(ui.out)?;
     }
@@ -74,13 +84,13 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
             phase = step.phase.clone();
             let title = phase.as_ref().and_then(|id| workflow.phases.get(id));
             if let Some(title) = title {
-                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, title))?;
+                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, printable(title)))?;
             }
         }
         let title = ui::fit(&step.title, 44);
-        let kind = kind(step);
+        let kind = printable(&kind(step));
         let kind = if kind.is_empty() { String::new() } else { format!(" [{kind}]") };
-        let leads = ways(workflow, step);
+        let leads = printable(&ways(workflow, step));
         writeln!(
             ui.out,
             "  {:>3}. {}{}  {}",

@@ -92,5 +92,8 @@ fn new_id(workflow: &str) -> String {
     let random = uuid::Uuid::now_v7().as_u128() as u64;
     let letters: String =
         (0..8).map(|at| char::from(LETTERS[(random >> (5 * at)) as usize & 31])).collect();
-    format!("{}-{letters}", stem.trim_start_matches('-'))
+    match stem.trim_start_matches('-') {
+        "" => format!("run-{letters}"),
+        stem => format!("{stem}-{letters}"),
+    }
 }

@@ -2,6 +2,7 @@
 
 use repertoire_drive::workflow::Run;
 use repertoire_flow::state::{ItemStatus, Review, Status};
+use repertoire_text::terminal::printable;
 
 use super::{exit_of, run_failed, scripts};
 use crate::cli::Ctx;
@@ -64,7 +65,7 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         ui.paint(ui::STRONG, &state.run),
         ui.paint(ui::FAINT, &state.workflow)
     )?;
-    let place = format!("step {number} of {}: {title}", workflow.steps.len());
+    let place = printable(&format!("step {number} of {}: {title}", workflow.steps.len()));
     match &state.status {
         Status::Active => writeln!(ui.out, "  at {place}, turn {}", state.turn)?,
         Status::Done => {
@@ -75,7 +76,11 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         }
         Status::Waiting(waiting) => {
             writeln!(ui.out, "  {} at {place}", ui.paint(ui::WARN, "waits for a person"))?;
-            writeln!(ui.out, "  {waiting}")?;
+            writeln!(
+                ui.out,
+                "  {}",
+                ui::wrap(&waiting.to_string(), ui.columns.saturating_sub(4), "  ")
+            )?;
         }
     }
     if let Some(parent) = &run.head.parent {
