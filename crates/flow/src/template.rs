@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
@@ -178,6 +178,7 @@ fn environment() -> &'static Environment<'static> {
         env.add_test("defined", |value: &Value| !value.is_undefined());
         env.add_test("none", |value: &Value| value.is_none());
         env.add_filter("length", |value: &Value| value.len());
+        env.add_filter("join", join);
         env.add_filter("default", |value: &Value, other: Value| {
             match value.is_undefined() || value.is_none() {
                 true => other,
@@ -186,6 +187,25 @@ fn environment() -> &'static Environment<'static> {
         });
         env
     })
+}
+
+/// The entries of a list beside each other, with a text between them; not more than a template may give.
+fn join(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error> {
+    let bad = |said: String| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, said);
+    if !matches!(list.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(bad(format!("`join` is for lists, and this is {}", list.kind())));
+    }
+    let mut joined = String::new();
+    for (at, entry) in list.try_iter()?.enumerate() {
+        if at > 0 {
+            joined.push_str(between.unwrap_or_default());
+        }
+        joined.push_str(&entry.to_string());
+        if joined.len() > TEMPLATE_BYTES_MAX {
+            return Err(bad(format!("`join` gives more than {TEMPLATE_BYTES_MAX} bytes")));
+        }
+    }
+    Ok(joined)
 }
 
 impl TemplateError {
