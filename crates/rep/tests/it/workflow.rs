@@ -461,3 +461,36 @@ if step == "1":
     assert_eq!(step(&ws, "t", &["--at", "1", "--set", "thoughts=other"]).code, 1);
     assert_eq!(step(&ws, "t", &["--output", "x"]).code, 2);
 }
+
+#[test]
+fn the_schema_for_editors_takes_what_the_checker_takes_and_refuses_what_it_cannot_read() {
+    use repertoire::text::Span;
+    use repertoire::text::yaml::{Limits, parse};
+    let ws = Workspace::with_shipped_pack();
+    let schema: Value = serde_json::from_str(&ws.rep("workflow schema").stdout).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let limits = Limits { depth_max: 32, nodes_max: 20_000, repairs_max: 0 };
+    let json = |text: &str| parse(text, Span::new(0, text.len()), &limits).unwrap().to_json();
+    let checked = ws.json("--json workflow check", "workflow-check.json");
+    let files = checked["workflows"].as_array().unwrap();
+    assert!(files.len() >= 24, "{}", files.len());
+    for file in files {
+        let path = file["path"].as_str().unwrap().replace("[TMP]/", "");
+        let wrong: Vec<String> = validator
+            .iter_errors(&json(&ws.text(&path)))
+            .map(|error| format!("{path}{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(wrong, Vec::<String>::new());
+    }
+    for (from, to) in [
+        ("    title: Work\n", ""),
+        ("    title: Work\n", "    titel: Work\n"),
+        ("reverify: fresh", "reverify: sometimes"),
+        ("type: integer", "type: whole"),
+        ("next: review", "next: [review]"),
+    ] {
+        let broken = LOOP.replace(from, to);
+        assert!(!validator.is_valid(&json(&broken)), "{to}");
+    }
+    assert!(validator.is_valid(&json(LOOP)));
+}
