@@ -22,9 +22,18 @@ pub fn xml(view: &StepView) -> String {
     xml::xml(view)
 }
 
+/// How wide the text form is, if nobody says.
+const COLUMNS: usize = 96;
+
 /// The step as text for people and simple agents.
 pub fn text(view: &StepView) -> String {
-    text::text(view)
+    text_within(view, COLUMNS)
+}
+
+/// The step as text for a terminal of so many columns. Headings, lists and our own sentences are wrapped; instructions and
+/// commands stay as they are.
+pub fn text_within(view: &StepView, columns: usize) -> String {
+    text::text(view, columns)
 }
 
 /// The step as JSON, in the shape of [`StepView`].

@@ -115,9 +115,29 @@ pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
     plain::text(text)?;
     let template = environment().template_from_str(text)?;
     let mut out = Capped(Vec::new());
-    template.render_captured_to(scope.names.clone(), &mut out)?;
+    if let Err(error) = template.render_captured_to(scope.names.clone(), &mut out) {
+        let mut error = TemplateError::from(error);
+        let missing = missing(template.undeclared_variables(true), scope);
+        if !missing.is_empty() {
+            error.message = format!("there is no value for {}", missing.join(", "));
+        }
+        return Err(error);
+    }
     scope.take(out.0.len())?;
     String::from_utf8(out.0).map_err(|_| TemplateError::plain("the result is not UTF-8"))
+}
+
+/// The names of a text that have no value here, which is what is wrong in most cases.
+fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String> {
+    let has_value = |name: &str| {
+        let parts = name.split('.');
+        let value = parts.fold(Some(scope.names.clone()), |value, part| value?.get_attr(part).ok());
+        value.is_some_and(|value| !value.is_undefined())
+    };
+    let mut missing: Vec<String> =
+        names.into_iter().filter(|name| !has_value(name)).map(|name| format!("`{name}`")).collect();
+    missing.sort();
+    missing
 }
 
 /// Whether a condition holds.

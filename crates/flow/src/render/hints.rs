@@ -2,10 +2,13 @@
 //! step, so a reader may pass over it.
 
 use crate::limits::{OPTIONS, QUESTIONS_MAX};
-use crate::state::RunId;
+use crate::state::{RunId, UserQuestion};
 use crate::step::{
     AgentView, Command, DispatchView, FindingsView, Next, ReviewView, StepView, ViewBlock,
 };
+
+/// The status of a run that a person has ended before its end.
+pub(super) const ABORTED: &str = "aborted";
 
 /// How the XML form is read, said once at the start of a run.
 pub(super) const MANDATE: &str = "\
@@ -15,7 +18,41 @@ Every answer of this workflow is one XML document like this one.
 WHY are yours to replace.
 3. Where <invoke_after> has several commands, run the one whose condition is true: <if_pass> after success, <if_fail> after \
 failure, <if outcome=\"…\"> otherwise. Run exactly one.
-4. The engine keeps the count and decides gates from what was recorded. Do not skip, repeat or reorder steps.";
+4. The engine keeps the count and decides gates from what was recorded. Do not skip, repeat or reorder steps.
+5. Where there is <needs_user_input>, stop: it is the user who decides, not you.";
+
+/// What an agent is told when a person has to choose.
+const CHOOSE: &str = "If you are an agent, stop here: show all of this to the user, with every choice, and wait for what \
+they say. Do not choose yourself, whichever choice looks right.";
+
+/// What an agent is told when a person is asked something.
+const PUT: &str = "If you are an agent, stop here: put these questions to the user word for word, with their options, and \
+wait for the answers. Do not answer them yourself.";
+
+/// What an agent is told when a person has to decide.
+pub(super) fn person_rule(questions: &[UserQuestion]) -> &'static str {
+    if questions.is_empty() { CHOOSE } else { PUT }
+}
+
+/// How something long is handed over: only where a run is told so, and something may be long.
+pub(super) fn long_values(view: &StepView) -> Option<&'static str> {
+    let is_reported = view.run.is_some() && matches!(view.next, Next::Ways { .. });
+    match (view.report.output.is_some(), !view.report.set.is_empty()) {
+        _ if !is_reported => None,
+        (true, false) => Some(
+            "An output that is long or has several lines goes by `--output @FILE`, or by `--output -`, which reads it \
+             from input.",
+        ),
+        (true, true) => Some(
+            "What is long or has several lines goes by `--output @FILE` (or `--output -`, which reads it from input) and \
+             by `--set NAME=@FILE`.",
+        ),
+        (false, true) => {
+            Some("A value that is long or has several lines goes by `--set NAME=@FILE`.")
+        }
+        (false, false) => None,
+    }
+}
 
 /// What a form of recording is for, and how it looks.
 pub(super) struct Form {
@@ -29,11 +66,16 @@ pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
         let words = ["rep", "workflow", "record", run.as_str()];
         Command::new(words.into_iter().chain(rest.iter().copied()))
     };
-    let item = r#"{"id":"C1","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}"#;
+    let new = free_id(review);
+    let item =
+        format!(r#"{{"id":"{new}","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}}"#);
+    let open = review.items.iter().find(|item| item.status == "TODO");
+    let judged = open.or(review.items.first()).map_or(new.as_str(), |item| item.id.as_str());
+    let (holds, fails) = (format!("{judged}=PASS"), format!("{judged}=FAIL: FINDING"));
     let mut forms = vec![
-        Form { what: "a new item (severity MUST, SHOULD or COULD)", command: record(&[item]) },
-        Form { what: "it holds", command: record(&["C1=PASS"]) },
-        Form { what: "it does not hold", command: record(&["C1=FAIL: FINDING"]) },
+        Form { what: "a new item (severity MUST, SHOULD or COULD)", command: record(&[&item]) },
+        Form { what: "it holds", command: record(&[&holds]) },
+        Form { what: "it does not hold", command: record(&[&fails]) },
     ];
     if let Some(check) = review.checks.iter().find(|check| !check.scope.is_empty()) {
         let what = "runs a declared check; only such a run counts";
@@ -47,6 +89,13 @@ pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
         });
     }
     forms
+}
+
+/// The first of C1, C2, … that is no item yet.
+fn free_id(review: &ReviewView) -> String {
+    let is_taken = |id: &String| review.items.iter().any(|item| item.id == *id);
+    let mut ids = (1..=review.items.len()).map(|number| format!("C{number}"));
+    ids.find(|id| !is_taken(id)).unwrap_or_else(|| format!("C{}", review.items.len() + 1))
 }
 
 /// How a sub-agent asks the user: only where there are sub-agents and a run to ask in.

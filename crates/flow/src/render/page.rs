@@ -2,20 +2,24 @@
 
 use crate::step::Command;
 
-/// How wide our own sentences and lists are.
-const WIDTH: usize = 96;
-
 /// How narrow a text may become by indentation.
-const NARROWEST: usize = 32;
+const NARROWEST: usize = 24;
 
 /// What is written on.
-#[derive(Default)]
-pub(super) struct Page(String);
+pub(super) struct Page {
+    text: String,
+    columns: usize,
+}
 
 impl Page {
+    /// An empty page: our own sentences, headings and lists are not wider than that.
+    pub(super) fn new(columns: usize) -> Self {
+        Page { text: String::new(), columns }
+    }
+
     /// All of it, with one line end at the end.
     pub(super) fn finish(self) -> String {
-        let mut text = self.0.trim_end().to_owned();
+        let mut text = self.text.trim_end().to_owned();
         text.push('\n');
         text
     }
@@ -23,28 +27,28 @@ impl Page {
     /// One line as it is.
     pub(super) fn line(&mut self, indent: usize, text: &str) {
         self.pad(indent);
-        self.0.push_str(text);
-        self.0.push('\n');
+        self.text.push_str(text);
+        self.text.push('\n');
     }
 
     /// An empty line, unless there is one.
     pub(super) fn gap(&mut self) {
-        if !self.0.is_empty() && !self.0.ends_with("\n\n") {
-            self.0.push('\n');
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
         }
     }
 
-    /// A heading, after an empty line.
+    /// A heading, after an empty line; a long one is wrapped.
     pub(super) fn heading(&mut self, text: &str) {
         self.gap();
-        self.line(0, text);
+        self.paragraph(0, text);
     }
 
     /// A text whose lines stay as they are, and only move to the right.
     pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
         for line in text.trim_end().lines() {
             match line.trim_end() {
-                "" => self.0.push('\n'),
+                "" => self.text.push('\n'),
                 line => self.line(indent, line),
             }
         }
@@ -61,9 +65,10 @@ impl Page {
         let mut start = marker;
         for line in text.trim_end().lines() {
             let own = line.len() - line.trim_start().len();
-            for part in wrapped(line.trim(), WIDTH.saturating_sub(hang + own).max(NARROWEST)) {
+            let room = self.columns.saturating_sub(hang + own).max(NARROWEST);
+            for part in wrapped(line.trim(), room) {
                 match (start, part) {
-                    ("", "") => self.0.push('\n'),
+                    ("", "") => self.text.push('\n'),
                     ("", part) => self.line(hang + own, part),
                     (marker, part) => self.line(indent, format!("{marker}{part}").trim_end()),
                 }
@@ -88,7 +93,7 @@ impl Page {
     }
 
     fn pad(&mut self, indent: usize) {
-        self.0.extend(std::iter::repeat_n(' ', indent));
+        self.text.extend(std::iter::repeat_n(' ', indent));
     }
 }
 
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn long_entries_hang_and_long_words_stay_whole() {
         let word = "x".repeat(120);
-        let mut page = Page::default();
+        let mut page = Page::new(96);
         page.list(2, &["one two ".repeat(15), word.clone(), "a\n  b".to_owned()]);
         let text = page.finish();
         let lines: Vec<&str> = text.lines().collect();

@@ -151,8 +151,8 @@ fn report(element: &Element<'_>) -> Read<ReportView> {
 }
 
 fn next(root: &Element<'_>) -> Read<Next> {
-    if let Some(complete) = root.find("workflow_complete") {
-        return Ok(Next::Complete { message: complete.text.to_string() });
+    if let Some(over) = root.find("workflow_complete").or_else(|| root.find("workflow_ended")) {
+        return Ok(Next::Complete { message: over.text.to_string() });
     }
     if let Some(first) = root.find("record_first") {
         return Ok(Next::Record { message: first.text.to_string() });

@@ -8,6 +8,7 @@ use crate::workflow::{Banner, ExpectedOutput};
 
 mod arbitrary;
 mod properties;
+mod told;
 
 /// A step in the middle of a review.
 fn review_step() -> StepView {
@@ -159,7 +160,7 @@ fn a_step_as_xml() {
         </checks>
         <record>rep workflow record r7 'ITEM…'</record>
         <record_forms>
-          <form for="a new item (severity MUST, SHOULD or COULD)">rep workflow record r7 '{"id":"C1","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}'</form>
+          <form for="a new item (severity MUST, SHOULD or COULD)">rep workflow record r7 '{"id":"C2","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}'</form>
           <form for="it holds">rep workflow record r7 C1=PASS</form>
           <form for="it does not hold">rep workflow record r7 'C1=FAIL: FINDING'</form>
           <form for="runs a declared check; only such a run counts">rep workflow record r7 --check tests</form>
@@ -218,6 +219,7 @@ fn a_step_as_xml() {
       <report>
         <set name="mode" takes="quick | full">How deep to go.</set>
         <output>The list of subsystems, one a line.</output>
+        <long_values>What is long or has several lines goes by `--output @FILE` (or `--output -`, which reads it from input) and by `--set NAME=@FILE`.</long_values>
       </report>
       <invoke_after>
         <if_pass when="Every item has a verdict" step="7" title="Gate: plan completeness">rep workflow step r7 --at 9 --outcome ok</if_pass>
@@ -240,16 +242,16 @@ fn a_step_as_text() {
       You see the plan for the first time.
 
       Items:
-        [TODO] C1 MUST: Milestones: Every file that is named exists, or is made by an earlier
-                        milestone
+        [TODO] C1 MUST · Milestones: Every file that is named exists, or is made by an earlier
+                         milestone
 
       Checks, which always block:
-        [FAIL] tests: cargo test: The project's tests
+        [FAIL] tests · `cargo test`: The project's tests
             → 2 of 40 failed
 
       To record:
         # a new item (severity MUST, SHOULD or COULD)
-        rep workflow record r7 '{"id":"C1","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}'
+        rep workflow record r7 '{"id":"C2","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}'
         # it holds
         rep workflow record r7 C1=PASS
         # it does not hold
@@ -306,6 +308,8 @@ fn a_step_as_text() {
     REPORT:
       --set mode=VALUE  quick | full. How deep to go.
       --output TEXT  The list of subsystems, one a line.
+      What is long or has several lines goes by `--output @FILE` (or `--output -`, which reads it
+      from input) and by `--set NAME=@FILE`.
 
     NEXT, one of:
       ok · Every item has a verdict · to step 7, Gate: plan completeness

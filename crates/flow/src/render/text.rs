@@ -9,9 +9,9 @@ use crate::step::{
 
 mod block;
 
-/// The step as text.
-pub(super) fn text(view: &StepView) -> String {
-    let mut page = Page::default();
+/// The step as text that is not wider than that, where it can be wrapped.
+pub(super) fn text(view: &StepView, columns: usize) -> String {
+    let mut page = Page::new(columns);
     header(&mut page, view);
     if let Some(shown) = &view.gate {
         gate(&mut page, shown);
@@ -38,7 +38,7 @@ pub(super) fn text(view: &StepView) -> String {
         page.command(2, &form.command);
     }
     if matches!(view.next, Next::Ways { .. }) {
-        report(&mut page, view.run.is_some(), &view.report);
+        report(&mut page, view);
     }
     next(&mut page, view);
     page.finish()
@@ -49,7 +49,7 @@ fn header(page: &mut Page, view: &StepView) {
     if let Some(phase) = &view.phase {
         first.push_str(&format!(" · {phase}"));
     }
-    page.line(0, &first);
+    page.paragraph(0, &first);
     let mut parts = vec![view.workflow.clone()];
     if let Some(run) = &view.run {
         parts.push(format!("run {run}"));
@@ -64,7 +64,7 @@ fn header(page: &mut Page, view: &StepView) {
     if view.status != "active" {
         parts.push(view.status.clone());
     }
-    page.line(0, &parts.join(" · "));
+    page.paragraph(0, &parts.join(" · "));
 }
 
 fn gate(page: &mut Page, gate: &GateView) {
@@ -124,7 +124,7 @@ fn review(page: &mut Page, view: &StepView, review: &ReviewView) {
         (Some(_), Some(run)) => {
             page.line(2, "To record:");
             for form in hints::record_forms(run, review) {
-                page.line(4, &format!("# {}", form.what));
+                page.item(4, "# ", form.what);
                 page.command(4, &form.command);
             }
         }
@@ -139,13 +139,18 @@ fn items(page: &mut Page, items: &[ItemView]) {
             "" => String::new(),
             severity => format!(" {severity}"),
         };
-        let marker = format!("[{}] {}{severity}: ", item.status, item.id);
-        let what = match (item.scope.as_str(), item.check.as_str()) {
-            ("", check) => check.to_owned(),
-            (scope, "") => scope.to_owned(),
-            (scope, check) => format!("{scope}: {check}"),
+        // What is looked at in a check is its command.
+        let scope = match (item.scope.as_str(), item.severity.as_str()) {
+            ("", _) => String::new(),
+            (command, "") => format!("`{command}`"),
+            (scope, _) => scope.to_owned(),
         };
-        page.item(4, &marker, &what);
+        let (sign, what) = match (scope.as_str(), item.check.as_str()) {
+            ("", check) => (": ", check.to_owned()),
+            (scope, "") => (": ", scope.to_owned()),
+            (scope, check) => (" · ", format!("{scope}: {check}")),
+        };
+        page.item(4, &format!("[{}] {}{severity}{sign}", item.status, item.id), &what);
         if !item.finding.is_empty() {
             page.item(8, "→ ", &item.finding);
         }
@@ -160,7 +165,8 @@ fn answers(page: &mut Page, answers: &[Answer]) {
     }
 }
 
-fn report(page: &mut Page, is_run: bool, report: &ReportView) {
+fn report(page: &mut Page, view: &StepView) {
+    let (report, is_run) = (&view.report, view.run.is_some());
     if *report == ReportView::default() {
         return;
     }
@@ -188,12 +194,16 @@ fn report(page: &mut Page, is_run: bool, report: &ReportView) {
         };
         page.item(2, &marker, &format!("{}. {}", fact.answers.join(" | "), fact.ask));
     }
+    if let Some(rule) = hints::long_values(view) {
+        page.paragraph(2, rule);
+    }
 }
 
 fn next(page: &mut Page, view: &StepView) {
     match &view.next {
         Next::Complete { message } => {
-            page.heading("COMPLETE:");
+            let is_aborted = view.status == hints::ABORTED;
+            page.heading(if is_aborted { "ENDED BY A PERSON, NOT COMPLETE:" } else { "COMPLETE:" });
             page.paragraph(2, message);
         }
         Next::Record { message } => {
@@ -212,6 +222,8 @@ fn next(page: &mut Page, view: &StepView) {
         }
         Next::Person { about, choices, questions, command } => {
             page.heading("A PERSON HAS TO DECIDE:");
+            page.paragraph(2, hints::person_rule(questions));
+            page.gap();
             page.paragraph(2, about);
             for asked in questions {
                 page.gap();

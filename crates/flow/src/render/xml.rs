@@ -5,8 +5,7 @@ use super::hints;
 use super::tree::{self, Element, element};
 use crate::state::{Answer, UserQuestion};
 use crate::step::{
-    ChoiceView, Command, FindingsView, GateView, ItemView, Next, ReportView, ReviewView, StepView,
-    Way,
+    ChoiceView, Command, FindingsView, GateView, ItemView, Next, ReviewView, StepView, Way,
 };
 
 /// The step as XML.
@@ -38,8 +37,8 @@ fn document(view: &StepView) -> Element<'_> {
                 .child(element("rule").text(hints::ask_rule()))
                 .child(element("ask").text(form.command.line))
         }))
-        .child_some(report(&view.report));
-    next(root, &view.next)
+        .child_some(report(view));
+    next(root, view)
 }
 
 fn header(view: &StepView) -> Element<'_> {
@@ -139,7 +138,8 @@ fn answers(answers: &[Answer]) -> Element<'_> {
     }))
 }
 
-fn report(report: &ReportView) -> Option<Element<'_>> {
+fn report(view: &StepView) -> Option<Element<'_>> {
+    let report = &view.report;
     let set = report.set.iter().map(|set| {
         element("set")
             .with("name", set.name.as_str())
@@ -158,12 +158,16 @@ fn report(report: &ReportView) -> Option<Element<'_>> {
         .child_some(
             report.confidence.as_deref().map(|until| element("confidence").with("until", until)),
         )
-        .all(facts);
+        .all(facts)
+        .child_some(hints::long_values(view).map(|text| element("long_values").text(text)));
     (!said.children.is_empty()).then_some(said)
 }
 
-fn next<'a>(root: Element<'a>, next: &'a Next) -> Element<'a> {
-    match next {
+fn next<'a>(root: Element<'a>, view: &'a StepView) -> Element<'a> {
+    match &view.next {
+        Next::Complete { message } if view.status == hints::ABORTED => {
+            root.child(element("workflow_ended").with("by", "person").text(message.as_str()))
+        }
         Next::Complete { message } => {
             root.child(element("workflow_complete").text(message.as_str()))
         }
@@ -174,6 +178,7 @@ fn next<'a>(root: Element<'a>, next: &'a Next) -> Element<'a> {
             .child(element("next").with("required", "true").text(repeated(ways))),
         Next::Person { about, choices, questions, command: answer } => root.child(
             element("needs_user_input")
+                .child(element("rule").text(hints::person_rule(questions)))
                 .child(element("about").text(about.as_str()))
                 .all(questions.iter().map(question))
                 .all(choices.iter().map(choice))

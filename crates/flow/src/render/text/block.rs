@@ -66,7 +66,7 @@ fn banner(page: &mut Page, banner: &Banner) {
     let iteration = banner.iteration.map(|iteration| format!("iteration {iteration}"));
     let parts = [Some(banner.checkpoint.clone()), iteration, Some(banner.mode.clone())];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-    page.line(0, &format!("== {} ==", parts.join(" · ")));
+    page.paragraph(0, &format!("== {} ==", parts.join(" · ")));
     for line in &banner.lines {
         page.paragraph(0, line);
     }
@@ -118,7 +118,7 @@ fn models(page: &mut Page, models: &ModelSelection) {
 fn dispatch(page: &mut Page, indent: usize, work: &DispatchView) {
     match work {
         DispatchView::Single(one) => {
-            page.line(indent, &format!("Start one sub-agent: {}", who(one)));
+            page.paragraph(indent, &format!("Start one sub-agent: {}", who(one)));
             brief(page, indent + 4, one);
         }
         DispatchView::Parallel { instruction, shared, agents } => {
@@ -132,7 +132,7 @@ fn dispatch(page: &mut Page, indent: usize, work: &DispatchView) {
             }
             for (at, one) in agents.iter().enumerate() {
                 page.gap();
-                page.line(indent, &format!("{}. {}", at + 1, who(one)));
+                page.item(indent, &format!("{}. ", at + 1), &who(one));
                 brief(page, indent + 4, one);
             }
         }
