@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Addressing, Command};
 use crate::check::Checked;
 use crate::engine::{Verdict, verdict};
-use crate::state::{Item, ItemStatus, Review, State, Status, Waiting};
+use crate::state::{Item, ItemStatus, Passage, Review, State, Status, Waiting};
 use crate::template::{Scope, TemplateError, fill};
 use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
 
@@ -228,7 +228,10 @@ fn mode(gate: &Gate, review: &Review) -> &'static str {
 
 /// What is to be repaired: what the last round of a gate that leads here on `fail` has found.
 pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Option<FindingsView> {
-    let last = state.history.last()?;
+    // Trying again what could not be carried out is still the same repair.
+    let is_retry =
+        |passage: &&Passage| passage.outcome.is_none() && passage.to.step() == Some(&passage.step);
+    let last = state.history.iter().rev().find(|passage| !is_retry(passage))?;
     let gate_step = checked.step(&last.step)?;
     let gate = gate_step.decide.as_gate()?;
     if last.outcome != Some(Outcome::Fail) || last.to.step() != Some(&step.id) {

@@ -2,9 +2,10 @@
 
 use repertoire_flow::engine::{Choice, Input, ItemRecord};
 use repertoire_flow::state::{ItemStatus, Proof};
+use repertoire_flow::step::{Addressing, view};
 use repertoire_flow::workflow::Severity;
 
-use crate::support::{Run, about, check, choose, item, judge, ran, record, sets};
+use crate::support::{Run, about, check, choose, error, item, judge, ran, record, sets};
 
 use ItemStatus::{Fail, Pass, Todo};
 use Severity::{Could, Must, Should};
@@ -362,4 +363,20 @@ fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
     run.says(&check("tests", Pass, ran("make test", 0))).says(&sets(&[("test", "make test ")]));
     run.done();
     assert_eq!(run.at(), "ship");
+}
+
+#[test]
+fn who_tries_a_repair_again_is_told_again_what_failed() {
+    let mut run = fresh();
+    reviewed(&mut run, vec![item("a", Must, Fail)]).done();
+    assert_eq!(run.at(), "work");
+    let found = |run: &Run| {
+        let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
+        seen.findings.map(|findings| findings.items.len())
+    };
+    assert_eq!(found(&run), Some(1));
+    run.says(&error("no disk")).chooses(Choice::Continue);
+    assert_eq!(found(&run), Some(1));
+    run.done().done();
+    assert_eq!(found(&run), None);
 }
