@@ -130,8 +130,8 @@ pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
 /// The names of a text that have no value here, which is what is wrong in most cases.
 fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String> {
     let has_value = |name: &str| {
-        let parts = name.split('.');
-        let value = parts.fold(Some(scope.names.clone()), |value, part| value?.get_attr(part).ok());
+        let mut parts = name.split('.');
+        let value = parts.try_fold(scope.names.clone(), |value, part| value.get_attr(part).ok());
         value.is_some_and(|value| !value.is_undefined())
     };
     let mut missing: Vec<String> =
