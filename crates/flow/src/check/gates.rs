@@ -1,5 +1,6 @@
 //! Gates, confidence and bounds: pillars, reviews, schedules and numbers.
 
+use super::names::meant;
 use super::{Finding, Graph, Place};
 use crate::codes;
 use crate::limits::LOOP_MAX;
@@ -53,7 +54,10 @@ fn reviews(
     }
     for (at, id) in gate.reviews.iter().enumerate() {
         if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
-            wrong(format!("there is no step `{id}` to review in"), place.key("reviews").index(at));
+            let steps = workflow.steps.iter().filter(|step| step.decide.as_gate().is_none());
+            let near = meant(id.as_str(), steps.map(|step| step.id.as_str()));
+            let message = format!("there is no step `{id}` to review in{near}");
+            wrong(message, place.key("reviews").index(at));
         }
         let others = workflow.gates().filter(|(other, _)| other.id != step.id);
         for (other, _) in others.filter(|(_, other)| other.reviews.contains(id)) {
@@ -74,7 +78,8 @@ fn reviews(
     }
     for (at, name) in gate.checks.iter().enumerate() {
         if !workflow.checks.contains_key(name) {
-            let message = format!("there is no check `{name}`");
+            let near = meant(name, workflow.checks.keys().map(String::as_str));
+            let message = format!("there is no check `{name}`{near}");
             let place = place.key("checks").index(at);
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
         }
@@ -96,6 +101,10 @@ fn ways_round(
         let message =
             format!("gate `{}` cannot have `on_error`: it would be a way round it", step.id);
         wrong(message, place.key("on_error"));
+    }
+    // What ways there are is not said while an edge leads nowhere: that says it.
+    if !graph.is_whole() {
+        return;
     }
     let index = |id: &StepId| workflow.number(id).map(|number| number - 1);
     for (number, id) in gate.reviews.iter().enumerate() {
