@@ -44,6 +44,10 @@ pub struct Finding {
     pub message: String,
     /// Where.
     pub place: Place,
+    /// What helps, if there is more to say than the code's remedy.
+    pub help: Option<String>,
+    /// The name that it is about, where that stands within a text.
+    pub name: Option<String>,
 }
 
 /// A place in a workflow: keys and indices from the top.
@@ -215,7 +219,15 @@ fn frozen(workflow: &Workflow) -> Vec<u8> {
 
 impl Finding {
     pub(crate) fn new(code: &'static Code, message: impl Into<String>, place: Place) -> Self {
-        Finding { code, message: message.into(), place }
+        Finding { code, message: message.into(), place, help: None, name: None }
+    }
+
+    pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
+        Finding { help: Some(help.into()), ..self }
+    }
+
+    pub(crate) fn about_name(self, name: impl Into<String>) -> Self {
+        Finding { name: Some(name.into()), ..self }
     }
 
     /// Whether it keeps the workflow from running.

@@ -3,13 +3,13 @@
 repertoire_text::diagnostic_codes! {
     WORKFLOW_UNREADABLE = "RS700", "workflow-unreadable", Error,
         "The workflow is not of the shape that its schema says.",
-        "Correct the field that is shown; the schema is in `docs/schemas/workflow.json`.";
+        "Correct the field that is shown; `rep workflow schema` prints the schema.";
     WORKFLOW_FORMAT = "RS701", "workflow-format", Error,
         "The workflow is of a format that this program does not know.",
         "Use `format: 1`, or a later version of the program.";
     STEP_ID = "RS702", "workflow-bad-name", Error,
         "A name of a step, parameter, phase, role, outcome or check cannot be used.",
-        "Use lower-case letters, digits, `-` and `_`, and begin with a letter; `end`, `state` and `item` are taken.";
+        "Use lower-case letters, digits, `-` (not in parameters) and `_`, and begin with a letter; `end`, `state` and `item` are taken.";
     DUPLICATE_STEP = "RS703", "workflow-duplicate-step", Error,
         "Two steps have the same id.",
         "Rename one of them.";
@@ -42,7 +42,7 @@ repertoire_text::diagnostic_codes! {
         "Name the steps of the review under `reviews`, and where to go on `fail`.";
     UNDECLARED_NAME = "RS713", "workflow-undeclared-name", Error,
         "A text or a condition uses a name that is not declared.",
-        "Declare the parameter, or correct the name.";
+        "Declare the parameter, give the step that hands it over an `output`, or correct the name.";
     BAD_TEMPLATE = "RS714", "workflow-bad-template", Error,
         "A text or a condition cannot be read as a template.",
         "Correct it; a literal `{{` is written as `{{ \"{{\" }}`.";

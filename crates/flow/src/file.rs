@@ -126,7 +126,7 @@ fn read(
         Ok(node) => node,
         Err(error) => {
             let found = Diagnostic::new(error.code, error.message.clone()).at(source, error.span);
-            return (None, None, vec![found.help(error.code.remedy)]);
+            return (None, None, vec![found.help(yaml_help(source, &error))]);
         }
     };
     let mut workflow = match shape(&node) {
@@ -157,6 +157,18 @@ fn read(
     let diagnostics =
         capped(findings).iter().map(|found| diagnostic(source, &node, found)).collect();
     (Some(workflow), checked, sorted(diagnostics))
+}
+
+/// A template without quotes looks like a mapping to YAML.
+fn yaml_help(source: &Source, error: &yaml::Error) -> String {
+    let text = source.text();
+    let at = text.floor_char_boundary(error.span.range().start);
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    match line.contains("{{") {
+        true => format!("{} If `{{{{ … }}}}` is meant as text, quote it.", error.code.remedy),
+        false => error.code.remedy.to_owned(),
+    }
 }
 
 fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -296,13 +308,47 @@ fn qualify(brief: &mut Brief, owner: &str, siblings: &[String], place: &Place) -
 }
 
 fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
-    Diagnostic::new(found.code, found.message.clone())
-        .at(source, span_of(node, &found.place))
-        .help(found.code.remedy)
+    let (node, span) = node_at(node, &found.place);
+    let name = found.name.as_deref().and_then(|name| span_of_name(source.text(), node, name));
+    let said = Diagnostic::new(found.code, found.message.clone()).at(source, name.unwrap_or(span));
+    match &found.help {
+        Some(help) => said.help(help.clone()),
+        None => said.help(found.code.remedy),
+    }
 }
 
-/// The span of a place, or of the nearest that is there.
-fn span_of(node: &Node, place: &Place) -> Span {
+/// Where a name stands first in the texts below a node, if it is written out there.
+fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
+    let below = |node: &Node| span_of_name(text, node, name);
+    match &node.value {
+        yaml::Value::Sequence(items, _) => items.iter().find_map(below),
+        yaml::Value::Mapping(mapping) => {
+            mapping.entries.iter().find_map(|entry| below(&entry.value))
+        }
+        yaml::Value::Scalar(_) => {
+            let range = node.span.range();
+            let start = range.start + name_in(text.get(range)?, name)?;
+            Some(Span::new(start, start + name.len()))
+        }
+    }
+}
+
+/// Where a text, as it is written in the file, uses a name. Outside of tags that is an ordinary word; a condition has none.
+fn name_in(written: &str, name: &str) -> Option<usize> {
+    let last =
+        |before: &str, marks: [&str; 2]| marks.map(|mark| before.rfind(mark)).into_iter().max();
+    let has_tags = written.contains("{{") || written.contains("{%");
+    let is_use = |at: &usize| {
+        let (before, after) = (&written[..*at], &written[at + name.len()..]);
+        let goes_on = |c: char| c.is_alphanumeric() || c == '_';
+        let is_whole = !before.ends_with(|c| goes_on(c) || c == '.') && !after.starts_with(goes_on);
+        is_whole && (!has_tags || last(before, ["{{", "{%"]) > last(before, ["}}", "%}"]))
+    };
+    written.match_indices(name).map(|(at, _)| at).find(is_use)
+}
+
+/// The node and the span of a place, or of the nearest that is there.
+fn node_at<'a>(node: &'a Node, place: &Place) -> (&'a Node, Span) {
     let (mut node, mut span) = (node, node.span);
     for part in &place.0 {
         let found = match part {
@@ -316,10 +362,10 @@ fn span_of(node: &Node, place: &Place) -> Span {
                 node.as_sequence().and_then(|items| items.get(*at)).map(|item| (item, item.span))
             }
         };
-        let Some((below, at)) = found else { return span };
+        let Some((below, at)) = found else { return (node, span) };
         (node, span) = (below, at);
     }
-    span
+    (node, span)
 }
 
 fn limits(bytes_max: u64) -> ResourceLimits {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::names::meant;
 use super::{Finding, Graph, Place};
 use crate::codes;
 use crate::limits::LOOP_MAX;
@@ -87,7 +88,10 @@ fn reviews(
     }
     for (at, id) in gate.reviews.iter().enumerate() {
         if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
-            wrong(format!("there is no step `{id}` to review in"), place.key("reviews").index(at));
+            let steps = workflow.steps.iter().filter(|step| step.decide.as_gate().is_none());
+            let near = meant(id.as_str(), steps.map(|step| step.id.as_str()));
+            let message = format!("there is no step `{id}` to review in{near}");
+            wrong(message, place.key("reviews").index(at));
         }
         if let Some(other) = known.owners.get(id).filter(|other| ***other != step.id) {
             let message = format!("step `{id}` reviews for `{other}` already");
@@ -106,7 +110,8 @@ fn reviews(
     for (at, name) in gate.checks.iter().enumerate() {
         let place = place.key("checks").index(at);
         let Some(names) = known.commands.get(name) else {
-            let message = format!("there is no check `{name}`");
+            let near = meant(name, workflow.checks.keys().map(String::as_str));
+            let message = format!("there is no check `{name}`{near}");
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
             continue;
         };
@@ -137,6 +142,10 @@ fn ways_round(
         let message =
             format!("gate `{}` cannot have `on_error`: it would be a way round it", step.id);
         wrong(message, place.key("on_error"));
+    }
+    // What ways there are is not said while an edge leads nowhere: that says it.
+    if !graph.is_whole() {
+        return;
     }
     let index = |id: &StepId| workflow.number(id).map(|number| number - 1);
     for (number, id) in gate.reviews.iter().enumerate() {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::names::meant;
 use super::{Finding, Place};
 use crate::codes;
 use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
@@ -13,6 +14,8 @@ use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     edges: Vec<Vec<Edge>>,
+    /// Whether all edges lead to steps that there are.
+    whole: bool,
 }
 
 /// An edge: the outcome, none for an error, and where it leads, none for the end. An outcome that only `default` takes has
@@ -28,7 +31,16 @@ impl Graph {
         let index: HashMap<&StepId, usize> =
             workflow.steps.iter().enumerate().map(|(at, step)| (&step.id, at)).collect();
         let edges = workflow.steps.iter().map(|step| edges_of(step, &index)).collect();
-        Graph { edges }
+        let known = |id: Option<&StepId>| id.is_none_or(|id| index.contains_key(id));
+        let whole = workflow.steps.iter().all(|step| {
+            let mut edges = step.next.edges().into_iter();
+            known(step.on_error.as_ref()) && edges.all(|(_, target)| known(target.step()))
+        });
+        Graph { edges, whole }
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Whether one step can be reached from another, or is the same.
@@ -91,7 +103,7 @@ impl Graph {
             .iter()
             .enumerate()
             .map(|(at, edges)| edges.iter().filter(|edge| stays(at, edge)).cloned().collect());
-        Graph { edges: edges.collect() }
+        Graph { edges: edges.collect(), whole: self.whole }
     }
 
     /// The most steps that a run enters before it ends or waits for a person.
@@ -217,11 +229,7 @@ fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
     let known = |id: &StepId| workflow.step(id).is_some();
     let mut unknown = |id: &StepId, place: Place| {
         let names = workflow.steps.iter().map(|step| step.id.as_str());
-        let hint = match repertoire_skill::name::nearest(id.as_str(), names) {
-            Some(near) => format!("; is `{near}` meant?"),
-            None => String::new(),
-        };
-        let message = format!("there is no step `{id}`{hint}");
+        let message = format!("there is no step `{id}`{}", meant(id.as_str(), names));
         out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
     };
     if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use repertoire_skill::name::nearest;
+
 use super::{Finding, Place};
 use crate::codes;
 use crate::limits::ID_BYTES_MAX;
@@ -42,19 +44,36 @@ fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
     for (field, what, names) in keys {
         for given in names {
             name(given, what, top.key(field).key(given.as_str()), out);
-            // Names of parameters stand in expressions, where `a-b` would be a difference.
-            if what == "parameter"
-                && (given.contains('-') || ["state", "item"].contains(&given.as_str()))
-            {
-                let message = format!("`{given}` cannot be the name of a parameter");
-                out.push(Finding::new(
-                    &codes::STEP_ID,
-                    message,
-                    top.key(field).key(given.as_str()),
-                ));
+            if what == "parameter" {
+                out.extend(in_expressions(given, top.key(field).key(given.as_str())));
             }
         }
     }
+}
+
+/// Names of parameters stand in expressions, where `a-b` would be a difference, and other names are taken.
+fn in_expressions(given: &str, place: Place) -> Option<Finding> {
+    if !is_name(given) {
+        return None;
+    }
+    if given.contains('-') {
+        let message = format!(
+            "`{given}` cannot be the name of a parameter: it stands in expressions, so it has no `-`"
+        );
+        let help = format!("Call it `{}`.", given.replace('-', "_"));
+        return Some(Finding::new(&codes::STEP_ID, message, place).with_help(help));
+    }
+    ["state", "item"].contains(&given).then(|| {
+        let message = format!(
+            "`{given}` cannot be the name of a parameter: it means something else in texts"
+        );
+        Finding::new(&codes::STEP_ID, message, place)
+    })
+}
+
+/// What is probably meant, to be put after a name that is not there.
+pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(given, names).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
 }
 
 /// Whether a text can be a name of a workflow's own.
@@ -76,7 +95,7 @@ fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
 
 fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     let mut unknown = |what: &str, given: &str, place: Place| {
-        let message = format!("there is no {what} `{given}`");
+        let message = format!("there is no {what} `{given}`{}", near(workflow, what, given));
         out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
     };
     if let Some(phase) = step.phase.as_ref().filter(|phase| !workflow.phases.contains_key(*phase)) {
@@ -120,6 +139,22 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
         }
     }
     outcomes(step, place, out);
+}
+
+/// What is probably meant by the name of something that is not there.
+fn near(workflow: &Workflow, what: &str, given: &str) -> String {
+    let declared: Vec<&str> = match what {
+        "phase" => workflow.phases.keys().map(String::as_str).collect(),
+        "parameter" => workflow.parameters.keys().map(String::as_str).collect(),
+        "resource" => workflow.resources.keys().map(String::as_str).collect(),
+        "gate" => workflow.gates().map(|(step, _)| step.id.as_str()).collect(),
+        "role" => {
+            let known = AgentRole::KNOWN.iter().map(AgentRole::as_str);
+            known.chain(workflow.roles.keys().map(String::as_str)).collect()
+        }
+        _ => Vec::new(),
+    };
+    meant(given, declared)
 }
 
 /// `default` takes what no other edge takes: it is never how a step ends.

@@ -4,11 +4,10 @@ mod fields;
 
 use repertoire_text::Source;
 
-use crate::file::{Surroundings, Wanted, read_source};
+use crate::file::{Loaded, Surroundings, Wanted, read_source};
 
-/// Reads a workflow and compares everything that is found.
-#[track_caller]
-fn check(yaml: &str, expect: &[&str]) {
+/// Reads a workflow.
+fn read(yaml: &str) -> Loaded {
     let siblings = ["explore".to_owned(), "verify".to_owned()];
     let read = |wanted: Wanted<'_>| match wanted {
         Wanted::Resource("there.md") | Wanted::Convention("there") => Ok("text".to_owned()),
@@ -21,7 +20,13 @@ fn check(yaml: &str, expect: &[&str]) {
         siblings: ("test", &siblings),
         read: &read,
     };
-    let loaded = read_source(Source::new("workflow.yaml", yaml.to_owned()), &around);
+    read_source(Source::new("workflow.yaml", yaml.to_owned()), &around)
+}
+
+/// Reads a workflow and compares everything that is found.
+#[track_caller]
+fn check(yaml: &str, expect: &[&str]) {
+    let loaded = read(yaml);
     let found: Vec<String> = loaded
         .diagnostics
         .iter()
@@ -95,9 +100,9 @@ fn names_can_be_names() {
     check(
         &with_head("parameters: { a-b: {}, state: {}, item: {}, E: {} }"),
         &[
-            "RS702 1:15 `a-b` cannot be the name of a parameter",
-            "RS702 1:24 `state` cannot be the name of a parameter",
-            "RS702 1:35 `item` cannot be the name of a parameter",
+            "RS702 1:15 `a-b` cannot be the name of a parameter: it stands in expressions, so it has no `-`",
+            "RS702 1:24 `state` cannot be the name of a parameter: it means something else in texts",
+            "RS702 1:35 `item` cannot be the name of a parameter: it means something else in texts",
             "RS702 1:45 `E` cannot be the name of a parameter",
         ],
     );
@@ -166,6 +171,20 @@ steps:
             "RS704 4:49 there is no step `thre`; is `three` meant?",
         ],
     );
+}
+
+#[test]
+fn what_an_edge_to_nowhere_causes_is_not_said_as_well() {
+    let gate = with_gate(PILLARS, "{ ok: shp, fail: wrok }");
+    check(
+        &gate,
+        &[
+            "RS704 7:17 there is no step `shp`; is `ship` meant?",
+            "RS704 7:28 there is no step `wrok`; is `work` meant?",
+        ],
+    );
+    let review = with_gate(PILLARS, GOOD).replace("next: gate", "next: gaet");
+    check(&review, &["RS704 3:57 there is no step `gaet`; is `gate` meant?"]);
 }
 
 #[test]
@@ -302,7 +321,7 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
     check(&with_gate(&pillars("[]"), GOOD), &["RS712 6:32 gate `gate` names no review"]);
     check(
         &with_gate(&pillars("[reviw]"), GOOD),
-        &["RS712 6:42 there is no step `reviw` to review in"],
+        &["RS712 6:42 there is no step `reviw` to review in; is `review` meant?"],
     );
     check(
         &with_gate(&pillars("[gate]"), GOOD),

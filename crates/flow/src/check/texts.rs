@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use super::names::meant;
 use super::{Finding, Place};
 use crate::codes;
 use crate::limits::INJECTED_BYTES_MAX;
@@ -11,6 +12,12 @@ use crate::workflow::{ArgType, Block, Decide, Dispatch, StepDef, Workflow};
 
 /// What templates see of the state.
 const STATE: [&str; 6] = ["run", "step", "iteration", "outputs", "answers", "error"];
+
+/// What helps where an output is not there.
+const OUTPUTS: &str = "Give the step an `output`, which says what it hands over, or correct the name; an id with `-` is \
+written `state.outputs[\"a-b\"]`.";
+/// What helps where a parameter is not there.
+const PARAMETERS: &str = "Declare it under `parameters`, or correct the name.";
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     let mut checker = Checker { workflow, out };
@@ -108,7 +115,11 @@ impl Checker<'_> {
         let kind = self.workflow.parameters.get(over).map(|arg| arg.kind);
         let is_list = matches!(kind, Some(ArgType::List | ArgType::Work));
         if over != "items" && !is_list {
-            let message = format!("`{over}` is no parameter of type `list` or `work`");
+            let parameters = self.workflow.parameters.iter();
+            let lists =
+                parameters.filter(|(_, arg)| matches!(arg.kind, ArgType::List | ArgType::Work));
+            let near = meant(over, lists.map(|(name, _)| name.as_str()).chain(["items"]));
+            let message = format!("`{over}` is no parameter of type `list` or `work`{near}");
             self.out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()));
         }
     }
@@ -132,13 +143,14 @@ impl Checker<'_> {
             }
         };
         for name in names {
-            if let Some(message) = self.unknown(&name, item) {
-                self.out.push(Finding::new(&codes::UNDECLARED_NAME, message, place.clone()));
-            }
+            self.out.extend(self.unknown(&name, place, item));
         }
     }
 
-    fn unknown(&self, name: &str, item: Item) -> Option<String> {
+    fn unknown(&self, name: &str, place: &Place, item: Item) -> Option<Finding> {
+        let undeclared = |message: String| {
+            Finding::new(&codes::UNDECLARED_NAME, message, place.clone()).about_name(name)
+        };
         let mut parts = name.split('.');
         let first = parts.next().unwrap_or_default();
         match first {
@@ -148,17 +160,37 @@ impl Checker<'_> {
                 let step = parts.next();
                 match (field, step) {
                     (None, _) => None,
-                    (Some("outputs"), Some(id)) if self.workflow.step(&id.into()).is_none() => {
-                        Some(format!("`{name}` is the output of a step that does not exist"))
+                    (Some("outputs"), Some(id)) => {
+                        self.no_output(id).map(|said| undeclared(said).with_help(OUTPUTS))
                     }
                     (Some(field), _) if !STATE.contains(&field) => {
-                        Some(format!("the state has no `{field}`; it has {}", STATE.join(", ")))
+                        let said =
+                            format!("the state has no `{field}`; it has {}", STATE.join(", "));
+                        Some(undeclared(said).with_help("Correct the name."))
                     }
                     _ => None,
                 }
             }
             first if self.workflow.parameters.contains_key(first) => None,
-            first => Some(format!("`{first}` is not declared under `parameters`")),
+            first => {
+                let declared = self.workflow.parameters.keys().map(String::as_str);
+                let near = meant(first, declared.chain(["state"]));
+                let said = format!("`{first}` is not declared under `parameters`{near}");
+                Some(undeclared(said).about_name(first).with_help(PARAMETERS))
+            }
+        }
+    }
+
+    /// Why there is no output of this step, if there is none.
+    fn no_output(&self, id: &str) -> Option<String> {
+        match self.workflow.step(&id.into()) {
+            Some(step) if step.output.is_some() => None,
+            Some(_) => Some(format!("step `{id}` hands over no output")),
+            None => {
+                let steps = self.workflow.steps.iter().filter(|step| step.output.is_some());
+                let near = meant(id, steps.map(|step| step.id.as_str()));
+                Some(format!("there is no step `{id}` that hands over an output{near}"))
+            }
         }
     }
 }

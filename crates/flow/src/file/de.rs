@@ -6,8 +6,8 @@ use repertoire_skill::name::nearest;
 use repertoire_text::Span;
 use repertoire_text::yaml::{Entry, Mapping, Node, ScalarKind, Value};
 use serde::de::{
-    self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess,
-    Visitor,
+    self, DeserializeSeed, EnumAccess, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -42,11 +42,86 @@ impl de::Error for Error {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        de::Error::custom(unknown("word", variant, expected))
+        de::Error::custom(match expected.contains(&BLOCK) {
+            true => no_block(variant, expected),
+            false => unknown("word", variant, expected),
+        })
+    }
+
+    fn invalid_type(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        de::Error::custom(not_expected(given, expected))
+    }
+
+    fn invalid_value(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        de::Error::custom(not_expected(given, expected))
     }
 
     fn missing_field(field: &'static str) -> Self {
         de::Error::custom(format_args!("`{field}` is missing"))
+    }
+}
+
+/// A kind of block that nothing else has: by it the kinds of blocks are known.
+const BLOCK: &str = "orchestrator_constraint";
+
+/// A sentence with a colon looks like a block to YAML.
+fn no_block(given: &str, kinds: &'static [&'static str]) -> String {
+    let hint = match nearest(given, kinds.iter().copied()) {
+        Some(near) => format!("is `{near}` meant?"),
+        None => "text with a colon is quoted, or written after `|`".to_owned(),
+    };
+    format!("`{}` is no kind of block; {hint}", short(given))
+}
+
+/// What stands there and what is expected, in words.
+fn not_expected(given: Unexpected<'_>, expected: &dyn Expected) -> String {
+    let expected = in_words(&expected.to_string());
+    let hint = match (expected.as_str(), given) {
+        ("a list", Unexpected::Str(_)) => "; begin each entry with `- `",
+        _ => "",
+    };
+    let given = match given {
+        Unexpected::Str(text) => match text.trim_end().lines().count() {
+            0 | 1 => format!("the text `{}`", short(text.trim_end())),
+            lines => format!("a text of {lines} lines"),
+        },
+        Unexpected::Bool(value) => format!("`{value}`"),
+        Unexpected::Unsigned(number) => format!("the number {number}"),
+        Unexpected::Signed(number) => format!("the number {number}"),
+        Unexpected::Float(number) => format!("the number {number}"),
+        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a mapping".to_owned(),
+        other => other.to_string(),
+    };
+    format!("{expected} is expected here, and this is {given}{hint}")
+}
+
+/// What serde expects, without the words of Rust.
+fn in_words(expected: &str) -> String {
+    let words = match expected {
+        "a sequence" => "a list",
+        "a string" | "a borrowed string" | "a character" => "a text",
+        "a map" => "a mapping",
+        "a boolean" => "`true` or `false`",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        _ if expected.starts_with("struct ") => "a mapping of fields",
+        _ if expected.starts_with("enum ") => "a word, or a mapping with one key",
+        other => other,
+    };
+    words.to_owned()
+}
+
+/// How much of a text is quoted.
+const QUOTED_CHARS_MAX: usize = 40;
+
+/// The beginning of a text.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
     }
 }
 
@@ -55,7 +130,7 @@ fn unknown(what: &str, given: &str, expected: &'static [&'static str]) -> String
         Some(near) => format!("; is `{near}` meant?"),
         None => format!("; known are {}", expected.join(", ")),
     };
-    format!("`{given}` is no known {what} here{hint}")
+    format!("`{}` is no known {what} here{hint}", short(given))
 }
 
 /// A node, read by serde.

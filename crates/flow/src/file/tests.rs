@@ -56,20 +56,59 @@ fn a_field_that_is_missing_is_named() {
 
 #[test]
 fn a_value_of_another_type_is_pointed_at() {
-    says("steps: 5\n", &["RS700 1:8 invalid type: integer `5`, expected a sequence"]);
+    says("steps: 5\n", &["RS700 1:8 a list is expected here, and this is the number 5"]);
     says(
         "steps:\n  - { id: one, title: [a], next: end }\n",
-        &["RS700 2:23 invalid type: sequence, expected a string"],
+        &["RS700 2:23 a text is expected here, and this is a list"],
     );
     says(
         "steps:\n  - { id: one, title: One, loop: { max: -1 }, next: end }\n",
-        &["RS700 2:41 invalid value: integer `-1`, expected u32"],
+        &["RS700 2:41 a whole number from 0 is expected here, and this is the number -1"],
     );
     says(
         "parameters: { p: { type: txt } }\nsteps: []\n",
         &["RS700 1:26 `txt` is no known word here; is `text` meant?"],
     );
     says("- a\n- b\n", &["RS700 1:1 a workflow is a mapping of fields, and this is a list"]);
+}
+
+#[test]
+fn a_long_text_at_the_wrong_place_is_not_quoted() {
+    says(
+        "steps:\n  - id: one\n    title: One\n    next: end\n    actions: |\n      Do it.\n      Do it well.\n",
+        &[
+            "RS700 6:7 a list is expected here, and this is a text of 2 lines; begin each entry with `- `",
+        ],
+    );
+    let long = "word ".repeat(30);
+    says(
+        &format!("parameters: {long}\nsteps: []\n"),
+        &[
+            "RS700 1:13 a mapping is expected here, and this is the text `word word word word word word word word…`",
+        ],
+    );
+    says(
+        "parameters: { p: 5, q: { required: maybe } }\nsteps: []\n",
+        &["RS700 1:18 a mapping of fields is expected here, and this is the number 5"],
+    );
+    says(
+        "parameters: { q: { required: maybe } }\nsteps: []\n",
+        &["RS700 1:30 `true` or `false` is expected here, and this is the text `maybe`"],
+    );
+}
+
+#[test]
+fn a_template_without_quotes_is_told_from_a_mapping() {
+    let help = |yaml: &str| read(yaml).diagnostics[0].help.clone().unwrap_or_default();
+    let unquoted = help("checks:\n  tests:\n    command: {{ test_command }}\n");
+    assert!(unquoted.ends_with("If `{{ … }}` is meant as text, quote it."), "{unquoted}");
+    assert!(!help("? [a, b]\n: c\n").contains("{{"));
+}
+
+#[test]
+fn the_remedy_is_there_for_who_has_only_the_program() {
+    let help = read("steps: 5\n").diagnostics[0].help.clone().unwrap_or_default();
+    assert!(help.contains("`rep workflow schema`"), "{help}");
 }
 
 #[test]
@@ -86,9 +125,20 @@ fn a_block_has_one_key_which_is_known() {
     );
     says(
         &action("forbiden: [a]"),
-        &["RS700 6:9 `forbiden` is no known word here; is `forbidden` meant?"],
+        &["RS700 6:9 `forbiden` is no kind of block; is `forbidden` meant?"],
     );
-    says(&action("forbidden: a"), &["RS700 6:20 invalid type: string \"a\", expected a sequence"]);
+    says(
+        &action("forbidden: a"),
+        &[
+            "RS700 6:20 a list is expected here, and this is the text `a`; begin each entry with `- `",
+        ],
+    );
+    let no_kind = "is no kind of block; text with a colon is quoted, or written after `|`";
+    says(&action("Note: do this"), &[&format!("RS700 6:9 `Note` {no_kind}")]);
+    says(
+        &action("Whenever somebody asks you to do something else: say no"),
+        &[&format!("RS700 6:9 `Whenever somebody asks you to do somethi…` {no_kind}")],
+    );
     says(
         &action("state_banner: { checkpoint: c, mod: x }"),
         &["RS700 6:40 `mod` is no known field here; is `mode` meant?"],

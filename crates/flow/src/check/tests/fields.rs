@@ -1,11 +1,16 @@
 //! Rules about texts, references, parameters, numbers and what is injected.
 
-use super::{GOOD, PILLARS, check, looped, with_action, with_gate, with_head, with_step};
+use super::{GOOD, PILLARS, check, looped, read, with_action, with_gate, with_head, with_step};
 
 #[test]
 fn texts_use_what_is_declared() {
     let head = "parameters: { task: {} }\n";
-    check(&with_action(head, "'{{ task }} {{ state.run }} {{ state.outputs.one }}'"), &[]);
+    check(
+        &with_action(head, "'{{ task }} {{ state.run }} {{ state.outputs.one }}'")
+            .replace("    next", "    output: o\n    next"),
+        &[],
+    );
+    check(&with_action(head, "'{{ state.outputs[\"a-b\"] }}'"), &[]);
     check(
         &with_action(head, "'{% for entry in task %}{{ loop.index }}{{ entry }}{% endfor %}'"),
         &[],
@@ -13,23 +18,23 @@ fn texts_use_what_is_declared() {
     check(
         &with_action(head, "'{{ taks }} {{ item }} {{ state.nope }} {{ state.outputs.two }}'"),
         &[
-            "RS713 7:9 `item` is not declared under `parameters`",
-            "RS713 7:9 `state.outputs.two` is the output of a step that does not exist",
-            "RS713 7:9 `taks` is not declared under `parameters`",
-            "RS713 7:9 the state has no `nope`; it has run, step, iteration, outputs, answers, error",
+            "RS713 7:13 `taks` is not declared under `parameters`; is `task` meant?",
+            "RS713 7:24 `item` is not declared under `parameters`",
+            "RS713 7:35 the state has no `nope`; it has run, step, iteration, outputs, answers, error",
+            "RS713 7:52 there is no step `two` that hands over an output",
         ],
     );
     check(
         &with_step("decide: { cases: { when: [{ if: 'mode == 1', outcome: ok }] } }"),
-        &["RS713 2:89 `mode` is not declared under `parameters`"],
+        &["RS713 2:90 `mode` is not declared under `parameters`"],
     );
     check(
         &with_head("checks: { tests: { command: '{{ what }}' } }"),
-        &["RS713 1:29 `what` is not declared under `parameters`"],
+        &["RS713 1:33 `what` is not declared under `parameters`"],
     );
     check(
         &with_action(head, "dispatch: { single: { agent: explore, task: '{{ tsk }}' } }"),
-        &["RS713 7:9 `tsk` is not declared under `parameters`"],
+        &["RS713 7:57 `tsk` is not declared under `parameters`; is `task` meant?"],
     );
     check(
         &with_action(
@@ -40,7 +45,53 @@ fn texts_use_what_is_declared() {
     );
     check(
         &with_gate(&PILLARS.replace("banner: b", "banner: '{{ who }}'"), GOOD),
-        &["RS713 6:15 `who` is not declared under `parameters`"],
+        &["RS713 6:63 `who` is not declared under `parameters`"],
+    );
+}
+
+#[test]
+fn a_name_is_pointed_at_where_it_stands() {
+    let text = "|\n          The tsk is not here: task.\n          {% if task %}But {{ tsk }} is.{% endif %}\n";
+    check(
+        &with_action("parameters: { task: {} }\n", text),
+        &["RS713 9:31 `tsk` is not declared under `parameters`; is `task` meant?"],
+    );
+    check(
+        &with_action("", ">\n          Folded,\n          {{ nope }}.\n"),
+        &["RS713 8:14 `nope` is not declared under `parameters`"],
+    );
+    // What is not written out is shown with its text.
+    check(
+        &with_action("", r#""{{ n\u006fpe }}""#),
+        &["RS713 6:9 `nope` is not declared under `parameters`"],
+    );
+}
+
+#[test]
+fn outputs_are_declared_by_the_step_that_hands_them_over() {
+    let steps = |output: &str, used: &str| {
+        format!(
+            "steps:
+  - {{ id: scope-it, title: A, actions: [Do], next: find{output} }}
+  - {{ id: find, title: B, actions: [Do], next: tell, output: What was found }}
+  - {{ id: tell, title: C, actions: ['{{{{ state.outputs{used} }}}}'], next: end }}
+"
+        )
+    };
+    check(&steps("", ".find"), &[]);
+    check(&steps(", output: o", "[\"scope-it\"]"), &[]);
+    check(
+        &steps("", ".fnd"),
+        &["RS713 4:41 there is no step `fnd` that hands over an output; is `find` meant?"],
+    );
+    check(&steps("", ".tell"), &["RS713 4:41 step `tell` hands over no output"]);
+    let said = read(&steps("", ".tell"));
+    let help = said.diagnostics[0].help.as_deref().unwrap_or_default();
+    assert!(help.starts_with("Give the step an `output`"), "{help}");
+    let said = read(&with_action("", "'{{ tsk }}'"));
+    assert_eq!(
+        said.diagnostics[0].help.as_deref(),
+        Some("Declare it under `parameters`, or correct the name.")
     );
 }
 
@@ -80,6 +131,37 @@ fn references_lead_somewhere() {
             "RS715 2:77 there is no role `skeptic`",
             "RS715 2:93 there is no parameter `mode`",
         ],
+    );
+    let near = "phases: { early: E }\nroles: { skeptic: S }\nparameters: { mode: {} }\n";
+    check(
+        &format!("{near}{}", with_step("phase: erly, role: sceptic, sets: [mod]")),
+        &[
+            "RS715 5:64 there is no phase `erly`; is `early` meant?",
+            "RS715 5:76 there is no role `sceptic`; is `skeptic` meant?",
+            "RS715 5:92 there is no parameter `mod`; is `mode` meant?",
+        ],
+    );
+    check(
+        &with_action("resources: { plan: { text: t } }\n", "resource: paln"),
+        &["RS715 7:9 there is no resource `paln`; is `plan` meant?"],
+    );
+    check(
+        &with_action("", "dispatch: { single: { agent: explorer, task: t } }"),
+        &["RS715 6:9 there is no role `explorer`; is `explore` meant?"],
+    );
+    check(
+        &with_action(
+            "parameters: { parts: { type: list } }\n",
+            "dispatch: { template: { over: part, each: { task: t } } }",
+        ),
+        &["RS715 7:9 `part` is no parameter of type `list` or `work`; is `parts` meant?"],
+    );
+    check(
+        &format!(
+            "checks: {{ tests: {{}} }}\n{}",
+            with_gate(&format!("{PILLARS}, checks: [test]"), GOOD)
+        ),
+        &["RS715 7:97 there is no check `test`; is `tests` meant?"],
     );
     let head = "phases: { early: Early }\nroles: { skeptic: Doubts }\nparameters: { mode: {} }\n";
     let good = with_step("phase: early, role: skeptic, sets: [mode]");
