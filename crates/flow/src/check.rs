@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use repertoire_text::{Code, Severity};
 
 use crate::codes;
-use crate::limits::STEPS_MAX;
+use crate::limits::{FINDINGS_MAX, STEPS_MAX};
 use crate::state::Fingerprint;
 use crate::workflow::{Outcome, StepDef, StepId, Workflow};
 
@@ -109,8 +109,17 @@ pub fn findings(workflow: &Workflow) -> Vec<Finding> {
     gates::check(workflow, &graph, &mut out);
     texts::check(workflow, &mut out);
     work::check(workflow, &mut out);
-    out.sort_by(|a, b| a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id)));
-    out
+    capped(out)
+}
+
+/// Findings in the order of the workflow. Where there are too many, errors stay rather than warnings: whether a workflow can
+/// run is asked of what is left.
+pub(crate) fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let order = |a: &Finding, b: &Finding| a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id));
+    findings.sort_by(|a, b| b.is_error().cmp(&a.is_error()).then_with(|| order(a, b)));
+    findings.truncate(FINDINGS_MAX);
+    findings.sort_by(order);
+    findings
 }
 
 impl Checked {

@@ -192,7 +192,9 @@ fn parameters(
     }
     let mut values = BTreeMap::new();
     for (name, arg) in &workflow.parameters {
-        if let Some(value) = initial(arg, given.get(name)).map_err(|bad| bad_value(name, bad))? {
+        let value = initial(arg, given.get(name)).map_err(|bad| bad_value(name, bad))?;
+        let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+        if let Some(value) = value.filter(|value| !arg.required || !is_blank(value)) {
             values.insert(name.clone(), value);
         } else if arg.required {
             let description = arg.description.clone();

@@ -10,7 +10,7 @@ use repertoire_text::yaml::{self, Node};
 use repertoire_text::{Diagnostic, Source, Span};
 use serde::Deserialize;
 
-use crate::check::{Checked, Finding, Part, Place, is_name};
+use crate::check::{Checked, Finding, Part, Place, capped, is_name};
 use crate::codes;
 use crate::limits::{FILE_BYTES_MAX, INJECTED_BYTES_MAX, RESOURCE_BYTES_MAX};
 use crate::workflow::{Block, Brief, StepDef, Workflow};
@@ -154,7 +154,8 @@ fn read(
             None
         }
     };
-    let diagnostics = findings.iter().map(|found| diagnostic(source, &node, found)).collect();
+    let diagnostics =
+        capped(findings).iter().map(|found| diagnostic(source, &node, found)).collect();
     (Some(workflow), checked, sorted(diagnostics))
 }
 

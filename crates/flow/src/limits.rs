@@ -48,6 +48,8 @@ pub const ENTRIES_MAX: usize = 1000;
 pub const REVIEW_BYTES_MAX: usize = 1024 * 1024;
 /// Longest note, error or answer.
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
+/// Most findings about one workflow that are told.
+pub const FINDINGS_MAX: usize = 200;
 /// Most words and signs of one tag of a template, or of a condition.
 pub const TAG_WORDS_MAX: usize = 200;
 /// Most statements of one text.

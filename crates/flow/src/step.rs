@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Checked;
-use crate::state::{Answer, RunId, State, Status, UserQuestion};
+use crate::state::{Answer, RunId, State, Status, UserQuestion, Waiting};
 use crate::template::{Scope, TemplateError};
 use crate::workflow::{
     Banner, DetectionQuestions, ExpectedOutput, IncorrectBehavior, ModelSelection, PostReview,
@@ -353,9 +353,11 @@ fn build(
         role: step.role.as_ref().map(|role| role.as_str().to_owned()),
         iteration: state.visit(),
         gate: review::gate(state, step, &scope)?,
-        review: match is_active {
-            true => review::review(checked, state, step, &scope, addressing)?,
-            false => None,
+        review: match &state.status {
+            Status::Active | Status::Waiting(Waiting::Limit { .. }) => {
+                review::review(checked, state, step, &scope, addressing)?
+            }
+            Status::Waiting(_) | Status::Done | Status::Aborted => None,
         },
         findings: match is_active {
             true => review::findings(checked, state, step),

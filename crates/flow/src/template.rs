@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
@@ -115,9 +115,29 @@ pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
     plain::text(text)?;
     let template = environment().template_from_str(text)?;
     let mut out = Capped(Vec::new());
-    template.render_captured_to(scope.names.clone(), &mut out)?;
+    if let Err(error) = template.render_captured_to(scope.names.clone(), &mut out) {
+        let mut error = TemplateError::from(error);
+        let missing = missing(template.undeclared_variables(true), scope);
+        if !missing.is_empty() {
+            error.message = format!("there is no value for {}", missing.join(", "));
+        }
+        return Err(error);
+    }
     scope.take(out.0.len())?;
     String::from_utf8(out.0).map_err(|_| TemplateError::plain("the result is not UTF-8"))
+}
+
+/// The names of a text that have no value here, which is what is wrong in most cases.
+fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String> {
+    let has_value = |name: &str| {
+        let parts = name.split('.');
+        let value = parts.fold(Some(scope.names.clone()), |value, part| value?.get_attr(part).ok());
+        value.is_some_and(|value| !value.is_undefined())
+    };
+    let mut missing: Vec<String> =
+        names.into_iter().filter(|name| !has_value(name)).map(|name| format!("`{name}`")).collect();
+    missing.sort();
+    missing
 }
 
 /// Whether a condition holds.
@@ -158,6 +178,7 @@ fn environment() -> &'static Environment<'static> {
         env.add_test("defined", |value: &Value| !value.is_undefined());
         env.add_test("none", |value: &Value| value.is_none());
         env.add_filter("length", |value: &Value| value.len());
+        env.add_filter("join", join);
         env.add_filter("default", |value: &Value, other: Value| {
             match value.is_undefined() || value.is_none() {
                 true => other,
@@ -166,6 +187,25 @@ fn environment() -> &'static Environment<'static> {
         });
         env
     })
+}
+
+/// The entries of a list beside each other, with a text between them; not more than a template may give.
+fn join(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error> {
+    let bad = |said: String| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, said);
+    if !matches!(list.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(bad(format!("`join` is for lists, and this is {}", list.kind())));
+    }
+    let mut joined = String::new();
+    for (at, entry) in list.try_iter()?.enumerate() {
+        if at > 0 {
+            joined.push_str(between.unwrap_or_default());
+        }
+        joined.push_str(&entry.to_string());
+        if joined.len() > TEMPLATE_BYTES_MAX {
+            return Err(bad(format!("`join` gives more than {TEMPLATE_BYTES_MAX} bytes")));
+        }
+    }
+    Ok(joined)
 }
 
 impl TemplateError {

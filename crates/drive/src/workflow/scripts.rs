@@ -10,7 +10,7 @@ use repertoire_flow::external::{
     self, OutputError, Progress, ProgressError, Script, Standing, is_placeholder,
 };
 use repertoire_flow::state::RunId;
-use repertoire_flow::step::{ChoiceView, Command, Next, StepView};
+use repertoire_flow::step::{ChoiceView, Command, Next, StepView, Way};
 use repertoire_text::fs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,10 +41,26 @@ pub struct ScriptRun {
     pub progress: Progress,
     /// What the script has printed for the step that the run is at.
     shown: StepView,
-    /// The last report: its turn and its outcome.
-    last: Option<(u32, Option<String>)>,
+    /// The last report, so that the same one again changes nothing.
+    last: Option<Reported>,
     /// Whether a person has ended it.
     aborted: bool,
+}
+
+/// What is reported about a step of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptReport {
+    /// How it ended.
+    pub outcome: Option<String>,
+    /// Arguments that the script takes along, by the names of their options.
+    pub set: BTreeMap<String, String>,
+}
+
+/// A report, and the turn that it was about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Reported {
+    turn: u32,
+    report: ScriptReport,
 }
 
 /// A script that did not tell its step. Nothing has changed.
@@ -71,7 +87,7 @@ pub enum ScriptError {
     #[error(transparent)]
     Progress(#[from] ProgressError),
     /// The report is about another turn.
-    #[error("turn {at} is over, and was ended by another report; the run is at turn {now}")]
+    #[error("{}; the run is at turn {now}", if at > now { format!("there was no turn {at} yet") } else { format!("turn {at} is over, and was ended by another report") })]
     OtherTurn {
         /// The turn that the report is about.
         at: u32,
@@ -84,6 +100,14 @@ pub enum ScriptError {
         /// Their names.
         Vec<String>,
     ),
+    /// The script does not take this along.
+    #[error("the script's next command has no `--{name}`{}", if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) })]
+    NoSuchArgument {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
     /// The run waits for nobody.
     #[error("the run waits for no decision")]
     NotWaiting,
@@ -152,7 +176,7 @@ impl Runs {
         &self,
         wanted: &str,
         at: Option<u32>,
-        outcome: Option<&str>,
+        report: ScriptReport,
         now_ms: u64,
         workplace: &Workplace,
         cancel: &CancellationToken,
@@ -161,15 +185,18 @@ impl Runs {
         let place = self.place(&id);
         let _held = lock(&place, &id)?;
         let run = read(&place)?;
-        let report = (at.unwrap_or(run.progress.turn), outcome.map(str::to_owned));
-        if at.is_some_and(|at| at != run.progress.turn) || run.last.as_ref() == Some(&report) {
-            return match run.last.as_ref() == Some(&report) {
-                true => Ok(run),
-                false => Err(ScriptError::OtherTurn { at: report.0, now: run.progress.turn }),
-            };
+        let now = run.progress.turn;
+        let reported = Reported { turn: at.unwrap_or(now), report };
+        if run.last.as_ref() == Some(&reported) {
+            return Ok(run);
         }
-        let progress = external::next(&run.progress, &run.shown, outcome)?;
-        self.go(&place, run, progress, report, now_ms, workplace, cancel).await
+        if reported.turn != now {
+            return Err(ScriptError::OtherTurn { at: reported.turn, now });
+        }
+        let outcome = reported.report.outcome.as_deref();
+        let mut progress = external::next(&run.progress, &run.shown, outcome)?;
+        take_along(&mut progress.call.arguments, &reported.report.set)?;
+        self.go(&place, run, progress, reported, now_ms, workplace, cancel).await
     }
 
     /// A person decides about a loop that has stopped: once more, or not at all.
@@ -192,7 +219,7 @@ impl Runs {
             return Ok(run);
         }
         let progress = external::go_on(&run.progress).ok_or(ScriptError::NotWaiting)?;
-        let report = (run.progress.turn, None);
+        let report = Reported { turn: run.progress.turn, report: ScriptReport::default() };
         self.go(&place, run, progress, report, now_ms, workplace, cancel).await
     }
 
@@ -202,7 +229,7 @@ impl Runs {
         place: &Utf8Path,
         run: ScriptRun,
         progress: Progress,
-        report: (u32, Option<String>),
+        report: Reported,
         now_ms: u64,
         workplace: &Workplace,
         cancel: &CancellationToken,
@@ -252,16 +279,22 @@ impl ScriptRun {
             (Standing::Stopped { step, iterations, .. }, _, _) => self.stopped(*step, *iterations),
             (Standing::Active, Next::Ways { mut ways, .. }, _) => {
                 for way in &mut ways {
-                    way.command = match &way.outcome {
-                        Some(outcome) => own(&["--outcome", outcome]),
-                        None => own(&[]),
-                    };
+                    let mut more: Vec<String> = Vec::new();
+                    if let Some(outcome) = &way.outcome {
+                        more.extend(["--outcome".to_owned(), outcome.clone()]);
+                    }
+                    for name in to_fill_in(&way.command.argv) {
+                        more.extend(["--set".to_owned(), format!("{name}=VALUE")]);
+                    }
+                    way.command = own(&more.iter().map(String::as_str).collect::<Vec<_>>());
                 }
                 Next::Ways { ways, on_error: None }
             }
             // Its last step is left like every other.
-            (Standing::Active, Next::Complete { message }, _) => {
-                Next::Complete { message: format!("{message} Then: {}", own(&[]).line) }
+            (Standing::Active, Next::Complete { .. }, _) => {
+                let (title, command) = ("the end".to_owned(), own(&[]));
+                let way = Way { outcome: None, when: String::new(), to: None, title, command };
+                Next::Ways { ways: vec![way], on_error: None }
             }
             (Standing::Active, other, _) => other,
         };
@@ -294,6 +327,30 @@ impl ScriptRun {
             command: None,
         }
     }
+}
+
+/// The options of a command whose values are words for the agent, and not for the script: sentences and placeholders.
+fn to_fill_in(argv: &[String]) -> Vec<&str> {
+    let is_open = |value: &String| is_placeholder(value) || value.contains(' ');
+    let pairs = argv.windows(2).filter(|pair| pair[0].starts_with("--") && is_open(&pair[1]));
+    pairs.map(|pair| pair[0].trim_start_matches('-')).collect()
+}
+
+/// Puts what was reported in the place of what the script's command says.
+fn take_along(
+    arguments: &mut [String],
+    given: &BTreeMap<String, String>,
+) -> Result<(), ScriptError> {
+    for (name, value) in given {
+        let option = format!("--{name}");
+        let at = arguments.iter().position(|word| *word == option);
+        let Some(old) = at.and_then(|at| arguments.get_mut(at + 1)) else {
+            let known = arguments.iter().filter(|word| word.starts_with("--")).cloned().collect();
+            return Err(ScriptError::NoSuchArgument { name: name.clone(), known });
+        };
+        old.clone_from(value);
+    }
+    Ok(())
 }
 
 /// Fills in what the caller has to say. An option that the skill's text does not name is added.

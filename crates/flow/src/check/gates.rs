@@ -1,20 +1,27 @@
 //! Gates, confidence and bounds: pillars, reviews, schedules and numbers.
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::names::meant;
 use super::{Finding, Graph, Place};
 use crate::codes;
 use crate::limits::LOOP_MAX;
-use crate::workflow::{ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow};
+use crate::template::names_in_expression;
+use crate::workflow::{Case, ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow};
 
 pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+    let known = Known {
+        owners: owners(workflow),
+        decided: workflow.steps.iter().map(decided_by).collect(),
+    };
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);
         match &step.decide {
             Decide::Gate(gate) => {
                 let place = place.key("decide").key("gate");
                 pillars(gate, step, &place, out);
-                reviews(workflow, gate, step, &place, out);
-                ways_round(workflow, graph, (at, step, gate), out);
+                reviews(workflow, &known, (step, gate), &place, out);
+                ways_round(workflow, graph, &known, (at, step, gate), out);
                 numbers(gate, &place, out);
             }
             Decide::Confidence(confidence) => {
@@ -39,10 +46,28 @@ fn pillars(gate: &Gate, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     }
 }
 
+/// What is worked out once for all gates.
+struct Known<'a> {
+    owners: HashMap<&'a StepId, &'a StepId>,
+    /// The names that conditions use, for the steps that conditions decide.
+    decided: Vec<Option<BTreeSet<String>>>,
+}
+
+/// The first gate that each step reviews for: there is one at most.
+fn owners(workflow: &Workflow) -> HashMap<&StepId, &StepId> {
+    let mut owners = HashMap::new();
+    for (step, gate) in workflow.gates() {
+        for review in &gate.reviews {
+            owners.entry(review).or_insert(&step.id);
+        }
+    }
+    owners
+}
+
 fn reviews(
     workflow: &Workflow,
-    gate: &Gate,
-    step: &StepDef,
+    known: &Known<'_>,
+    (step, gate): (&StepDef, &Gate),
     place: &Place,
     out: &mut Vec<Finding>,
 ) {
@@ -55,16 +80,13 @@ fn reviews(
     for (at, id) in gate.reviews.iter().enumerate() {
         if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
             let steps = workflow.steps.iter().filter(|step| step.decide.as_gate().is_none());
-            let near = meant(id.as_str(), steps.map(|step| step.id.as_str()));
+            let near = meant(at, id.as_str(), steps.map(|step| step.id.as_str()));
             let message = format!("there is no step `{id}` to review in{near}");
             wrong(message, place.key("reviews").index(at));
         }
-        let others = workflow.gates().filter(|(other, _)| other.id != step.id);
-        for (other, _) in others.filter(|(_, other)| other.reviews.contains(id)) {
-            wrong(
-                format!("step `{id}` reviews for `{}` already", other.id),
-                place.key("reviews").index(at),
-            );
+        if let Some(other) = known.owners.get(id).filter(|other| ***other != step.id) {
+            let message = format!("step `{id}` reviews for `{other}` already");
+            wrong(message, place.key("reviews").index(at));
         }
     }
     if step.next.target(&Outcome::Fail).is_some_and(|target| target.step().is_none()) {
@@ -78,7 +100,7 @@ fn reviews(
     }
     for (at, name) in gate.checks.iter().enumerate() {
         if !workflow.checks.contains_key(name) {
-            let near = meant(name, workflow.checks.keys().map(String::as_str));
+            let near = meant(out.len(), name, workflow.checks.keys().map(String::as_str));
             let message = format!("there is no check `{name}`{near}");
             let place = place.key("checks").index(at);
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
@@ -90,6 +112,7 @@ fn reviews(
 fn ways_round(
     workflow: &Workflow,
     graph: &Graph,
+    known: &Known<'_>,
     (at, step, gate): (usize, &StepDef, &Gate),
     out: &mut Vec<Finding>,
 ) {
@@ -122,16 +145,73 @@ fn ways_round(
         wrong(message, next);
         return;
     }
-    // What conditions decide is nobody's to choose: it has led to the review once, and does so again.
-    let closed =
-        |other: usize| other == at || matches!(workflow.steps[other].decide, Decide::Cases(_));
-    if let Some(on) = target(Outcome::Ok).filter(|on| graph.reaches_without(repair, *on, closed)) {
+    let on = target(Outcome::Ok);
+    if let Some(past) = past(workflow, graph, &known.decided, (repair, at, on)) {
         let message = format!(
-            "from `{name}`, where gate `{}` leads when it fails, `{}` is reached without passing it",
-            step.id, workflow.steps[on].id
+            "from `{name}`, where gate `{}` leads when it fails, {past} is reached without passing it",
+            step.id
         );
         wrong(message, next);
+        return;
     }
+    let mut own = BTreeSet::new();
+    for (number, id) in gate.reviews.iter().enumerate() {
+        // One that another gate has is wrong already, and one that is there twice is told once.
+        if known.owners.get(id) != Some(&&step.id) || !own.insert(id) {
+            continue;
+        }
+        let Some(review) = index(id).filter(|review| graph.reaches(*review, at)) else { continue };
+        if let Some(past) = past(workflow, graph, &known.decided, (review, at, on)) {
+            let message =
+                format!("from review `{id}`, {past} is reached without passing gate `{}`", step.id);
+            wrong(message, place.key("decide").key("gate").key("reviews").index(number));
+        }
+    }
+}
+
+/// What a run can come to without passing a gate: the step behind it, or the end.
+fn past(
+    workflow: &Workflow,
+    graph: &Graph,
+    decided: &[Option<BTreeSet<String>>],
+    (from, gate, on): (usize, usize, Option<usize>),
+) -> Option<String> {
+    let fixed = fixed(workflow, graph, decided, (from, gate));
+    let closed = |other: usize| other == gate || fixed[other];
+    let reached = graph.reached_without(from, closed);
+    if let Some(on) = on.filter(|on| reached[*on]) {
+        return Some(format!("`{}`", workflow.steps[on].id));
+    }
+    let ends = |other: usize| reached[other] && !closed(other) && graph.ends(other);
+    (0..reached.len()).any(ends).then(|| "the end".to_owned())
+}
+
+/// The names that the conditions of a step use, if conditions decide it.
+fn decided_by(step: &StepDef) -> Option<BTreeSet<String>> {
+    let Decide::Cases(cases) = &step.decide else { return None };
+    let names = |case: &Case| names_in_expression(&case.condition).unwrap_or_default();
+    Some(cases.when.iter().flat_map(names).collect())
+}
+
+/// The steps that lead on as they did before, wherever a run comes from: conditions decide them, over nothing that an agent
+/// says between there and a gate.
+fn fixed(
+    workflow: &Workflow,
+    graph: &Graph,
+    decided: &[Option<BTreeSet<String>>],
+    (from, gate): (usize, usize),
+) -> Vec<bool> {
+    let before = graph.reached_without(from, |other| other == gate);
+    let steps = || workflow.steps.iter().zip(&before).filter(|(_, is)| **is).map(|(step, _)| step);
+    let sets: BTreeSet<&str> = steps().flat_map(|step| &step.sets).map(String::as_str).collect();
+    let outputs: BTreeSet<&str> = steps().map(|step| step.id.as_str()).collect();
+    let is_said = |name: &String| match name.strip_prefix("state") {
+        Some(rest) if rest.is_empty() || rest == ".outputs" => true,
+        Some(rest) => rest.strip_prefix(".outputs.").is_some_and(|id| outputs.contains(id)),
+        None => sets.contains(name.split('.').next().unwrap_or_default()),
+    };
+    let is_fixed = |names: &BTreeSet<String>| !names.iter().any(is_said);
+    decided.iter().map(|names| names.as_ref().is_some_and(is_fixed)).collect()
 }
 
 fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {

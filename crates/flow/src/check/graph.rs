@@ -62,31 +62,31 @@ impl Graph {
         seen
     }
 
-    /// Whether one step can be reached from another, or is the same, without going through certain others.
-    pub(super) fn reaches_without(
+    /// The steps that can be reached from one, which is among them, without going through certain others. Those others are
+    /// reached, and not gone through.
+    pub(super) fn reached_without(
         &self,
         from: usize,
-        to: usize,
         without: impl Fn(usize) -> bool,
-    ) -> bool {
+    ) -> Vec<bool> {
         let mut seen = vec![false; self.edges.len()];
         let mut open = vec![from];
         while let Some(at) = open.pop() {
-            if at == to {
-                return true;
+            if !std::mem::replace(&mut seen[at], true) && !without(at) {
+                open.extend(self.edges[at].iter().filter_map(|edge| edge.to));
             }
-            if without(at) || std::mem::replace(&mut seen[at], true) {
-                continue;
-            }
-            open.extend(self.edges[at].iter().filter_map(|edge| edge.to));
         }
-        false
+        seen
+    }
+
+    /// Whether a step has an edge to the end.
+    pub(super) fn ends(&self, at: usize) -> bool {
+        self.edges[at].iter().any(|edge| edge.to.is_none())
     }
 
     fn reaches_end(&self, from: usize) -> bool {
         let seen = self.reachable(from);
-        let ends = |at: &usize| self.edges[*at].iter().any(|edge| edge.to.is_none());
-        (0..seen.len()).filter(|at| seen[*at]).any(|at| ends(&at))
+        (0..seen.len()).any(|at| seen[at] && self.ends(at))
     }
 
     /// What is left when every bound is used up.
@@ -229,7 +229,7 @@ fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
     let known = |id: &StepId| workflow.step(id).is_some();
     let mut unknown = |id: &StepId, place: Place| {
         let names = workflow.steps.iter().map(|step| step.id.as_str());
-        let message = format!("there is no step `{id}`{}", meant(id.as_str(), names));
+        let message = format!("there is no step `{id}`{}", meant(out.len(), id.as_str(), names));
         out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
     };
     if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {
@@ -279,7 +279,7 @@ fn is_named(step: &StepDef, outcome: &Outcome) -> bool {
 fn ways(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
     let entry = workflow.entry().and_then(|id| workflow.number(id)).map_or(0, |number| number - 1);
     let reachable = graph.reachable(entry);
-    if !(0..workflow.steps.len()).any(|at| graph.edges[at].iter().any(|edge| edge.to.is_none())) {
+    if !(0..workflow.steps.len()).any(|at| graph.ends(at)) {
         let message = "no step ends the workflow";
         out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
         return;

@@ -364,6 +364,34 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
         &skipping(", decide: { cases: { when: [{ if: 'state.iteration > 9', outcome: skip }] } }"),
         &[],
     );
+    // Unless it is over what somebody says on the way.
+    let said =
+        ", sets: [mode], decide: { cases: { when: [{ if: 'mode == \"x\"', outcome: skip }] } }";
+    check(
+        &format!("parameters: {{ mode: {{}} }}\n{}", skipping(said)),
+        &[
+            "RS712 8:29 from `work`, where gate `gate` leads when it fails, `ship` is reached without passing it",
+        ],
+    );
+    check(
+        &skipping("").replace("skip: ship", "skip: end"),
+        &[
+            "RS712 7:29 from `work`, where gate `gate` leads when it fails, the end is reached without passing it",
+        ],
+    );
+    check(
+        &with_gate(PILLARS, GOOD)
+            .replace(
+                "id: work, title: Work, actions: [Do it], next: review",
+                "id: work, title: Work, actions: [Do it], next: gate",
+            )
+            .replace(
+                "id: review, title: Review, actions: [Look], next: gate",
+                "id: review, title: Review, actions: [Look], next: work, on_error: ship",
+            )
+            .replace("steps:", "entry: review\nsteps:"),
+        &["RS712 7:42 from review `review`, `ship` is reached without passing gate `gate`"],
+    );
     let twice = "steps:
   - { id: work, title: Work, actions: [Do it], next: gate }
   - id: gate
@@ -375,11 +403,47 @@ fn a_gate_is_fed_by_a_review_and_has_no_way_round() {
     decide: { gate: { name: G, reviews: [work], banner: b, stop: s, reverify: fresh } }
     next: { ok: end, fail: work }
 ";
-    check(
-        twice,
-        &[
-            "RS712 5:42 step `work` reviews for `more` already",
-            "RS712 9:42 step `work` reviews for `gate` already",
-        ],
+    check(twice, &["RS712 9:42 step `work` reviews for `gate` already"]);
+}
+
+#[test]
+fn a_stranger_s_file_takes_no_long_time_and_gives_no_endless_list() {
+    let reviews = vec!["s"; 80].join(", ");
+    let mut yaml = "steps:\n  - { id: s, title: S, actions: [x], next: g0 }\n".to_owned();
+    for at in 0..190 {
+        yaml += &format!(
+            "  - id: g{at}
+    title: G
+    decide: {{ gate: {{ name: G, reviews: [{reviews}], banner: b, stop: s, reverify: fresh }} }}
+    next: {{ ok: g{}, fail: s }}
+",
+            (at + 1) % 190
+        );
+    }
+    let started = std::time::Instant::now();
+    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let around =
+        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+    let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
+    assert_eq!(loaded.diagnostics.len(), crate::limits::FINDINGS_MAX);
+    assert!(loaded.checked.is_none());
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_error_is_not_lost_among_warnings() {
+    let outcomes: Vec<String> = (0..300).map(|at| format!("o{at}: end")).collect();
+    let yaml = format!(
+        "steps:
+  - {{ id: one, title: One, actions: [x], outcomes: {{ ok: '' }}, next: {{ {}, ok: two }} }}
+  - {{ id: two, title: Two, actions: ['{{{{ nothing }}}}'], next: end }}
+",
+        outcomes.join(", ")
     );
+    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let around =
+        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+    let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
+    assert!(loaded.checked.is_none());
+    assert!(loaded.diagnostics.iter().any(repertoire_text::Diagnostic::is_error));
 }

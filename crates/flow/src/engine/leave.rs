@@ -205,9 +205,12 @@ fn take_output(state: &mut State, step: &StepDef, report: &Report) -> Result<(),
         (Some(text), _) if text.len() > OUTPUT_BYTES_MAX => {
             Err(Refusal::OutputTooLong { bytes: text.len() })
         }
-        (Some(text), _) => {
+        (Some(text), Some(_)) => {
             state.outputs.insert(step.id.clone(), text.clone());
             Ok(())
+        }
+        (Some(_), None) => {
+            Err(Refusal::NotAsked { step: step.id.clone(), what: "for an output".to_owned() })
         }
         (None, Some(what)) => Err(Refusal::NoOutput { step: step.id.clone(), what: what.clone() }),
         (None, None) => Ok(()),

@@ -193,12 +193,12 @@ impl Shower<'_> {
             return Ok(DispatchView::None { reason });
         }
         let mut agents = Vec::new();
-        for (at, entry) in entries.iter().enumerate() {
+        for entry in entries {
             let scope = self.scope.and_item(entry);
             let mut agent = self.agent(&template.each, &scope)?;
             if agent.id.is_empty() {
                 let id = entry.get("id").and_then(Value::as_str);
-                agent.id = id.map_or_else(|| (at + 1).to_string(), str::to_owned);
+                agent.id = id.unwrap_or_default().to_owned();
             }
             if let Some(files) = entry.get("files").and_then(Value::as_array)
                 && agent.files.is_empty()

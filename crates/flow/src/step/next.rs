@@ -2,7 +2,7 @@
 
 use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way, stateless};
 use crate::check::Checked;
-use crate::engine::{Choice, Verdict, verdict};
+use crate::engine::{self, Action, Choice, Input, Verdict, verdict};
 use crate::state::{State, Status, Waiting};
 use crate::workflow::{Arg, Decide, Outcome, StepDef, Target, Workflow};
 
@@ -70,9 +70,13 @@ fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
             .get(&step.id)
             .is_none_or(|review| matches!(verdict(gate, review), Verdict::Open { .. }));
         if open {
-            let message =
-                "Record a verdict on everything that has none; then ask for this step again.";
-            return Next::Record { message: message.to_owned() };
+            let again = Command::new(["rep", "workflow", "step", state.run.as_str()]);
+            let message = format!(
+                "Something has no verdict yet. Let its reviewer look at it (a sub-agent is started again) and record what it \
+                 finds; then ask for this step again: {}",
+                again.line
+            );
+            return Next::Record { message };
         }
     }
     let possible = step.possible_outcomes();
@@ -84,9 +88,12 @@ fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
         Decide::Gate(_) | Decide::Confidence(_) | Decide::Cases(_) => vec![None],
     };
     let ways = outcomes.iter().map(|outcome| way(checked, state, step, outcome.as_ref()));
-    let mut failed = Command::step(&state.run, state);
-    failed.extend(["--error".to_owned(), "WHY".to_owned()]);
-    Next::Ways { ways: ways.collect(), on_error: Some(Command::new(failed)) }
+    // A gate is computed: there is nothing to carry out.
+    let on_error = step.decide.as_gate().is_none().then(|| {
+        let words = ["--error", "WHY"].map(str::to_owned);
+        Command::new(Command::step(&state.run, state).into_iter().chain(words))
+    });
+    Next::Ways { ways: ways.collect(), on_error }
 }
 
 fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcome>) -> Way {
@@ -138,7 +145,13 @@ fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcom
 
 fn person(checked: &Checked, state: &State, waiting: &Waiting) -> Next {
     let resume = ["rep", "workflow", "resume", state.run.as_str()];
-    let choices = Choice::possible(checked, waiting).into_iter().map(|choice| {
+    // Only what would be accepted is offered.
+    let is_taken = |choice: &Choice| {
+        let action = Action::Choose { choice: choice.clone(), note: String::new() };
+        engine::next(checked, state, &Input::now(action)).is_ok()
+    };
+    let possible = Choice::possible(checked, waiting).into_iter().filter(is_taken);
+    let choices = possible.map(|choice| {
         let word = choice.to_string();
         ChoiceView {
             meaning: meaning(&choice, waiting),

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Addressing, Command};
 use crate::check::Checked;
 use crate::engine::{Verdict, verdict};
-use crate::state::{Item, ItemStatus, Review, State};
+use crate::state::{Item, ItemStatus, Review, State, Status, Waiting};
 use crate::template::{Scope, TemplateError, fill};
-use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef};
+use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
 
 /// What a gate says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,7 +167,9 @@ pub(super) fn review(
     let Some((gate_step, gate)) = found else { return Ok(None) };
     let none = Review::default();
     let review = state.reviews.get(&gate_step.id).unwrap_or(&none);
-    if gate_step.id == step.id && !matches!(verdict(gate, review), Verdict::Open { .. }) {
+    let is_gate = gate_step.id == step.id;
+    let is_open = matches!(verdict(gate, review), Verdict::Open { .. });
+    if is_gate && !is_open && !waits_for(state, &gate_step.id) {
         return Ok(None);
     }
     let mut checks = Vec::new();
@@ -188,13 +190,21 @@ pub(super) fn review(
         name: gate.name.clone(),
         iteration: review.iteration,
         mode: mode(gate, review).to_owned(),
-        banner: fill(gate.banner.as_deref().unwrap_or_default(), scope)?,
+        // It speaks to who reviews, and the gate is shown to who asks for steps.
+        banner: match is_gate {
+            true => String::new(),
+            false => fill(gate.banner.as_deref().unwrap_or_default(), scope)?,
+        },
         items: review.items.iter().map(|item| as_it_stands(gate, review, item)).collect(),
         checks,
-        record: addressing
-            .is_run()
+        record: (addressing.is_run() && state.status == Status::Active)
             .then(|| Command::new(["rep", "workflow", "record", state.run.as_str(), "ITEM…"])),
     }))
+}
+
+/// Whether a person has to decide about this gate, and so has to see what failed.
+fn waits_for(state: &State, gate: &StepId) -> bool {
+    matches!(&state.status, Status::Waiting(Waiting::Limit { gate: at, .. }) if at == gate)
 }
 
 /// An item for the reviewer. Who looks again only at what has failed is told what was found; who looks afresh is not.

@@ -8,6 +8,10 @@ use crate::limits::{STATEMENTS_MAX, TAG_WORDS_MAX};
 
 /// The statements that a template may have.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
+/// The filters that there are.
+pub(super) const FILTERS: [&str; 3] = ["default", "join", "length"];
+/// The tests that there are.
+pub(super) const TESTS: [&str; 2] = ["defined", "none"];
 /// Words after which a bracket opens a value and not an index or a call.
 const WORDS: [&str; 9] = ["in", "if", "elif", "else", "and", "or", "not", "is", "for"];
 
@@ -66,6 +70,7 @@ enum Token<'a> {
 /// Goes through a tag; the length up to and with its end.
 fn tag(text: &str, end: &str) -> Result<usize, String> {
     let mut last: Option<Token<'_>> = None;
+    let mut named = Named::default();
     let mut calls: Vec<bool> = Vec::new();
     let mut in_seen = false;
     let mut sum = false;
@@ -91,6 +96,10 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
         }
         let is_value = matches!(last, Some(Token::Word(word)) if !WORDS.contains(&word))
             || matches!(last, Some(Token::Sign(']' | ')')));
+        let names = named.next(token)?;
+        if token == Token::Sign('(') && is_value && !names {
+            return Err("templates call nothing".into());
+        }
         if std::mem::take(&mut sum) && token != Token::Number {
             return Err(
                 "`+` adds a number that is written out; texts stand beside each other".into()
@@ -130,6 +139,38 @@ fn tag(text: &str, end: &str) -> Result<usize, String> {
         at += length;
     }
     Ok(text.len())
+}
+
+/// Follows the names of filters and tests: the parser takes any, and only a run would find out that there is no such one.
+#[derive(Default)]
+struct Named<'a> {
+    last: [Option<Token<'a>>; 2],
+    is_name: bool,
+}
+
+impl<'a> Named<'a> {
+    /// Whether what stands before this token is the name of a filter or a test, which may have arguments.
+    fn next(&mut self, token: Token<'a>) -> Result<bool, String> {
+        let was_name = std::mem::take(&mut self.is_name);
+        let known: Option<(&str, &[&str])> = match self.last {
+            [_, Some(Token::Sign('|'))] => Some(("filter", &FILTERS)),
+            [before, Some(Token::Word("is"))] if before != Some(Token::Sign('.')) => {
+                Some(("test", &TESTS))
+            }
+            [Some(Token::Word("is")), Some(Token::Word("not"))] => Some(("test", &TESTS)),
+            _ => None,
+        };
+        if let (Some((what, known)), Token::Word(word)) = (known, token)
+            && word != "not"
+        {
+            if !known.contains(&word) {
+                return Err(format!("there is no {what} `{word}`; there are {}", known.join(", ")));
+            }
+            self.is_name = true;
+        }
+        self.last = [self.last[1], Some(token)];
+        Ok(was_name)
+    }
 }
 
 /// The length of a list of constants, such as `["quick", "full"]`, if the text begins with one.

@@ -102,7 +102,7 @@ fn nothing_is_seen_of_the_world() {
         "{{ env }}",
         "{{ task | upper }}",
         "{{ task | replace('a', 'b') }}",
-        "{{ list | join }}",
+        "{{ task | join }}",
         "{{ self }}",
         "{{ task.upper() }}",
         "{{ super() }}",
@@ -218,4 +218,47 @@ fn deep_nesting_is_an_error_and_no_overflow() {
     assert!(fill(&text, &Scope::new(&state())).is_err());
     let text = format!("{{{{ task{} }}}}", " | length".repeat(100_000));
     assert!(fill(&text, &Scope::new(&state())).is_err());
+}
+
+#[test]
+fn a_list_is_joined_and_not_without_end() {
+    gives("{{ list | join(', ') }} {{ list | join }}", "a, b, c abc");
+    gives("{{ list|join(mode)|default('none') }}", "aquickbquickc");
+    let many = json!(vec!["x".repeat(1000); 900]);
+    let scope = Scope::new(&state()).and_item(&many);
+    let error = fill("{{ item | join }}", &scope).unwrap_err();
+    assert!(error.message.contains("`join` gives more than"), "{error}");
+    let error = fill("{{ task | join(', ') }}", &Scope::new(&state())).unwrap_err();
+    assert!(error.message.contains("`join` is for lists"), "{error}");
+}
+
+#[test]
+fn what_does_not_exist_is_found_before_anything_runs() {
+    let says = |text: &str, expect: &str| {
+        assert_eq!(names_in_text(text).expect_err(text).message, expect, "{text}");
+    };
+    let filters = "there are default, join, length";
+    says("{{ task | upper }}", &format!("there is no filter `upper`; {filters}"));
+    says("{{ list | length | round }}", &format!("there is no filter `round`; {filters}"));
+    says("{{ list|default( task|e ) }}", &format!("there is no filter `e`; {filters}"));
+    let tests = "there are defined, none";
+    says("{% if task is string %}{% endif %}", &format!("there is no test `string`; {tests}"));
+    says("{% if task is not odd %}{% endif %}", &format!("there is no test `odd`; {tests}"));
+    for text in ["{{ task('x') }}", "{{ task.upper() }}", "{{ list[0]() }}", "{{ loop(list) }}"] {
+        says(text, "templates call nothing");
+    }
+    assert_eq!(
+        names_in_expression("task is even").unwrap_err().message,
+        format!("there is no test `even`; {tests}")
+    );
+    for text in [
+        "{{ (task) | default('a') }}",
+        "{% if not (flag) and (number == 3) %}{% endif %}",
+        "{% if task is not none and task is defined %}{% endif %}",
+        "{% for entry in (list) %}{{ entry }}{% endfor %}",
+        "{{ item.is }} {{ item.is.not }}",
+        "a | b is c(d)",
+    ] {
+        assert!(names_in_text(text).is_ok(), "{text}: {:?}", names_in_text(text));
+    }
 }

@@ -271,7 +271,11 @@ fn value(arg: &Arg, literals: &[String], dice: &mut Dice) -> String {
             0 if !literals.is_empty() => dice.pick(literals).clone(),
             _ => "some text, with a comma".to_owned(),
         },
-        ArgType::Integer | ArgType::Number => number.to_string(),
+        // Now and then more than any loop goes round.
+        ArgType::Integer | ArgType::Number => match dice.below(4) {
+            0 => arg.max.map_or(1000, |max| max as i64).to_string(),
+            _ => number.to_string(),
+        },
         ArgType::Boolean => ["true", "false"][dice.below(2)].to_owned(),
         ArgType::List => {
             let entry = |at: i64| match arg.choices.get(at as usize) {

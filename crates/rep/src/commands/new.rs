@@ -87,7 +87,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let next = match args.workflow {
         true => format!(
-            "Edit workflow.yaml beside it, then `rep workflow check {name}` and `rep workflow start {name}`."
+            "Edit workflow.yaml beside it, then `rep workflow check {name}`, `rep trust {name}` if it is to run your tests, and `rep workflow start {name} -p task=…`."
         ),
         false => format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file)),
     };

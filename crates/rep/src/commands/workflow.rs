@@ -7,6 +7,7 @@ use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::render;
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
 use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::name::nearest;
 use repertoire_text::terminal::{self, printable};
 
 use super::{not_found, resolve};
@@ -201,7 +202,7 @@ fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Fa
 
 fn cannot_show(error: ViewError) -> Failure {
     Failure::cannot_run(error.to_string())
-        .hint("The workflow uses a value that this run does not have; `rep workflow status` shows what it has.")
+        .hint("`rep workflow status RUN` shows what the run has. The workflow has to be mended, and a new run started.")
 }
 
 /// What went wrong with a run: what the engine refuses is an answer, the rest an obstacle.
@@ -246,6 +247,16 @@ fn refused(run: &str, refusal: &Refusal) -> Failure {
         Refusal::NoOutput { .. } => {
             failure.hint("Give `--output TEXT`, `--output @FILE`, or `--output -` to read it from input.")
         }
+        Refusal::Computed { .. } => failure.hint("Leave `--outcome` out: `--at TURN` alone goes on."),
+        Refusal::UnknownParameter { name, known } => {
+            match nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => failure.hint(format!("Did you mean `{near}`?")),
+                None => failure,
+            }
+        }
+        Refusal::IncompleteItem { id } => failure.hint(format!(
+            r#"For example '{{"id":"{id}","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}}'."#
+        )),
         Refusal::NotAcceptable { .. } => failure
             .hint("A MUST that failed is not for `must-only`, and a red check for nobody: `continue` or `abort`."),
         _ => failure,
@@ -276,8 +287,10 @@ fn value_of(ctx: &Ctx<'_>, value: &str) -> Result<String, Failure> {
     match value.strip_prefix('@') {
         Some(path) => {
             let path = ctx.typed_path(Utf8Path::new(path));
-            repertoire_text::fs::read_text(&path, most)
-                .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
+            repertoire_text::fs::read_text(&path, most).map_err(|error| {
+                Failure::usage(format!("{path} cannot be read: {error}"))
+                    .hint("A value that begins with `@` names a file; give a literal `@` by `-`, from the input.")
+            })
         }
         None => Ok(value.to_owned()),
     }

@@ -148,7 +148,7 @@ fn at_the_limit_a_person_decides_and_a_red_check_is_nobodys_to_accept() {
     assert_eq!(limit["status"], "waiting");
     let choices = limit["next"]["person"]["choices"].as_array().unwrap();
     let words: Vec<&str> = choices.iter().map(|one| one["choice"].as_str().unwrap()).collect();
-    assert_eq!(words, ["continue", "must-only", "skip", "abort"]);
+    assert_eq!(words, ["continue", "abort"]);
     let skipped = ws.rep(&format!("workflow resume {run} --choice skip"));
     assert!(skipped.stderr.contains("cannot be accepted: `tests`"), "{}", skipped.stderr);
     let resumed = ws.rep(&format!("--json workflow resume {run} --choice continue --note later"));
@@ -245,7 +245,7 @@ fn what_is_wrong_with_a_workflow_is_shown_in_its_file_by_check_lint_and_start() 
     assert_eq!(check.code, 1);
     insta::assert_snapshot!(check.stdout, @"
     error[RS711]: gate `gate` lacks its stop condition (`stop`)
-      --> [TMP]/home/.agents/skills/loop/workflow.yaml:19:7
+      --> ~/.agents/skills/loop/workflow.yaml:19:7
        |
     19 |       gate:
        |       ^^^^
@@ -253,7 +253,7 @@ fn what_is_wrong_with_a_workflow_is_shown_in_its_file_by_check_lint_and_start() 
        = help: Give `banner`, `stop` and `reverify`.
 
     error[RS704]: there is no step `wrok`; is `work` meant?
-      --> [TMP]/home/.agents/skills/loop/workflow.yaml:26:28
+      --> ~/.agents/skills/loop/workflow.yaml:26:28
        |
     26 |     next: { ok: end, fail: wrok }
        |                            ^^^^
@@ -369,4 +369,128 @@ fn a_script_of_a_stranger_is_not_run() {
     assert_eq!(started.code, 1);
     assert!(started.stderr.contains("is not trusted"), "{}", started.stderr);
     assert!(!ws.path("project/mark").exists());
+}
+
+#[test]
+fn words_that_stand_for_something_are_not_said_themselves() {
+    let ws = workspace();
+    let run = start(&ws, &[]);
+    let said = step(&ws, &run, &["--at", "1", "--outcome", "ok", "--output", "TEXT"]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("stands for what you have to say"), "{}", said.stderr);
+    assert_eq!(step(&ws, &run, &["--error", "WHY"]).code, 2);
+    assert_eq!(ws.rep("workflow start loop -p topic=").code, 1);
+    assert_eq!(view(&step(&ws, &run, &[]))["turn"], 1);
+}
+
+#[test]
+fn a_run_that_was_started_before_its_skill_was_trusted_can_be_finished_after() {
+    let ws = Workspace::new();
+    ws.skill("project/.agents/skills/loop", "loop", "Goes round. Use when testing.");
+    ws.write("project/.agents/skills/loop/workflow.yaml", LOOP);
+    let run = start(&ws, &[]);
+    at_the_gate(&ws, &run, "C1=PASS");
+    assert_eq!(record(&ws, &run, &["--check", "tests"]).code, 1);
+    assert_eq!(ws.rep("trust loop").code, 0);
+    let ran = record(&ws, &run, &["--check", "tests"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_is_decided_for_a_run_that_was_not_named_where_there_are_several() {
+    let ws = workspace();
+    let first = start(&ws, &["--id", "first"]);
+    let second = start(&ws, &["--id", "second"]);
+    let looked = ws.rep("workflow resume");
+    assert!(looked.stderr.contains("also open here"), "{}", looked.stderr);
+    let decided = ws.rep("workflow resume --choice abort");
+    assert_eq!(decided.code, 2);
+    assert!(decided.stderr.contains(&first) && decided.stderr.contains(&second));
+    ws.write("data/workflows/second/state.json", "");
+    let looked = ws.rep("workflow resume");
+    assert!(looked.stderr.contains("run second is passed over"), "{}", looked.stderr);
+}
+
+#[test]
+fn at_the_limit_a_person_sees_what_failed_and_only_what_can_be_chosen() {
+    let ws = workspace();
+    let run = start(&ws, &[]);
+    at_the_gate(&ws, &run, "C1=FAIL: it does not");
+    record(&ws, &run, &["--check", "tests"]);
+    step(&ws, &run, &["--at", "3"]);
+    step(&ws, &run, &["--output", "again"]);
+    let must = r#"{"id":"C1","severity":"MUST"}"#;
+    assert_eq!(record(&ws, &run, &[must]).code, 0);
+    assert_eq!(record(&ws, &run, &["C1=FAIL: still not", "--check", "tests"]).code, 0);
+    step(&ws, &run, &["--outcome", "ok"]);
+    let limit = view(&step(&ws, &run, &["--at", "6"]));
+    assert_eq!(limit["review"]["items"][0]["finding"], "still not");
+    let choices = limit["next"]["person"]["choices"].as_array().unwrap();
+    let words: Vec<&str> = choices.iter().map(|one| one["choice"].as_str().unwrap()).collect();
+    assert_eq!(words, ["continue", "skip", "abort"]);
+}
+
+#[test]
+fn what_a_script_takes_along_is_what_was_said() {
+    let ws = Workspace::new();
+    let folder = "home/.claude/skills/thinker";
+    let call = "python3 scripts/thinker.py --step 1 --total-steps 2 --thoughts \"\"";
+    ws.write(
+        &format!("{folder}/SKILL.md"),
+        format!(
+            "---\nname: thinker\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
+        ),
+    );
+    ws.write(
+        &format!("{folder}/scripts/thinker.py"),
+        r#"
+import sys
+step = sys.argv[sys.argv.index("--step") + 1]
+thoughts = sys.argv[sys.argv.index("--thoughts") + 1]
+print(f'<step_header script="thinker" step="{step}" total="2">Think</step_header>')
+print(f"<current_action>\nthoughts: {thoughts}\n</current_action>")
+if step == "1":
+    print('<invoke_after>\npython3 scripts/thinker.py --step 2 --total-steps 2 --thoughts "your thoughts so far"\n</invoke_after>')
+"#,
+    );
+    let started = view(&ws.rep("--json workflow start thinker --id t"));
+    let command = started["next"]["ways"]["ways"][0]["command"]["line"].as_str().unwrap();
+    assert!(command.ends_with("--set thoughts=VALUE"), "{command}");
+    let next = step(&ws, "t", &["--at", "1", "--set", "thoughts=it is the cache"]);
+    assert_eq!(view(&next)["actions"][0]["text"], "thoughts: it is the cache", "{}", next.stderr);
+    assert_eq!(step(&ws, "t", &["--at", "1", "--set", "thoughts=other"]).code, 1);
+    assert_eq!(step(&ws, "t", &["--output", "x"]).code, 2);
+}
+
+#[test]
+fn the_schema_for_editors_takes_what_the_checker_takes_and_refuses_what_it_cannot_read() {
+    use repertoire::text::Span;
+    use repertoire::text::yaml::{Limits, parse};
+    let ws = Workspace::with_shipped_pack();
+    let schema: Value = serde_json::from_str(&ws.rep("workflow schema").stdout).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let limits = Limits { depth_max: 32, nodes_max: 20_000, repairs_max: 0 };
+    let json = |text: &str| parse(text, Span::new(0, text.len()), &limits).unwrap().to_json();
+    let checked = ws.json("--json workflow check", "workflow-check.json");
+    let files = checked["workflows"].as_array().unwrap();
+    assert!(files.len() >= 24, "{}", files.len());
+    for file in files {
+        let path = file["path"].as_str().unwrap().replace("[TMP]/", "");
+        let wrong: Vec<String> = validator
+            .iter_errors(&json(&ws.text(&path)))
+            .map(|error| format!("{path}{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(wrong, Vec::<String>::new());
+    }
+    for (from, to) in [
+        ("    title: Work\n", ""),
+        ("    title: Work\n", "    titel: Work\n"),
+        ("reverify: fresh", "reverify: sometimes"),
+        ("type: integer", "type: whole"),
+        ("next: review", "next: [review]"),
+    ] {
+        let broken = LOOP.replace(from, to);
+        assert!(!validator.is_valid(&json(&broken)), "{to}");
+    }
+    assert!(validator.is_valid(&json(LOOP)));
 }

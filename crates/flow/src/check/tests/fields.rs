@@ -112,7 +112,13 @@ fn texts_are_templates() {
     );
     check(
         &with_action("", "'{{ nope() }}'"),
-        &["RS713 6:13 `nope` is not declared under `parameters`"],
+        &["RS714 6:9 templates call nothing (line 1 of the text)"],
+    );
+    check(
+        &with_action("", "'{{ nope | upper }}'"),
+        &[
+            "RS714 6:9 there is no filter `upper`; there are default, join, length (line 1 of the text)",
+        ],
     );
 }
 

@@ -5,7 +5,7 @@ use repertoire_flow::file::{self, Loaded};
 use repertoire_skill::load::load;
 use repertoire_skill::skill::Origin;
 use repertoire_text::json::DiagnosticJson;
-use repertoire_text::{Limits, Severity, Source, terminal};
+use repertoire_text::{Diagnostic, Limits, Severity, Source, terminal};
 
 use super::find;
 use crate::cli::Ctx;
@@ -48,7 +48,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     for loaded in &all {
         for found in &loaded.diagnostics {
             let text = loaded.source.text();
-            writeln!(ui.out, "{}", terminal::render(found, Some(text), ui.diagnostics_colour()))?;
+            // Nobody typed the path of what was found by name, so it is shown as short as it goes.
+            let path = found.path.as_ref().map(|path| match path.is_absolute() {
+                true => ctx.config.places().shorten(path).into(),
+                false => path.clone(),
+            });
+            let found = Diagnostic { path, ..found.clone() };
+            writeln!(ui.out, "{}", terminal::render(&found, Some(text), ui.diagnostics_colour()))?;
         }
     }
     let workflows = ui::count(all.len(), "workflow");

@@ -1,15 +1,16 @@
 //! `rep workflow record`: what a review has found.
 
 use repertoire_drive::limits::CHECK_TIMEOUT;
-use repertoire_drive::workflow::{self, ProgramError};
+use repertoire_drive::workflow::{self, ProgramError, Run};
 use repertoire_flow::engine::{self, Action, CheckRecord, Input, ItemRecord};
 use repertoire_flow::items;
 use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
 use repertoire_flow::workflow::StepId;
+use repertoire_skill::trust::Trust;
 use repertoire_text::terminal::printable;
 
 use super::programs::{attended, workplace};
-use super::{failed_for, gate, now_ms, run_failed, value_of};
+use super::{failed_for, find, gate, now_ms, run_failed, value_of};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -90,7 +91,8 @@ fn run_check(
     name: &str,
     ui: &mut Ui<'_>,
 ) -> Result<CheckRecord, Failure> {
-    let run = ctx.runs().open(wanted).map_err(run_failed)?;
+    let mut run = ctx.runs().open(wanted).map_err(run_failed)?;
+    run.head.trusted |= is_trusted_now(ctx, &run)?;
     let command = workflow::check_command(&run, name).map_err(not_run)?;
     if !run.head.trusted && !command.is_empty() {
         return Err(not_run(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }));
@@ -108,7 +110,9 @@ fn run_check(
     };
     engine::next(&run.workflow, &run.state, &Input::now(trial))
         .map_err(|refusal| failed_for(wanted, refusal.into()))?;
-    ui.note(&format!("running {name}: {}", printable(&command)))?;
+    if !command.is_empty() {
+        ui.note(&format!("running {name}: {}", printable(&command)))?;
+    }
     let workplace = workplace(ctx, &run.head.folder)?;
     let record = attended(async |cancel| {
         workflow::run_check(&run, name, &workplace, CHECK_TIMEOUT, cancel).await.map_err(not_run)
@@ -117,13 +121,24 @@ fn run_check(
     record
 }
 
+/// Whether the skill is trusted by now, and its workflow is still the one that the run was started with.
+fn is_trusted_now(ctx: &Ctx<'_>, run: &Run) -> Result<bool, Failure> {
+    if run.head.trusted {
+        return Ok(true);
+    }
+    let Ok((entry, loaded)) = find(ctx.catalog()?, &run.state.workflow) else { return Ok(false) };
+    let is_same =
+        loaded.checked.is_some_and(|checked| *checked.fingerprint() == run.state.fingerprint);
+    Ok(entry.trust == Trust::Trusted && is_same)
+}
+
 pub(super) fn not_run(error: ProgramError) -> Failure {
     let message = error.to_string();
     match error {
         ProgramError::NotTrusted { workflow } => {
             let skill = workflow.split('/').next().unwrap_or_default().to_owned();
             Failure::no(message)
-                .hint(format!("Look at it, then `rep trust {skill}`, and start the run again."))
+                .hint(format!("Look at it, then `rep trust {skill}`; a run goes on if its workflow was not changed since."))
         }
         ProgramError::NoCommand { name } => Failure::no(message).hint(format!(
             "Record what you saw: `--check {name}=PASS` or `--check '{name}=FAIL: why'`."

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let wanted = match &args.run {
         Some(wanted) => wanted.clone(),
-        None => latest(ctx)?,
+        None => latest(ctx, args.choice.is_some() || !args.answers.is_empty(), ui)?,
     };
     let format = args.format.of(ctx, ui);
     if ctx.runs().is_script(&wanted).map_err(run_failed)? {
@@ -66,26 +66,38 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(exit_of(&run))
 }
 
-/// The latest run of this project that is not over, and that no sub-agent goes through.
-fn latest(ctx: &Ctx<'_>) -> Result<String, Failure> {
+/// The latest run of this project that is not over, and that no sub-agent goes through. What was passed over is told; and
+/// where there are several, nothing is decided for one that was not named.
+fn latest(ctx: &Ctx<'_>, decides: bool, ui: &mut Ui<'_>) -> Result<String, Failure> {
     let here = ctx.project_dir(None);
-    let all = ctx.runs().list().map_err(run_failed)?;
-    all.iter()
-        .find_map(|listed| match listed {
+    let mut open = Vec::new();
+    for listed in ctx.runs().list().map_err(run_failed)? {
+        let (head, goes_on, id) = match &listed {
             Listed::Run { head, state } => {
                 let goes_on = matches!(state.status, Status::Active | Status::Waiting(_));
-                let is_ours = head.folder == here && head.parent.is_none();
-                (goes_on && is_ours).then(|| state.run.to_string())
+                (head, goes_on, state.run.to_string())
             }
             Listed::Script(run) => {
                 let goes_on = matches!(run.status(), "active" | "waiting");
-                let is_ours = run.head.folder == here && run.head.parent.is_none();
-                (goes_on && is_ours).then(|| run.run.to_string())
+                (&run.head, goes_on, run.run.to_string())
             }
-            Listed::Broken { .. } => None,
-        })
-        .ok_or_else(|| {
-            Failure::no("no run of this project waits to go on")
-                .hint("`rep workflow runs` lists those of all projects.")
-        })
+            Listed::Broken { id, error } => {
+                ui.note(&format!("note: run {id} is passed over: {error}"))?;
+                continue;
+            }
+        };
+        if goes_on && head.folder == here && head.parent.is_none() {
+            open.push(id);
+        }
+    }
+    match open.as_slice() {
+        [] => Err(Failure::no("no run of this project waits to go on")
+            .hint("`rep workflow runs` lists those of all projects.")),
+        [one] => Ok(one.clone()),
+        several if decides => Err(Failure::usage(format!("say which run: {}", several.join(", ")))),
+        [latest, others @ ..] => {
+            ui.note(&format!("note: also open here: {}", others.join(", ")))?;
+            Ok(latest.clone())
+        }
+    }
 }

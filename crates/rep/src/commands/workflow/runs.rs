@@ -104,7 +104,11 @@ fn print(
         ago(now_ms.saturating_sub(head.updated_ms)),
         ui::fit(&folder, 30)
     );
-    let id = ui::pad(&row.run, 28);
+    let facts = match &row.parent {
+        Some(parent) => format!("{facts} · for {parent}"),
+        None => facts,
+    };
+    let id = ui::pad(&ui::fit(&row.run, 28), 28);
     writeln!(ui.out, "{word}  {id}  {}", ui.paint(ui::FAINT, facts))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::{BeginScript, Head, ScriptError, ScriptRun};
+use repertoire_drive::workflow::{BeginScript, Head, ScriptError, ScriptReport, ScriptRun};
 use repertoire_flow::external::{Script, detect};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::limits::ResourceLimits;
@@ -14,6 +14,9 @@ use super::{Format, now_ms, print_view, run_failed};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::{self, Ui};
+
+/// How many of the last lines of a script that has failed are shown.
+const SAID_LINES_MAX: usize = 5;
 
 /// The script that a skill runs, if it is such a skill.
 pub(super) fn of(entry: &Entry) -> Option<Script> {
@@ -58,16 +61,16 @@ pub(super) fn start(
 pub(super) fn step(
     ctx: &Ctx<'_>,
     wanted: &str,
-    report: Option<(Option<u32>, Option<&str>)>,
+    report: Option<(Option<u32>, ScriptReport)>,
     format: Format,
     ui: &mut Ui<'_>,
 ) -> Outcome {
     let mut run = ctx.runs().open_script(wanted).map_err(run_failed)?;
-    if let Some((at, outcome)) = report {
+    if let Some((at, report)) = report {
         let place = workplace(ctx, &run.head.folder)?;
         let next = attended(async |cancel| {
             let runs = ctx.runs();
-            let step = runs.step_script(wanted, at, outcome, now_ms(), &place, cancel);
+            let step = runs.step_script(wanted, at, report, now_ms(), &place, cancel);
             step.await.map_err(failed)
         });
         place.clean_up();
@@ -138,14 +141,25 @@ fn exit_of(run: &ScriptRun) -> Exit {
 
 fn failed(error: ScriptError) -> Failure {
     let message = error.to_string();
+    let hint = "Nothing was changed: mend the script (a project's has to be trusted again), and run the same command.";
     match error {
         ScriptError::Run(error) => run_failed(error),
         ScriptError::Program(error) => not_run(error),
-        ScriptError::Failed { .. } | ScriptError::Output(_) => Failure::cannot_run(message)
-            .hint("Nothing was changed: mend the script, and run the same command again."),
+        ScriptError::Failed { command, how } => {
+            let mut lines = how.lines();
+            let first = lines.next().unwrap_or_default();
+            let mut failure = Failure::cannot_run(format!("`{command}` has failed: {first}"));
+            // The end of what it said is where the reason is.
+            for line in lines.rev().take(SAID_LINES_MAX).collect::<Vec<_>>().into_iter().rev() {
+                failure = failure.hint(line);
+            }
+            failure.hint(hint)
+        }
+        ScriptError::Output(_) => Failure::cannot_run(message).hint(hint),
         ScriptError::Progress(_)
         | ScriptError::OtherTurn { .. }
         | ScriptError::Missing(_)
+        | ScriptError::NoSuchArgument { .. }
         | ScriptError::NotWaiting => Failure::no(message),
     }
 }

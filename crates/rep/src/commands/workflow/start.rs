@@ -71,8 +71,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runs_commands = workflow.workflow().checks.values().any(|check| !check.command.is_empty());
     if !trusted && runs_commands {
         ui.note(&format!(
-            "note: nobody has said yet that `{}` is trusted; commands that it declares are not run (`rep trust {}`)",
-            entry.id, entry.id
+            "note: `{}` {}; commands that it declares are not run before `rep trust {}`",
+            entry.id,
+            match entry.trust {
+                Trust::Changed => "has changed since it was trusted",
+                Trust::Untrusted | Trust::Trusted => "is not trusted yet",
+            },
+            entry.id
         ))?;
     }
     let begin = Begin { id, head, parameters };

@@ -89,6 +89,14 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
             writeln!(ui.out, "  {}  {text}", ui.paint(ui::ACCENT, ui::pad(name, 18)))?;
         }
     }
+    if !state.outputs.is_empty() {
+        writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Handed over"))?;
+        for (step, text) in &state.outputs {
+            let first = text.trim().lines().next().unwrap_or_default();
+            let first = ui::fit(first, ui.columns.saturating_sub(30).max(20));
+            writeln!(ui.out, "  {}  {first}", ui.paint(ui::ACCENT, ui::pad(step.as_str(), 24)))?;
+        }
+    }
     for (gate, review) in &state.reviews {
         print_review(gate.as_str(), review, args.findings, ui)?;
     }
@@ -110,11 +118,15 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "The way so far"))?;
         for passage in &state.history {
             let outcome = passage.outcome.as_ref().map_or("error", |outcome| outcome.as_str());
-            let limited = if passage.limited { " (its bound decided)" } else { "" };
+            let note = match &passage.error {
+                Some(error) => format!(": {}", ui::fit(error, 60)),
+                None if passage.limited => " (its bound decided)".to_owned(),
+                None => String::new(),
+            };
             let to = passage.to.step().map_or("end", |id| id.as_str());
             writeln!(
                 ui.out,
-                "  {:>3}  {}  {outcome} → {to}{limited}",
+                "  {:>3}  {}  {outcome} → {to}{note}",
                 passage.turn,
                 ui::pad(passage.step.as_str(), 24)
             )?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use repertoire_drive::workflow::ScriptReport;
 use repertoire_flow::engine::{Action, Input, Report};
 use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
 use repertoire_flow::workflow::{Confidence, Outcome as Ended};
@@ -93,9 +94,26 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         print_view(&view, format, ui)?;
         return Ok(Exit::Done);
     }
+    if !args.stateless.parameters.is_empty() {
+        return Err(Failure::usage("`--param` belongs to a step without a run")
+            .hint("Values of a run are given to `rep workflow start`, or by `--set` where a step sets them."));
+    }
+    refuse_placeholders(args)?;
     if ctx.runs().is_script(&args.run).map_err(run_failed)? {
-        let reports = args.at.is_some() || args.outcome.is_some();
-        let report = reports.then_some((args.at, args.outcome.as_deref()));
+        if args.output.is_some()
+            || args.error.is_some()
+            || args.confidence.is_some()
+            || !args.facts.is_empty()
+        {
+            return Err(Failure::usage(
+                "a script is told how a step ended, and what it takes along",
+            )
+            .hint("Use `--outcome`, and `--set NAME=VALUE` for the options of its next command."));
+        }
+        let set = pairs(ctx, &args.set, "--set")?;
+        let reports = args.at.is_some() || args.outcome.is_some() || !set.is_empty();
+        let report = ScriptReport { outcome: args.outcome.clone(), set };
+        let report = reports.then_some((args.at, report));
         return scripts::step(ctx, &args.run, report, format, ui);
     }
     let run = match action(ctx, args)? {
@@ -158,6 +176,23 @@ fn action(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Action>, Failure> {
     };
     let is_empty = report == Report::default() && args.at.is_none();
     Ok((!is_empty).then_some(Action::Leave(report)))
+}
+
+/// A step's command has words that stand for what is to be said; they are not to be said themselves, and there is no way back
+/// from a turn that is over.
+fn refuse_placeholders(args: &Args) -> Result<(), Failure> {
+    let is = |given: &Option<String>, word: &str| given.as_deref() == Some(word);
+    let ends = |given: &[String], word: &str| given.iter().any(|text| text.ends_with(word));
+    let left = match () {
+        () if is(&args.output, "TEXT") => "--output TEXT",
+        () if is(&args.error, "WHY") => "--error WHY",
+        () if is(&args.confidence, "LEVEL") => "--confidence LEVEL",
+        () if ends(&args.set, "=VALUE") => "--set NAME=VALUE",
+        () if ends(&args.facts, "=ANSWER") => "--fact ID=ANSWER",
+        () => return Ok(()),
+    };
+    Err(Failure::usage(format!("`{left}`: the last word stands for what you have to say"))
+        .hint("Put it there; `--output @FILE` reads a file, and `--output -` the input."))
 }
 
 fn pairs(ctx: &Ctx<'_>, texts: &[String], flag: &str) -> Result<BTreeMap<String, String>, Failure> {
