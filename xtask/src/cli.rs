@@ -29,11 +29,16 @@ pub(crate) fn page() -> String {
     for (code, meaning) in EXIT_CODES {
         out.push_str(&row(&[code, meaning]));
     }
-    out.push_str("\n## `rep`\n\n");
-    out.push_str(&block(&command.render_long_help().to_string()));
-    for sub in command.get_subcommands_mut() {
-        out.push_str(&format!("\n## `rep {}`\n\n", sub.get_name()));
-        out.push_str(&block(&sub.render_long_help().to_string()));
+    // Those below a command come right after it, one heading deeper; `help` is clap's, and says what is here.
+    let mut open = vec![(command, "rep".to_owned())];
+    while let Some((mut command, name)) = open.pop() {
+        let depth = name.split(' ').count().max(2);
+        out.push_str(&format!("\n{} `{name}`\n\n", "#".repeat(depth)));
+        out.push_str(&block(&command.render_long_help().to_string()));
+        let subs = command.get_subcommands().filter(|sub| sub.get_name() != "help");
+        let below = subs.map(|sub| (sub.clone(), format!("{name} {}", sub.get_name())));
+        let below: Vec<_> = below.collect();
+        open.extend(below.into_iter().rev());
     }
     out
 }
@@ -42,4 +47,20 @@ pub(crate) fn page() -> String {
 fn block(help: &str) -> String {
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_below_another_has_its_section() {
+        let page = page();
+        for heading in ["\n## `rep list`\n", "\n## `rep workflow`\n", "\n### `rep workflow step`\n"]
+        {
+            assert_eq!(page.matches(heading).count(), 1, "{heading}");
+        }
+        assert!(page.contains("--output <TEXT>"), "the flags of `rep workflow step`");
+        assert!(!page.contains("` help`"));
+    }
 }

@@ -89,7 +89,7 @@ fn reviews(
     for (at, id) in gate.reviews.iter().enumerate() {
         if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
             let steps = workflow.steps.iter().filter(|step| step.decide.as_gate().is_none());
-            let near = meant(id.as_str(), steps.map(|step| step.id.as_str()));
+            let near = meant(at, id.as_str(), steps.map(|step| step.id.as_str()));
             let message = format!("there is no step `{id}` to review in{near}");
             wrong(message, place.key("reviews").index(at));
         }
@@ -108,9 +108,14 @@ fn reviews(
         );
     }
     for (at, name) in gate.checks.iter().enumerate() {
+<<<<<<< HEAD
         let place = place.key("checks").index(at);
         let Some(names) = known.commands.get(name) else {
             let near = meant(name, workflow.checks.keys().map(String::as_str));
+=======
+        if !workflow.checks.contains_key(name) {
+            let near = meant(out.len(), name, workflow.checks.keys().map(String::as_str));
+>>>>>>> h-mend
             let message = format!("there is no check `{name}`{near}");
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
             continue;

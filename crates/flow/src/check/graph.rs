@@ -229,7 +229,7 @@ fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
     let known = |id: &StepId| workflow.step(id).is_some();
     let mut unknown = |id: &StepId, place: Place| {
         let names = workflow.steps.iter().map(|step| step.id.as_str());
-        let message = format!("there is no step `{id}`{}", meant(id.as_str(), names));
+        let message = format!("there is no step `{id}`{}", meant(out.len(), id.as_str(), names));
         out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
     };
     if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {

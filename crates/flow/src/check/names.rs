@@ -6,7 +6,7 @@ use repertoire_skill::name::nearest;
 
 use super::{Finding, Place};
 use crate::codes;
-use crate::limits::ID_BYTES_MAX;
+use crate::limits::{FINDINGS_MAX, ID_BYTES_MAX};
 use crate::workflow::{AgentRole, Block, Decide, FORMAT, Outcome, StepDef, Workflow};
 
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
@@ -71,8 +71,17 @@ fn in_expressions(given: &str, place: Place) -> Option<Finding> {
     })
 }
 
-/// What is probably meant, to be put after a name that is not there.
-pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+/// Among how many names the one that is meant is looked for.
+const COMPARED_MAX: usize = 256;
+
+/// What is probably meant, to be put after a name that is not there. A file may have thousands that are wrong: it is not
+/// asked after so many findings that no more are told.
+pub(super) fn meant<'a>(
+    found: usize,
+    given: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> String {
+    let names = names.into_iter().take(if found < FINDINGS_MAX { COMPARED_MAX } else { 0 });
     nearest(given, names).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
 }
 
@@ -95,7 +104,8 @@ fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
 
 fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     let mut unknown = |what: &str, given: &str, place: Place| {
-        let message = format!("there is no {what} `{given}`{}", near(workflow, what, given));
+        let near = meant(out.len(), given, declared_as(workflow, what));
+        let message = format!("there is no {what} `{given}`{near}");
         out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
     };
     if let Some(phase) = step.phase.as_ref().filter(|phase| !workflow.phases.contains_key(*phase)) {
@@ -141,20 +151,20 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
     outcomes(step, place, out);
 }
 
-/// What is probably meant by the name of something that is not there.
-fn near(workflow: &Workflow, what: &str, given: &str) -> String {
-    let declared: Vec<&str> = match what {
+/// The names of what there is.
+fn declared_as<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
+    match what {
         "phase" => workflow.phases.keys().map(String::as_str).collect(),
         "parameter" => workflow.parameters.keys().map(String::as_str).collect(),
         "resource" => workflow.resources.keys().map(String::as_str).collect(),
         "gate" => workflow.gates().map(|(step, _)| step.id.as_str()).collect(),
         "role" => {
-            let known = AgentRole::KNOWN.iter().map(AgentRole::as_str);
+            const KNOWN: &[AgentRole] = &AgentRole::KNOWN;
+            let known = KNOWN.iter().map(AgentRole::as_str);
             known.chain(workflow.roles.keys().map(String::as_str)).collect()
         }
         _ => Vec::new(),
-    };
-    meant(given, declared)
+    }
 }
 
 /// `default` takes what no other edge takes: it is never how a step ends.

@@ -118,7 +118,8 @@ impl Checker<'_> {
             let parameters = self.workflow.parameters.iter();
             let lists =
                 parameters.filter(|(_, arg)| matches!(arg.kind, ArgType::List | ArgType::Work));
-            let near = meant(over, lists.map(|(name, _)| name.as_str()).chain(["items"]));
+            let near =
+                meant(self.out.len(), over, lists.map(|(name, _)| name.as_str()).chain(["items"]));
             let message = format!("`{over}` is no parameter of type `list` or `work`{near}");
             self.out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()));
         }
@@ -143,7 +144,8 @@ impl Checker<'_> {
             }
         };
         for name in names {
-            self.out.extend(self.unknown(&name, place, item));
+            let found = self.unknown(&name, place, item);
+            self.out.extend(found);
         }
     }
 
@@ -174,7 +176,7 @@ impl Checker<'_> {
             first if self.workflow.parameters.contains_key(first) => None,
             first => {
                 let declared = self.workflow.parameters.keys().map(String::as_str);
-                let near = meant(first, declared.chain(["state"]));
+                let near = meant(self.out.len(), first, declared.chain(["state"]));
                 let said = format!("`{first}` is not declared under `parameters`{near}");
                 Some(undeclared(said).about_name(first).with_help(PARAMETERS))
             }
@@ -188,7 +190,7 @@ impl Checker<'_> {
             Some(_) => Some(format!("step `{id}` hands over no output")),
             None => {
                 let steps = self.workflow.steps.iter().filter(|step| step.output.is_some());
-                let near = meant(id, steps.map(|step| step.id.as_str()));
+                let near = meant(self.out.len(), id, steps.map(|step| step.id.as_str()));
                 Some(format!("there is no step `{id}` that hands over an output{near}"))
             }
         }

@@ -194,6 +194,19 @@ fn yaml_that_refers_to_itself_is_refused_at_once() {
 }
 
 #[test]
+fn thousands_of_wrong_names_are_told_in_no_time() {
+    let declared: String = (0..6000).map(|at| format!("  name_{at}: {{}}\n")).collect();
+    let used: String = (0..15_000).map(|at| format!("{{{{ nmae_{at} }}}} ")).collect();
+    let yaml = format!(
+        "parameters:\n{declared}steps:\n  - id: one\n    title: One\n    next: end\n    actions:\n      - '{used}'\n"
+    );
+    let started = Instant::now();
+    let loaded = read(&yaml);
+    assert!(loaded.checked.is_none() && !loaded.diagnostics.is_empty());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
 fn keys_do_not_come_twice() {
     let loaded = read(&format!("steps:\n{STEP}steps:\n{STEP}"));
     assert!(loaded.checked.is_none() && !loaded.diagnostics.is_empty());
