@@ -108,14 +108,9 @@ fn reviews(
         );
     }
     for (at, name) in gate.checks.iter().enumerate() {
-<<<<<<< HEAD
         let place = place.key("checks").index(at);
         let Some(names) = known.commands.get(name) else {
-            let near = meant(name, workflow.checks.keys().map(String::as_str));
-=======
-        if !workflow.checks.contains_key(name) {
             let near = meant(out.len(), name, workflow.checks.keys().map(String::as_str));
->>>>>>> h-mend
             let message = format!("there is no check `{name}`{near}");
             out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
             continue;
