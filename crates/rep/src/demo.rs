@@ -236,13 +236,18 @@ fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> 
     let line = format!("{number} {} {rule}", step.title);
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
     writeln!(ui.out, "{}", ui::wrap(step.about, ui.columns.min(100), ""))?;
-    let quoted = |arg: &&str| match arg.contains(' ') {
-        true => format!("\"{arg}\""),
-        false => (*arg).to_owned(),
-    };
-    let args: Vec<String> = step.args.iter().map(quoted).collect();
+    let args: Vec<String> = step.args.iter().map(|arg| quoted(arg)).collect();
     let command = format!("$ rep {}", args.join(" "));
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
+}
+
+/// An argument as it is typed into a shell.
+fn quoted(arg: &str) -> String {
+    match arg {
+        _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),
+        _ if arg.contains([' ', '\'']) => format!("\"{arg}\""),
+        _ => arg.to_owned(),
+    }
 }
 
 /// One place for data and talk, in the order in which a terminal shows them.
@@ -288,4 +293,19 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
     }
     writeln!(ui.out)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use repertoire_flow::step::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_the_shown_arguments_as_they_are() {
+        let all = STEPS.iter().flat_map(|step| step.args).copied();
+        for arg in all.chain([r#"it's "quoted""#, "it's"]) {
+            assert_eq!(Command::split(&quoted(arg)), Some(vec![arg.to_owned()]), "{arg}");
+        }
+    }
 }

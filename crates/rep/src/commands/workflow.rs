@@ -193,7 +193,11 @@ fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Fa
         Format::Xml => ui.out.write_all(render::xml(view).as_bytes())?,
         // Text goes to terminals, where a stranger's escape sequences must not do anything.
         Format::Text => {
-            writeln!(ui.out, "{}", crate::ui::printable_lines(&render::text(view)))?;
+            writeln!(
+                ui.out,
+                "{}",
+                crate::ui::printable_lines(&render::text_within(view, ui.columns.min(100)))
+            )?;
         }
         Format::Json => ui.print_json(&render::json(view))?,
     }

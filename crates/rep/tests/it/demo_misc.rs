@@ -41,7 +41,7 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep conversations
     $ rep workflow list
     $ rep workflow start sql-review --id orders-index --param migration=orders.sql --format text
-    $ rep workflow record orders-index "{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}"
+    $ rep workflow record orders-index '{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}'
     $ rep workflow step orders-index --outcome ok --format text
     $ rep workflow step orders-index --at 2 --format text
     $ rep doctor

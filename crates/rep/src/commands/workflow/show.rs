@@ -1,6 +1,8 @@
 //! `rep workflow show`: the steps of a workflow, and where they lead.
 
-use repertoire_flow::workflow::{Decide, Dispatch, Outcome as Ended, StepDef, Target, Workflow};
+use repertoire_flow::workflow::{
+    Arg, Decide, Dispatch, Outcome as Ended, StepDef, Target, Workflow,
+};
 use repertoire_text::terminal::printable;
 
 use super::find;
@@ -42,38 +44,20 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let facts = format!("{} · {path}", ui::count(workflow.steps.len(), "step"));
-    writeln!(
-        ui.out,
-        "{}  {}",
-        ui.paint(ui::STRONG, printable(&workflow.name)),
-        ui.paint(ui::FAINT, facts)
-    )?;
-    let room = ui.columns.saturating_sub(4);
+    let name = ui.paint(ui::STRONG, printable(&workflow.name));
+    let room = ui.columns.saturating_sub(2);
+    match ui::width(&workflow.name) + ui::width(&facts) <= room {
+        true => writeln!(ui.out, "{name}  {}", ui.paint(ui::FAINT, facts))?,
+        false => {
+            writeln!(ui.out, "{name}\n  {}", ui.paint(ui::FAINT, ui::wrap(&facts, room, "  ")))?;
+        }
+    }
     writeln!(ui.out, "  {}\n", ui::wrap(&workflow.description, room, "  "))?;
     if !workflow.parameters.is_empty() {
         writeln!(ui.out, "{}", ui.paint(ui::STRONG, "Parameters"))?;
         let names = workflow.parameters.keys().map(|name| ui::width(name)).max().unwrap_or(0);
         for (name, arg) in &workflow.parameters {
-            let mut takes = match arg.choices.is_empty() {
-                true => arg.kind.described().to_owned(),
-                false => arg.choices.join(" | "),
-            };
-            match (&arg.default, arg.required) {
-                (Some(default), _) => takes.push_str(&format!(", {default} by default")),
-                (None, true) => takes.push_str(", needed"),
-                (None, false) => {}
-            }
-            let name = ui.paint(ui::ACCENT, ui::pad(&printable(name), names));
-            let text = ui::wrap(
-                &arg.description,
-                room.saturating_sub(names + 2).max(20),
-                &" ".repeat(names + 4),
-            );
-            writeln!(
-                ui.out,
-                "  {name}  {text} {}",
-                ui.paint(ui::FAINT, printable(&format!("({takes})")))
-            )?;
+            parameter(name, names, arg, ui)?;
         }
         writeln!(ui.out)?;
     }
@@ -84,23 +68,73 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
             phase = step.phase.clone();
             let title = phase.as_ref().and_then(|id| workflow.phases.get(id));
             if let Some(title) = title {
-                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, printable(title)))?;
+                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, ui::fit(title, room)))?;
             }
         }
-        let title = ui::fit(&step.title, 44);
-        let kind = printable(&kind(step));
-        let kind = if kind.is_empty() { String::new() } else { format!(" [{kind}]") };
-        let leads = printable(&ways(workflow, step));
-        writeln!(
-            ui.out,
-            "  {:>3}. {}{}  {}",
-            at + 1,
-            title,
-            ui.paint(ui::ACCENT, kind),
-            ui.paint(ui::FAINT, leads)
-        )?;
+        line_of(workflow, at, step, ui)?;
     }
     Ok(())
+}
+
+/// How narrow the text beside the name of a parameter may become; else it stands below.
+const BESIDE_MIN: usize = 28;
+
+fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let mut takes = match arg.choices.is_empty() {
+        true => arg.kind.described().to_owned(),
+        false => arg.choices.join(" | "),
+    };
+    match (&arg.default, arg.required) {
+        (Some(default), _) => takes.push_str(&format!(", {default} by default")),
+        (None, true) => takes.push_str(", needed"),
+        (None, false) => {}
+    }
+    let beside = names + 4;
+    let (start, indent) = match ui.columns >= beside + BESIDE_MIN {
+        true => (format!("{}  ", ui.paint(ui::ACCENT, ui::pad(&printable(name), names))), beside),
+        false => (format!("{}\n      ", ui.paint(ui::ACCENT, printable(name))), 6),
+    };
+    let (room, blank) = (ui.columns.saturating_sub(indent), " ".repeat(indent));
+    let text = ui::wrap(&arg.description, room, &blank);
+    let takes = format!("({takes})");
+    // What it takes is in another colour, so it is wrapped by itself.
+    let used = text.lines().last().map_or(0, |last| ui::width(last.trim_start()));
+    let gap = match used {
+        0 => String::new(),
+        used if used + 1 + ui::width(&takes) <= room => " ".to_owned(),
+        _ => format!("\n{blank}"),
+    };
+    let takes = ui.paint(ui::FAINT, ui::wrap(&takes, room, &blank));
+    writeln!(ui.out, "  {start}{text}{gap}{takes}")
+}
+
+/// A step with its number. What is special about it and where it leads stand behind it, or below if there is no room.
+fn line_of(workflow: &Workflow, at: usize, step: &StepDef, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    const INDENT: usize = 7;
+    let (room, blank) = (ui.columns.saturating_sub(INDENT), " ".repeat(INDENT));
+    let title = ui::fit(&step.title, room);
+    let kind = match printable(&kind(step)).as_str() {
+        "" => String::new(),
+        kind => format!("[{kind}]"),
+    };
+    let leads = printable(&ways(workflow, step));
+    let mut line = format!("  {:>3}. {title}", at + 1);
+    let mut used = ui::width(&title);
+    for (text, style, gap) in [(kind, ui::ACCENT, " "), (leads, ui::FAINT, "  ")] {
+        if text.is_empty() {
+            continue;
+        }
+        let length = ui::width(&text);
+        if used + gap.len() + length <= room {
+            line.push_str(&format!("{gap}{}", ui.paint(style, &text)));
+            used += gap.len() + length;
+            continue;
+        }
+        let text = ui::wrap(&text, room, &blank);
+        used = text.lines().last().map_or(0, |last| ui::width(last.trim_start()));
+        line.push_str(&format!("\n{blank}{}", ui.paint(style, text)));
+    }
+    writeln!(ui.out, "{line}")
 }
 
 /// What is special about a step.
@@ -146,4 +180,83 @@ fn ways(workflow: &Workflow, step: &StepDef) -> String {
     let ways: Vec<String> =
         edges.iter().map(|(outcome, target)| format!("{outcome} → {}", number(target))).collect();
     ways.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use repertoire_flow::file::{Surroundings, read_source};
+    use repertoire_text::Source;
+
+    use super::*;
+
+    const LONG: &str = "\
+parameters:
+  a_parameter_with_quite_a_long_name: { description: What it is for, choices: [one-of-several-words, another-of-them, and-a-third] }
+  short: { required: true }
+phases: { p: A phase whose title is longer than some terminals are wide and says all there is to say }
+steps:
+  - id: one
+    title: A step whose title is longer than some terminals are wide, since it says all that there is to say
+    phase: p
+    actions: [Do it]
+    loop: { max: 3 }
+    next: { ok: two, again: one, something-else: two, something-else-again: one, nothing: end }
+  - { id: two, title: Two, actions: [Do it], next: end }
+";
+
+    fn shown(columns: usize) -> String {
+        let around = Surroundings {
+            name: "long",
+            description: "A workflow with a description that takes more than one line on most terminals.",
+            siblings: ("long", &[]),
+            read: &|_| Err("there is no such file".to_owned()),
+        };
+        let loaded = read_source(Source::new("workflow.yaml", LONG.to_owned()), &around);
+        let workflow = loaded.workflow.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut ui = Ui {
+            out: &mut out,
+            err: &mut err,
+            colour: false,
+            err_colour: false,
+            columns,
+            json: false,
+        };
+        print(&workflow, "~/skills/long/workflow.yaml", &mut ui).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_line_fits_the_terminal() {
+        for columns in [40, 60, 80, 100, 140] {
+            let text = shown(columns);
+            let wide = |line: &&str| ui::width(line) > columns;
+            assert_eq!(text.lines().find(wide), None, "{columns}:\n{text}");
+            assert!(text.lines().all(|line| line == line.trim_end()), "{columns}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_beside_a_step_stands_below() {
+        insta::assert_snapshot!(shown(60), @"
+        long  2 steps · ~/skills/long/workflow.yaml
+          A workflow with a description that takes more than one
+          line on most terminals.
+
+        Parameters
+          a_parameter_with_quite_a_long_name
+              What it is for
+              (one-of-several-words | another-of-them | and-a-third)
+          short
+              (text, needed)
+
+        Steps
+          A phase whose title is longer than some terminals are wid…
+            1. A step whose title is longer than some terminals are…
+               [at most 3 times]
+               ok → 2, again → 1, something-else → 2,
+               something-else-again → 1, nothing → end
+            2. Two  → end
+        ");
+    }
 }
