@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::names::meant;
 use super::{Finding, Place};
 use crate::codes;
+use crate::limits::FINDINGS_MAX;
 use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
 
 /// The edges of a workflow, by the indices of its steps.
@@ -229,7 +230,12 @@ fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
     let known = |id: &StepId| workflow.step(id).is_some();
     let mut unknown = |id: &StepId, place: Place| {
         let names = workflow.steps.iter().map(|step| step.id.as_str());
-        let message = format!("there is no step `{id}`{}", meant(id.as_str(), names));
+        // Looking for what is meant takes time with every step, and only so many findings are told.
+        let meant = match out.len() < FINDINGS_MAX {
+            true => meant(id.as_str(), names),
+            false => String::new(),
+        };
+        let message = format!("there is no step `{id}`{meant}");
         out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
     };
     if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {
