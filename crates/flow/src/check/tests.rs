@@ -443,6 +443,27 @@ fn a_stranger_s_file_takes_no_long_time_and_gives_no_endless_list() {
 }
 
 #[test]
+fn thousands_of_names_that_are_wrong_are_not_all_guessed_at() {
+    let mut yaml = "steps:\n".to_owned();
+    for at in 0..200 {
+        let ways: Vec<String> =
+            (0..40).map(|way| format!("o{way}: {}{at}-{way}", "y".repeat(50))).collect();
+        let id = "x".repeat(50);
+        yaml += &format!(
+            "  - {{ id: {id}{at}, title: T, actions: [x], next: {{ {} }} }}\n",
+            ways.join(", ")
+        );
+    }
+    let started = std::time::Instant::now();
+    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let around =
+        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+    let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
+    assert_eq!(loaded.diagnostics.len(), crate::limits::FINDINGS_MAX);
+    assert!(started.elapsed() < std::time::Duration::from_secs(15), "{:?}", started.elapsed());
+}
+
+#[test]
 fn an_error_is_not_lost_among_warnings() {
     let outcomes: Vec<String> = (0..300).map(|at| format!("o{at}: end")).collect();
     let yaml = format!(
