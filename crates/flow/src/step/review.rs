@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Addressing, Command};
 use crate::check::Checked;
 use crate::engine::{Verdict, verdict};
-use crate::state::{Item, ItemStatus, Passage, Review, State, Status, Waiting};
+use crate::state::{Item, ItemStatus, Passage, Proof, Review, State, Status, Waiting};
 use crate::template::{Scope, TemplateError, fill};
 use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
 
@@ -247,7 +247,10 @@ pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Opti
                 id: name.clone(),
                 severity: String::new(),
                 status: result.status.to_string(),
-                scope: String::new(),
+                scope: match &result.proof {
+                    Proof::Run { command, .. } => command.clone(),
+                    Proof::Claim => String::new(),
+                },
                 check: checked
                     .workflow()
                     .checks

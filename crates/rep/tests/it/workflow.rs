@@ -139,6 +139,7 @@ fn at_the_limit_a_person_decides_and_a_red_check_is_nobodys_to_accept() {
     assert_eq!(record(&ws, &run, &["--check", "tests"]).code, 0);
     let back = view(&step(&ws, &run, &["--at", "3"]));
     assert_eq!(back["findings"]["items"][0]["finding"], "exit code 3\nbroken");
+    assert_eq!(back["findings"]["items"][0]["scope"], "echo broken; exit 3");
     step(&ws, &run, &["--output", "again"]);
     assert_eq!(record(&ws, &run, &["C1=PASS", "--check", "tests"]).code, 0);
     step(&ws, &run, &["--outcome", "ok"]);
