@@ -1,7 +1,20 @@
-"""One step of a workflow as a script of the old kind prints it: arguments, a table of steps, tags."""
+"""One step of a workflow as a script of the old kind prints it: a path for shared modules, arguments, a table of steps, tags."""
 
 import argparse
+import sys
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+shared = Path(__file__).resolve().parents[0]
+if str(shared) not in sys.path:
+    sys.path.insert(0, str(shared))
+
+
+class Role(Enum):
+    REVIEWER = "quality-reviewer"
+    WRITER = "technical-writer"
+    DEVELOPER = "developer"
 
 
 @dataclass(frozen=True)
