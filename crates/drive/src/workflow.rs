@@ -8,5 +8,5 @@ mod scripts;
 mod store;
 
 pub use programs::{ProgramError, check_command, run_check};
-pub use scripts::{BeginScript, ScriptError, ScriptReport, ScriptRun};
+pub use scripts::{BeginScript, ScriptError, ScriptReport, ScriptRun, Stage};
 pub use store::{Begin, Head, Listed, Run, RunError, Runs};

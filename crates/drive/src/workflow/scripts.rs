@@ -129,6 +129,17 @@ pub struct BeginScript<'a> {
     pub arguments: BTreeMap<String, String>,
 }
 
+/// Where, when and for how long a script is run.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// Where it works.
+    pub workplace: &'a Workplace,
+    /// What ends it early.
+    pub cancel: &'a CancellationToken,
+    /// The time, in milliseconds since 1970.
+    pub now_ms: u64,
+}
+
 impl Runs {
     /// Whether a run is one of a script.
     pub fn is_script(&self, wanted: &str) -> Result<bool, RunError> {
@@ -139,8 +150,7 @@ impl Runs {
     pub async fn start_script(
         &self,
         begin: BeginScript<'_>,
-        workplace: &Workplace,
-        cancel: &CancellationToken,
+        stage: Stage<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         let workflow = begin.workflow;
         if !begin.head.trusted {
@@ -149,7 +159,7 @@ impl Runs {
         let script = with_arguments(begin.script, &begin.arguments)?;
         let progress = Progress::start(&script);
         let skill_dir = begin.skill_dir.to_owned();
-        let shown = show(&script, &progress, &skill_dir, workplace, cancel).await?;
+        let shown = show(&script, &progress, &skill_dir, stage).await?;
         let run = ScriptRun {
             version: VERSION,
             head: begin.head,
@@ -178,9 +188,7 @@ impl Runs {
         wanted: &str,
         at: Option<u32>,
         report: ScriptReport,
-        now_ms: u64,
-        workplace: &Workplace,
-        cancel: &CancellationToken,
+        stage: Stage<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         let id = self.resolve(wanted)?;
         let place = self.place(&id);
@@ -197,7 +205,7 @@ impl Runs {
         let outcome = reported.report.outcome.as_deref();
         let mut progress = external::next(&run.progress, &run.shown, outcome)?;
         take_along(&mut progress.call.arguments, &reported.report.set)?;
-        self.go(&place, run, progress, reported, now_ms, workplace, cancel).await
+        go(&place, run, progress, reported, stage).await
     }
 
     /// A person decides about a loop that has stopped: once more, or not at all.
@@ -205,47 +213,40 @@ impl Runs {
         &self,
         wanted: &str,
         go_on: bool,
-        now_ms: u64,
-        workplace: &Workplace,
-        cancel: &CancellationToken,
+        stage: Stage<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         let id = self.resolve(wanted)?;
         let place = self.place(&id);
         let _held = lock(&place, &id)?;
         let run = read(&place)?;
         if !go_on {
-            let head = Head { updated_ms: now_ms, ..run.head.clone() };
+            let head = Head { updated_ms: stage.now_ms, ..run.head.clone() };
             let run = ScriptRun { aborted: true, head, ..run };
             keep(&place, &run)?;
             return Ok(run);
         }
         let progress = external::go_on(&run.progress).ok_or(ScriptError::NotWaiting)?;
         let report = Reported { turn: run.progress.turn, report: ScriptReport::default() };
-        self.go(&place, run, progress, report, now_ms, workplace, cancel).await
+        go(&place, run, progress, report, stage).await
     }
+}
 
-    #[expect(clippy::too_many_arguments, reason = "one place where both ways on meet")]
-    async fn go(
-        &self,
-        place: &Utf8Path,
-        run: ScriptRun,
-        progress: Progress,
-        report: Reported,
-        now_ms: u64,
-        workplace: &Workplace,
-        cancel: &CancellationToken,
-    ) -> Result<ScriptRun, ScriptError> {
-        let shown = match progress.standing {
-            Standing::Active => {
-                show(&run.script, &progress, &run.skill_dir, workplace, cancel).await?
-            }
-            Standing::Done | Standing::Stopped { .. } => run.shown.clone(),
-        };
-        let head = Head { updated_ms: now_ms, ..run.head.clone() };
-        let run = ScriptRun { head, progress, shown, last: Some(report), ..run };
-        keep(place, &run)?;
-        Ok(run)
-    }
+/// Shows the step that a run goes to, and keeps both.
+async fn go(
+    place: &Utf8Path,
+    run: ScriptRun,
+    progress: Progress,
+    report: Reported,
+    stage: Stage<'_>,
+) -> Result<ScriptRun, ScriptError> {
+    let shown = match progress.standing {
+        Standing::Active => show(&run.script, &progress, &run.skill_dir, stage).await?,
+        Standing::Done | Standing::Stopped { .. } => run.shown.clone(),
+    };
+    let head = Head { updated_ms: stage.now_ms, ..run.head.clone() };
+    let run = ScriptRun { head, progress, shown, last: Some(report), ..run };
+    keep(place, &run)?;
+    Ok(run)
 }
 
 impl ScriptRun {
@@ -390,11 +391,10 @@ async fn show(
     script: &Script,
     progress: &Progress,
     skill_dir: &Utf8Path,
-    workplace: &Workplace,
-    cancel: &CancellationToken,
+    stage: Stage<'_>,
 ) -> Result<StepView, ScriptError> {
     let mut argv = external::command(script, &progress.call);
-    let mut workplace = workplace.clone();
+    let mut workplace = stage.workplace.clone();
     if argv.get(1).is_some_and(|word| word == "-m") {
         // Modules are found from the folder that the skill's text names, wherever that begins.
         let named = script.working_dir.as_deref().unwrap_or("scripts");
@@ -411,7 +411,7 @@ async fn show(
     workplace.environment.push(("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()));
     let line = Command::new(argv.iter().map(String::as_str)).line;
     let program = argv.remove(0);
-    let ended = run_program(&program, argv, &workplace, SCRIPT_TIMEOUT, cancel).await?;
+    let ended = run_program(&program, argv, &workplace, SCRIPT_TIMEOUT, stage.cancel).await?;
     if ended.code != Some(0) || ended.stopped.is_some() {
         return Err(ScriptError::Failed { command: line, how: super::programs::note(&ended) });
     }

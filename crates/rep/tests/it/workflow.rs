@@ -319,17 +319,31 @@ else:
     print("<current_action>\nAll is done\n</current_action>")
 "#;
 
+/// A skill whose text calls a script; the script itself is the test's.
+fn script_skill(ws: &Workspace, folder: &str, call: &str) {
+    let name = folder.rsplit('/').next().unwrap();
+    let fields = format!("name: {name}\ndescription: Old. Use when testing.");
+    ws.write(&format!("{folder}/SKILL.md"), format!("---\n{fields}\n---\n\nRun:\n\n    {call}\n"));
+}
+
+/// Whether scripts can be run here. Where CI runs, they can: it installs what they need.
+#[expect(clippy::print_stderr, reason = "what is skipped is said aloud")]
+fn has_python() -> bool {
+    let found = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("SKIPPED: there is no python3, so skills of scripts are not run");
+    }
+    found
+}
+
 #[test]
 fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
+    if !has_python() {
+        return;
+    }
     let ws = Workspace::new();
     let folder = "home/.claude/skills/old-way";
-    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
-    ws.write(
-        &format!("{folder}/SKILL.md"),
-        format!(
-            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
-        ),
-    );
+    script_skill(&ws, folder, "python3 scripts/old_way.py --step 1 --total-steps 3");
     ws.write(&format!("{folder}/scripts/old_way.py"), SCRIPT);
     let started = view(&ws.rep("--json workflow start old-way --id old"));
     assert_eq!(started["actions"][0]["text"], "Work where a < b && c");
@@ -358,13 +372,7 @@ fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
 fn a_script_of_a_stranger_is_not_run() {
     let ws = Workspace::new();
     let folder = "project/.claude/skills/old-way";
-    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
-    ws.write(
-        &format!("{folder}/SKILL.md"),
-        format!(
-            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
-        ),
-    );
+    script_skill(&ws, folder, "python3 scripts/old_way.py --step 1 --total-steps 3");
     ws.write(&format!("{folder}/scripts/old_way.py"), "open('mark', 'w')");
     let started = ws.rep("workflow start old-way");
     assert_eq!(started.code, 1);
@@ -374,15 +382,12 @@ fn a_script_of_a_stranger_is_not_run() {
 
 #[test]
 fn a_script_that_has_changed_since_it_was_trusted_is_not_run_again() {
+    if !has_python() {
+        return;
+    }
     let ws = Workspace::new();
     let folder = "project/.claude/skills/old-way";
-    let call = "python3 scripts/old_way.py --step 1 --total-steps 3";
-    ws.write(
-        &format!("{folder}/SKILL.md"),
-        format!(
-            "---\nname: old-way\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
-        ),
-    );
+    script_skill(&ws, folder, "python3 scripts/old_way.py --step 1 --total-steps 3");
     ws.write(&format!("{folder}/scripts/old_way.py"), SCRIPT);
     let trusted = ws.rep("trust old-way");
     assert_eq!(trusted.code, 0, "{}", trusted.stderr);
@@ -509,14 +514,15 @@ fn at_the_limit_a_person_sees_what_failed_and_only_what_can_be_chosen() {
 
 #[test]
 fn what_a_script_takes_along_is_what_was_said() {
+    if !has_python() {
+        return;
+    }
     let ws = Workspace::new();
     let folder = "home/.claude/skills/thinker";
-    let call = "python3 scripts/thinker.py --step 1 --total-steps 2 --thoughts \"\"";
-    ws.write(
-        &format!("{folder}/SKILL.md"),
-        format!(
-            "---\nname: thinker\ndescription: Old. Use when testing.\n---\n\nRun:\n\n    {call}\n"
-        ),
+    script_skill(
+        &ws,
+        folder,
+        "python3 scripts/thinker.py --step 1 --total-steps 2 --thoughts \"\"",
     );
     ws.write(
         &format!("{folder}/scripts/thinker.py"),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use camino::Utf8Path;
 use repertoire_drive::workflow::{
-    BeginScript, Head, ProgramError, ScriptError, ScriptReport, ScriptRun,
+    BeginScript, Head, ProgramError, ScriptError, ScriptReport, ScriptRun, Stage,
 };
 use repertoire_flow::external::{Script, detect};
 use repertoire_skill::catalog::Entry;
@@ -45,7 +46,7 @@ pub(super) fn start(
     (id, head): (String, Head),
     arguments: BTreeMap<String, String>,
 ) -> Result<ScriptRun, Failure> {
-    let place = workplace(ctx, &head.folder)?;
+    let folder = head.folder.clone();
     let begin = BeginScript {
         id,
         head,
@@ -54,11 +55,22 @@ pub(super) fn start(
         script,
         arguments,
     };
-    let run = attended(async |cancel| {
-        ctx.runs().start_script(begin, &place, cancel).await.map_err(failed)
+    staged(ctx, &folder, async |stage| ctx.runs().start_script(begin, stage).await)
+}
+
+/// Runs a script in the folder of its run, with an end by Ctrl-C.
+fn staged<T>(
+    ctx: &Ctx<'_>,
+    folder: &Utf8Path,
+    work: impl AsyncFnOnce(Stage<'_>) -> Result<T, ScriptError>,
+) -> Result<T, Failure> {
+    let workplace = workplace(ctx, folder)?;
+    let done = attended(async |cancel| {
+        let stage = Stage { workplace: &workplace, cancel, now_ms: now_ms() };
+        work(stage).await.map_err(failed)
     });
-    place.clean_up();
-    run
+    workplace.clean_up();
+    done
 }
 
 /// Leaves a step, if something is reported, and prints where the run is.
@@ -72,13 +84,9 @@ pub(super) fn step(
     let mut run = ctx.runs().open_script(wanted).map_err(run_failed)?;
     if let Some((at, report)) = report {
         expect_trusted(ctx, &run)?;
-        let place = workplace(ctx, &run.head.folder)?;
-        let next = attended(async |cancel| {
-            let runs = ctx.runs();
-            let step = runs.step_script(wanted, at, report, now_ms(), &place, cancel);
-            step.await.map_err(failed)
+        let next = staged(ctx, &run.head.folder, async |stage| {
+            ctx.runs().step_script(wanted, at, report, stage).await
         });
-        place.clean_up();
         run = next?;
     }
     print(&run, format, ui)
@@ -123,11 +131,9 @@ pub(super) fn decide(
     if go_on {
         expect_trusted(ctx, &run)?;
     }
-    let place = workplace(ctx, &run.head.folder)?;
-    let decided = attended(async |cancel| {
-        ctx.runs().decide_script(wanted, go_on, now_ms(), &place, cancel).await.map_err(failed)
+    let decided = staged(ctx, &run.head.folder, async |stage| {
+        ctx.runs().decide_script(wanted, go_on, stage).await
     });
-    place.clean_up();
     print(&decided?, format, ui)
 }
 
