@@ -233,6 +233,10 @@ fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>)
 /// How many entries, folders and links included, are looked at for each file that may be listed.
 const ENTRIES_PER_FILE: usize = 2;
 
+/// How many links that leave the folder are followed to see where they lead: each costs as much as several
+/// files, one is enough to be named, and no honest skill has many.
+const LINKS_OUT_MAX: usize = 128;
+
 /// A listing under way.
 struct Listing<'a> {
     skill: &'a Skill,
@@ -276,6 +280,7 @@ impl Listing<'_> {
                 }
                 // A folder inside is listed under its own name.
                 Look::LinkInside(target) => self.link(&path, Some(target)),
+                Look::LeavesFolder if self.links_out.len() == LINKS_OUT_MAX => return false,
                 Look::LeavesFolder => self.links_out.push(self.dir.join(&path)),
                 Look::Irregular(error) => {
                     self.out.diagnostics.push(error.to_diagnostic(&self.dir.join(&path)));
@@ -366,7 +371,8 @@ fn place_inside(real_dir: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
 fn over_limit(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
     let code = &codes::RESOURCE_LIMIT;
     let message = format!(
-        "the skill has more than {} files, {} bytes or {} levels of folders, the limits; the rest is left out",
+        "the skill has more than {} files, {} bytes, {LINKS_OUT_MAX} links that leave it or {} levels of folders, \
+         the limits; the rest is left out",
         limits.files_max, limits.bytes_max, limits.depth_max
     );
     Diagnostic::new(code, message).in_file(path).help(code.remedy)
