@@ -42,15 +42,16 @@ pub struct System {
     inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 struct Inner {
-    library: Library,
+    library: Arc<Library>,
     /// Whether nobody has run anything since skills were read.
-    is_fresh: AtomicBool,
-    selector: Mutex<Option<(u64, Arc<Selector>)>>,
+    is_fresh: Arc<AtomicBool>,
+    selector: Arc<Mutex<Option<(u64, Arc<Selector>)>>>,
     make_selector: MakeSelector,
     provider: Arc<dyn Provider>,
     prices: Prices,
-    breakers: Breakers,
+    breakers: Arc<Breakers>,
     config: Config,
     tools: Vec<Arc<dyn Tool>>,
     chain: Vec<Arc<dyn Middleware>>,
@@ -60,9 +61,9 @@ struct Inner {
     sandbox: Probed,
     sink: Option<Sink>,
     clock: Arc<dyn Clock>,
-    conversations: Mutex<Vec<Kept>>,
+    conversations: Arc<Mutex<Vec<Kept>>>,
     /// How many runs an agent may have at once, where its definition says so.
-    places_at_work: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    places_at_work: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
 /// A conversation in memory, the least recently used first.
@@ -140,6 +141,23 @@ impl System {
     /// ```
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// The same skills, tools and models at work in another folder: a worktree, for instance. What is shared is shared, so
+    /// fifty of them cost little more than one.
+    #[must_use]
+    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> System {
+        let inner = Inner {
+            work_dir: dir.into(),
+            conversations: Arc::default(),
+            ..Inner::clone(&self.inner)
+        };
+        System { inner: Arc::new(inner) }
+    }
+
+    /// Where programs of a run that has this id would work.
+    pub fn workplace_of(&self, conversation: &str) -> Workplace {
+        self.workplace(conversation)
     }
 
     /// Runs an agent on a task to its end. It never fails halfway: what goes wrong is in the report.

@@ -299,6 +299,13 @@ pub enum Payload {
         /// The budget.
         max_chars: u64,
     },
+    /// The plan was read: what the engine goes by from now on, whatever becomes of the file.
+    PlanRead {
+        /// The digest of the file.
+        digest: String,
+        /// Its tasks.
+        tasks: Vec<TaskSeen>,
+    },
     /// The tasks of the plan cannot be told, so the agent chooses.
     PlanFallback {
         /// Why.
@@ -342,6 +349,16 @@ pub struct TaskRef {
     pub id: String,
     /// Its words.
     pub label: String,
+}
+
+/// A task as it stands in a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSeen {
+    /// The task.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// How far it is: `open`, `blocked`, `implemented`, `reviewed`, `manual_qa` or `failed`.
+    pub mark: String,
 }
 
 /// A skill that was chosen.
@@ -402,6 +419,7 @@ impl Payload {
             Payload::SkillsSelected { .. } => "SKILLS_SELECTED",
             Payload::SkillsLoadFailed { .. } => "SKILLS_LOAD_FAILED",
             Payload::SkillsTruncated { .. } => "SKILLS_TRUNCATED",
+            Payload::PlanRead { .. } => "PLAN_READ",
             Payload::PlanFallback { .. } => "PLAN_FALLBACK",
             Payload::PlanRestored { .. } => "PLAN_RESTORED",
             Payload::TaskMarked { .. } => "TASK_MARKED",

@@ -1,8 +1,9 @@
 //! A transcript that is replayed: for demonstrations, tests, and prompts that shall be seen but not paid for.
 //!
 //! The file is either a run's own events, one JSON object a line (`.jsonl`), or a list of steps in YAML or JSON. A
-//! step is one of `text`, `thinking`, `tool` (with `arguments`, `result`, `error`), `wait_ms` and `finish`; with
-//! `when`, it is taken only if the prompt contains that text.
+//! step is one of `text`, `thinking`, `tool` (with `arguments`, `result`, `error`), `write` (a file, with `content`, and
+//! `append` to add to it), `wait_ms` and `finish`; with `when`, it is taken only if the prompt contains that text, and with
+//! `unless`, only if it does not.
 
 use std::time::Duration;
 
@@ -19,8 +20,11 @@ use super::limits::{
 };
 use super::structured;
 use super::tally::Tally;
-use super::{Backend, Finished, Holds, Job, Rules};
+use super::{Backend, Finished, Freedom, Holds, Job, Rules};
+use crate::beneath;
 use crate::event::{Denial, Event, EventKind, Events, Status};
+use crate::sandbox::Sandbox;
+use crate::workplace::Workplace;
 
 /// A transcript that is replayed.
 #[derive(Clone, Debug)]
@@ -55,6 +59,7 @@ enum Step {
     Tell(Box<EventKind>),
     Text(String),
     Tool(ToolStep),
+    Write(WriteStep),
     Wait(Duration),
     Finish(Box<FinishStep>),
 }
@@ -63,6 +68,12 @@ enum Step {
 #[serde(deny_unknown_fields)]
 struct WrittenStep {
     when: Option<String>,
+    unless: Option<String>,
+    write: Option<String>,
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    append: bool,
     text: Option<String>,
     thinking: Option<String>,
     tool: Option<String>,
@@ -82,6 +93,14 @@ struct ToolStep {
     arguments: Value,
     result: String,
     error: bool,
+}
+
+/// A file that is really written, as an agent's tool would.
+#[derive(Clone, Debug)]
+struct WriteStep {
+    path: String,
+    content: String,
+    append: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -161,6 +180,17 @@ async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
                 events.emit(tally.call(&id, &step.tool, &step.arguments));
                 events.emit(tally.result(&id, &step.tool, &step.result, step.error));
             }
+            Step::Write(step) => {
+                calls += 1;
+                let id = format!("call-{calls}");
+                let arguments = serde_json::json!({ "path": step.path });
+                events.emit(tally.call(&id, "write", &arguments));
+                let (said, is_error) = match write(&step, job) {
+                    Ok(bytes) => (format!("{bytes} bytes written"), false),
+                    Err(problem) => (problem, true),
+                };
+                events.emit(tally.result(&id, "write", &said, is_error));
+            }
             Step::Wait(time) => {
                 if let Some(status) = wait(time, deadline, job).await {
                     let error = if status == Status::Limited {
@@ -187,6 +217,22 @@ async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
         resets_at_ms: None,
     };
     ended(finish, tally, calls)
+}
+
+/// Writes a file in the folder of the job, under the rules of an agent's tools.
+fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
+    if job.freedom == Freedom::ReadOnly {
+        return Err("files may only be read".to_owned());
+    }
+    let place = Workplace::new(&job.dir, &job.dir, Sandbox::None);
+    let path = beneath::writable(&place, &step.path).map_err(|error| error.to_string())?;
+    let before = match step.append {
+        true => repertoire_text::fs::read_text(&path, TRANSCRIPT_BYTES_MAX).unwrap_or_default(),
+        false => String::new(),
+    };
+    let text = before + &step.content;
+    repertoire_text::fs::write_atomic(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(text.len())
 }
 
 /// Waits, unless the run ends before; then it says how.
@@ -298,7 +344,8 @@ fn from_steps(text: &str, prompt: &str) -> Result<Vec<Step>, String> {
     for (index, value) in written.into_iter().enumerate() {
         let step: WrittenStep = serde_json::from_value(value)
             .map_err(|error| format!("step {}: {error}", index + 1))?;
-        if step.when.as_ref().is_none_or(|when| prompt.contains(when.as_str())) {
+        let says = |words: &String| prompt.contains(words.as_str());
+        if step.when.as_ref().is_none_or(says) && !step.unless.as_ref().is_some_and(says) {
             steps.extend(
                 from_written(step).map_err(|error| format!("step {}: {error}", index + 1))?,
             );
@@ -326,11 +373,15 @@ fn from_written(step: WrittenStep) -> Result<Vec<Step>, &'static str> {
             error: step.error,
         }));
     }
+    if let Some(path) = step.write {
+        let (content, append) = (step.content, step.append);
+        steps.push(Step::Write(WriteStep { path, content, append }));
+    }
     if let Some(finish) = step.finish {
         steps.push(Step::Finish(Box::new(finish)));
     }
     if steps.is_empty() {
-        return Err("none of `text`, `thinking`, `tool`, `wait_ms`, `finish` is there");
+        return Err("none of `text`, `thinking`, `tool`, `write`, `wait_ms`, `finish` is there");
     }
     Ok(steps)
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::breaker::Breakers;
 use repertoire_model::prices::Prices;
 use repertoire_model::{Client, Endpoints, Provider};
 use repertoire_select::{Model, Selector, Settings};
@@ -241,13 +240,13 @@ impl Builder {
         });
         Ok(System {
             inner: Arc::new(Inner {
-                library,
-                is_fresh: AtomicBool::new(true),
+                library: Arc::new(library),
+                is_fresh: Arc::new(AtomicBool::new(true)),
                 selector: Default::default(),
                 make_selector: self.make_selector,
                 provider,
                 prices,
-                breakers: Breakers::default(),
+                breakers: Arc::default(),
                 config: self.config,
                 tools,
                 chain: standard(self.own_middleware),
