@@ -16,6 +16,7 @@
 
 pub mod conversation;
 mod files;
+pub mod git;
 pub mod limits;
 pub mod usage;
 pub mod workflow;

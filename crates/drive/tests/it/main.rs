@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+mod git;
+mod repo;
+
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
