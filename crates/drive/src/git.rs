@@ -87,9 +87,15 @@ impl From<Oid> for String {
 pub struct Git {
     dir: Utf8PathBuf,
     /// Where the checkout's git folder is, if that is not to be looked for.
-    git_dir: Option<Utf8PathBuf>,
+    place: Option<Arc<Place>>,
     environment: Arc<[(String, String)]>,
     version: Arc<OnceCell<()>>,
+}
+
+#[derive(Debug)]
+struct Place {
+    git_dir: Utf8PathBuf,
+    common_dir: Utf8PathBuf,
 }
 
 impl Git {
@@ -99,16 +105,28 @@ impl Git {
             environment.into_iter().filter(|(name, _)| call::may_stay(name)).collect();
         Git {
             dir: dir.into(),
-            git_dir: None,
+            place: None,
             environment: environment.into(),
             version: Arc::default(),
         }
     }
 
-    /// The same git in another checkout, whose git folder is known.
+    /// The same git in another folder.
     #[must_use]
-    pub fn at(&self, dir: impl Into<Utf8PathBuf>, git_dir: impl Into<Utf8PathBuf>) -> Git {
-        Git { dir: dir.into(), git_dir: Some(git_dir.into()), ..self.clone() }
+    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> Git {
+        Git { dir: dir.into(), place: None, ..self.clone() }
+    }
+
+    /// The same git in a worktree whose git folder is known: no file in the worktree can lead it elsewhere.
+    #[must_use]
+    pub fn in_worktree(
+        &self,
+        dir: impl Into<Utf8PathBuf>,
+        git_dir: impl Into<Utf8PathBuf>,
+        common_dir: impl Into<Utf8PathBuf>,
+    ) -> Git {
+        let place = Place { git_dir: git_dir.into(), common_dir: common_dir.into() };
+        Git { dir: dir.into(), place: Some(Arc::new(place)), ..self.clone() }
     }
 
     /// The folder it runs in.
@@ -129,8 +147,8 @@ impl Git {
 
     /// The git folder of this checkout.
     pub async fn git_dir(&self) -> Result<Utf8PathBuf, GitError> {
-        match &self.git_dir {
-            Some(git_dir) => Ok(git_dir.clone()),
+        match &self.place {
+            Some(place) => Ok(place.git_dir.clone()),
             None => Ok(self.line(&["rev-parse", "--absolute-git-dir"]).await?.into()),
         }
     }

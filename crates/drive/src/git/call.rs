@@ -183,8 +183,9 @@ impl Git {
         args.extend(ask.args.iter().map(|arg| (*arg).to_owned()));
         let mut environment = self.environment.to_vec();
         environment.extend(ENVIRONMENT.iter().map(|(name, value)| pair(name, value)));
-        if let Some(git_dir) = &self.git_dir {
-            environment.push(pair("GIT_DIR", git_dir.as_str()));
+        if let Some(place) = &self.place {
+            environment.push(pair("GIT_DIR", place.git_dir.as_str()));
+            environment.push(pair("GIT_COMMON_DIR", place.common_dir.as_str()));
             environment.push(pair("GIT_WORK_TREE", self.dir.as_str()));
         }
         environment.extend(ask.environment);

@@ -4,6 +4,7 @@
 
 mod git;
 mod repo;
+mod worktree;
 
 use std::sync::Arc;
 
