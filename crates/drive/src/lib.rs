@@ -16,9 +16,11 @@
 
 pub mod conversation;
 mod files;
+pub mod git;
 pub mod limits;
 pub mod usage;
 pub mod workflow;
+pub mod worktree;
 
 pub use conversation::{Driver, Store, StoreError, Talk};
 pub use usage::SkillUse;

@@ -37,3 +37,29 @@ pub const PROGRAM_GRACE: Duration = Duration::from_secs(5);
 pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Most of each stream that goes into the record of a check.
 pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;
+
+/// The oldest git that will do: `merge-tree` without a checkout, paths from a file, and locks with a reason.
+pub const GIT_VERSION_MIN: (u32, u32) = (2, 41);
+/// How long a call of git may take: a checkout of a large repository does.
+pub const GIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// How long git has to end after it was asked to.
+pub const GIT_GRACE: Duration = Duration::from_secs(5);
+/// Most of what git says that is read.
+pub const GIT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most of git's complaints that go into an error.
+pub const GIT_SAID_BYTES_MAX: usize = 2 * 1024;
+/// Most commits of a log.
+pub const LOG_COMMITS_MAX: usize = 10_000;
+
+/// Most characters of a run's name in the name of its branch.
+pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
+/// How long a change to worktrees waits for another one: a checkout may take its time.
+pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How often it looks.
+pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
+/// Largest file that says whose a worktree is, or where.
+pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
+/// Largest log of what was checked out that is read.
+pub const REFLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Most names that are tried for what is moved aside or rescued.
+pub const ASIDE_NAMES_MAX: usize = 100;

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+mod git;
+mod repo;
+mod worktree;
+
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -1,0 +1,307 @@
+//! One call of git: what it is run with, and what comes back.
+
+use std::borrow::Cow;
+
+use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped};
+use tokio_util::sync::CancellationToken;
+
+use super::{Git, GitError, Oid};
+use crate::limits::{
+    GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN,
+};
+
+/// Settings of every call. The first ones keep configuration that an agent may have written from running programs, the
+/// others keep the user's taste out of output that is parsed.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=true",
+    "core.askPass=true",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.ssh.program=false",
+    "gpg.x509.program=false",
+    "protocol.ext.allow=never",
+    "safe.bareRepository=explicit",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "core.quotePath=false",
+    "color.ui=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "advice.detachedHead=false",
+    "advice.addEmbeddedRepo=false",
+    "checkout.defaultRemote=",
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // A status must not wait for, or disturb, the index of somebody who works there.
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    // An agent could otherwise show one commit in the place of another.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("LC_ALL", "C"),
+];
+
+/// Variables of git that do not lead it elsewhere and do not run anything.
+const HARMLESS: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_EXEC_PATH",
+];
+
+/// Whether a variable of the caller's environment reaches git: `GIT_DIR` of a hook that started us must not.
+pub(super) fn may_stay(name: &str) -> bool {
+    let ours = ENVIRONMENT.iter().any(|(set, _)| *set == name);
+    !ours && (!name.starts_with("GIT_") || HARMLESS.contains(&name))
+}
+
+/// What git is asked, beyond its arguments.
+pub(super) struct Ask<'a> {
+    pub(super) args: &'a [&'a str],
+    pub(super) settings: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) stdin: Stdin,
+    pub(super) kept_bytes_max: usize,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(args: &'a [&'a str]) -> Self {
+        Ask {
+            args,
+            settings: Vec::new(),
+            environment: Vec::new(),
+            stdin: Stdin::Closed,
+            kept_bytes_max: GIT_OUTPUT_BYTES_MAX,
+        }
+    }
+}
+
+/// What git answered.
+pub(super) struct Answer {
+    command: String,
+    dir: camino::Utf8PathBuf,
+    pub(super) code: i32,
+    ended: Ended,
+}
+
+impl Answer {
+    /// All that it said. It is an error if it said more than is kept.
+    pub(super) fn bytes(&self) -> Result<&[u8], GitError> {
+        let stdout = &self.ended.stdout;
+        match stdout.total > stdout.bytes.len() as u64 {
+            true => Err(GitError::TooMuch { command: self.command.clone(), bytes: stdout.total }),
+            false => Ok(&stdout.bytes),
+        }
+    }
+
+    /// What was kept of what it said, and how much there was.
+    pub(super) fn kept(&self) -> (&[u8], u64) {
+        (&self.ended.stdout.bytes, self.ended.stdout.total)
+    }
+
+    /// All that it said, without the last line break.
+    pub(super) fn text(&self) -> Result<Cow<'_, str>, GitError> {
+        let bytes = self.bytes()?;
+        Ok(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)))
+    }
+
+    pub(super) fn oid(&self) -> Result<Oid, GitError> {
+        let text = self.text()?;
+        Oid::parse(&text).ok_or_else(|| self.unclear(&text))
+    }
+
+    pub(super) fn stderr(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.ended.stderr.bytes)
+    }
+
+    pub(super) fn unclear(&self, said: &str) -> GitError {
+        let said = said.chars().take(200).collect();
+        GitError::Unclear { command: self.command.clone(), said }
+    }
+
+    /// The error that this is, for a call that should have ended otherwise.
+    pub(super) fn failed(&self) -> GitError {
+        let said = tail(&self.ended.stderr.bytes);
+        if said.contains("not a git repository") || said.contains("must be run in a work tree") {
+            return GitError::NotARepository { dir: self.dir.clone() };
+        }
+        let command = self.command.clone();
+        if said.contains(".lock") && said.contains("File exists") {
+            return GitError::Locked { command, said };
+        }
+        GitError::Failed { command, dir: self.dir.clone(), code: self.code, said }
+    }
+}
+
+impl Git {
+    /// Runs git; any exit code is an answer.
+    pub(super) async fn ask(
+        &self,
+        ask: Ask<'_>,
+        on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+    ) -> Result<Answer, GitError> {
+        self.version.get_or_try_init(|| self.check_version()).await?;
+        self.start(ask, on_line).await
+    }
+
+    async fn start(
+        &self,
+        ask: Ask<'_>,
+        on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+    ) -> Result<Answer, GitError> {
+        let command = shown(ask.args);
+        let spawn = self.spawn(ask);
+        let ended = process::run(&spawn, &CancellationToken::new(), on_line).await?;
+        if ended.stopped == Some(Stopped::Absolute) {
+            let seconds = GIT_TIMEOUT.as_secs();
+            return Err(GitError::TimedOut { command, dir: self.dir.clone(), seconds });
+        }
+        Ok(Answer { command, dir: self.dir.clone(), code: ended.code.unwrap_or(-1), ended })
+    }
+
+    fn spawn(&self, ask: Ask<'_>) -> Spawn {
+        let mut args = vec!["--no-pager".to_owned()];
+        let theirs = SETTINGS.iter().map(|setting| (*setting).to_owned());
+        for setting in theirs.chain(ask.settings) {
+            args.extend(["-c".to_owned(), setting]);
+        }
+        args.extend(ask.args.iter().map(|arg| (*arg).to_owned()));
+        let mut environment = self.environment.to_vec();
+        environment.extend(ENVIRONMENT.iter().map(|(name, value)| pair(name, value)));
+        if let Some(place) = &self.place {
+            environment.push(pair("GIT_DIR", place.git_dir.as_str()));
+            environment.push(pair("GIT_COMMON_DIR", place.common_dir.as_str()));
+            environment.push(pair("GIT_WORK_TREE", self.dir.as_str()));
+        }
+        environment.extend(ask.environment);
+        Spawn {
+            program: "git".to_owned(),
+            args,
+            dir: self.dir.clone(),
+            environment,
+            stdin: ask.stdin,
+            limits: ProcessLimits {
+                idle: None,
+                absolute: GIT_TIMEOUT,
+                grace: GIT_GRACE,
+                kept_bytes_max: ask.kept_bytes_max,
+            },
+        }
+    }
+
+    async fn check_version(&self) -> Result<(), GitError> {
+        let answer = self.start(Ask::new(&["--version"]), &mut |_| Flow::Continue).await?;
+        let found = answer.text()?.into_owned();
+        match version_of(&found) {
+            Some(version) if version >= GIT_VERSION_MIN => Ok(()),
+            _ => Err(GitError::TooOld { found }),
+        }
+    }
+
+    /// Runs git; any exit code is an answer.
+    pub(super) async fn any(&self, args: &[&str]) -> Result<Answer, GitError> {
+        self.ask(Ask::new(args), &mut |_| Flow::Continue).await
+    }
+
+    /// Runs git with more than arguments, and takes exit code 0 only.
+    pub(super) async fn fine(&self, ask: Ask<'_>) -> Result<Answer, GitError> {
+        let answer = self.ask(ask, &mut |_| Flow::Continue).await?;
+        match answer.code {
+            0 => Ok(answer),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// Runs git, and takes exit code 0 only.
+    pub(crate) async fn ok(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let answer = self.fine(Ask::new(args)).await?;
+        answer.bytes().map(<[u8]>::to_vec)
+    }
+
+    /// Runs git for a line.
+    pub(super) async fn line(&self, args: &[&str]) -> Result<String, GitError> {
+        let answer = self.fine(Ask::new(args)).await?;
+        match answer.text()? {
+            Cow::Borrowed(text) if !text.is_empty() => Ok(text.to_owned()),
+            other => Err(answer.unclear(&other)),
+        }
+    }
+
+    /// Runs git for a yes (exit code 0) or a no (1).
+    pub(super) async fn yes(&self, args: &[&str]) -> Result<bool, GitError> {
+        let answer = self.any(args).await?;
+        match answer.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(answer.failed()),
+        }
+    }
+}
+
+pub(super) fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// The command as a person would type it, without our settings.
+fn shown(args: &[&str]) -> String {
+    let line = format!("git {}", args.join(" "));
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+fn tail(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(GIT_SAID_BYTES_MAX)..]);
+    match text.trim() {
+        "" => "it said nothing".to_owned(),
+        said => said.to_owned(),
+    }
+}
+
+/// `git version 2.47.3 (Apple Git-1)`: the first two numbers.
+fn version_of(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix("git version ")?.split(['.', ' ', '-']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_vendors_write_them() {
+        for (text, version) in [
+            ("git version 2.47.3", Some((2, 47))),
+            ("git version 2.39.5 (Apple Git-154)", Some((2, 39))),
+            ("git version 2.50.0.windows.1", Some((2, 50))),
+            ("git version 3.0-rc1", Some((3, 0))),
+            ("hub version 2", None),
+        ] {
+            assert_eq!(version_of(text), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hook_that_started_us_does_not_lead_git_elsewhere() {
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_COUNT", "GIT_EXTERNAL_DIFF", "LC_ALL"]
+        {
+            assert!(!may_stay(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GIT_AUTHOR_NAME", "GIT_CONFIG_GLOBAL"] {
+            assert!(may_stay(name), "{name}");
+        }
+    }
+}

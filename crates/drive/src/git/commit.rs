@@ -1,0 +1,142 @@
+//! Commits that the engine makes, and the state of the files as a tree.
+
+use repertoire_agent::process::Stdin;
+use repertoire_text::fs::is_beneath;
+
+use super::call::{Ask, pair};
+use super::{Git, GitError, Oid, TreeId};
+
+/// Who wrote something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// Their name.
+    pub name: String,
+    /// Their address.
+    pub email: String,
+}
+
+/// Who commits where nobody has said who they are.
+const NOBODY: [(&str, &str); 2] =
+    [("user.name", "Repertoire"), ("user.email", "repertoire@localhost")];
+
+impl Git {
+    /// Commits everything that is not ignored; `None` if nothing differs.
+    pub async fn commit_all(
+        &self,
+        message: &str,
+        author: Option<&Author>,
+    ) -> Result<Option<Oid>, GitError> {
+        check_message(message)?;
+        self.ok(&["add", "--all", "--", ":/"]).await?;
+        if self.yes(&["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"]).await? {
+            return Ok(None);
+        }
+        let author = author.map(|author| format!("--author={} <{}>", author.name, author.email));
+        let mut args = COMMIT.to_vec();
+        args.extend(author.as_deref());
+        let settings = self.identity().await?;
+        self.fine(Ask { settings, stdin: Stdin::Text(message.to_owned()), ..Ask::new(&args) })
+            .await?;
+        self.head().await.map(Some)
+    }
+
+    /// Commits these paths as they are on disk and nothing else, whatever is staged; `None` if they do not differ.
+    pub async fn commit_paths(
+        &self,
+        paths: &[String],
+        message: &str,
+    ) -> Result<Option<Oid>, GitError> {
+        check_message(message)?;
+        if let Some(path) = paths.iter().find(|path| !is_beneath(path.as_str().into())) {
+            return Err(GitError::BadPath { path: path.clone() });
+        }
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let top = self.top().await?;
+        let at_top = Git { dir: top, ..self.clone() };
+        let list = Stdin::Text(paths.iter().map(|path| format!("{path}\0")).collect());
+        let literal = || vec![pair("GIT_LITERAL_PATHSPECS", "1")];
+        let add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        let ask = Ask { stdin: list.clone(), environment: literal(), ..Ask::new(&add) };
+        at_top.fine(ask).await?;
+        // The list takes up the input, so that the message has to be an argument.
+        let message = format!("--message={message}");
+        let mut args: Vec<&str> = COMMIT.iter().copied().filter(|arg| *arg != "--file=-").collect();
+        args.extend(["--only", "--pathspec-from-file=-", "--pathspec-file-nul", &message]);
+        let (settings, environment) = (self.identity().await?, literal());
+        let before = self.find("HEAD").await?;
+        let ask = Ask { settings, environment, stdin: list, ..Ask::new(&args) };
+        let answer = at_top.ask(ask, &mut |_| repertoire_agent::process::Flow::Continue).await?;
+        match answer.code {
+            0 => self.head().await.map(Some),
+            1 if self.find("HEAD").await? == before && answer.stderr().is_empty() => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// What is on disk now, untracked files included and ignored ones not, as a tree. The index is not touched.
+    pub async fn tree_of_work(&self) -> Result<TreeId, GitError> {
+        let git_dir = self.git_dir().await?;
+        let io = |source| GitError::Io { path: git_dir.clone(), source };
+        let keep =
+            tempfile::Builder::new().prefix("repertoire-").tempdir_in(&git_dir).map_err(io)?;
+        let index = keep.path().join("index");
+        // With what git knows of times and sizes, only what has changed is read.
+        match std::fs::copy(git_dir.join("index"), &index) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        let environment = vec![pair("GIT_INDEX_FILE", &index.to_string_lossy())];
+        let add = ["add", "--all", "--", ":/"];
+        self.fine(Ask { environment: environment.clone(), ..Ask::new(&add) }).await?;
+        let answer = self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?;
+        answer.oid().map(TreeId)
+    }
+
+    /// The tree of a commit.
+    pub async fn tree_of(&self, commit: &Oid) -> Result<TreeId, GitError> {
+        let tree = format!("{commit}^{{tree}}");
+        let args = ["rev-parse", "--verify", "--end-of-options", &tree];
+        self.fine(Ask::new(&args)).await?.oid().map(TreeId)
+    }
+
+    /// A commit of a tree. No branch is moved, and no file is touched.
+    pub async fn commit_tree(
+        &self,
+        tree: &TreeId,
+        parents: &[&Oid],
+        message: &str,
+    ) -> Result<Oid, GitError> {
+        check_message(message)?;
+        let mut args = vec!["commit-tree", "--no-gpg-sign", "-F", "-"];
+        for parent in parents {
+            args.extend(["-p", parent.as_str()]);
+        }
+        args.push(tree.0.as_str());
+        let settings = self.identity().await?;
+        let stdin = Stdin::Text(message.to_owned());
+        self.fine(Ask { settings, stdin, ..Ask::new(&args) }).await?.oid()
+    }
+
+    /// The settings that say who commits, as far as the user has not said it.
+    async fn identity(&self) -> Result<Vec<String>, GitError> {
+        let mut settings = Vec::new();
+        for (key, value) in NOBODY {
+            if !self.yes(&["config", "--get", key]).await? {
+                settings.push(format!("{key}={value}"));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+const COMMIT: &[&str] =
+    &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"];
+
+fn check_message(message: &str) -> Result<(), GitError> {
+    match message.trim().is_empty() {
+        true => Err(GitError::NoMessage),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether a checkout is in the middle of something, and how to leave it.
+
+use camino::Utf8Path;
+use serde::{Deserialize, Serialize};
+
+use super::{Git, GitError};
+
+/// What a checkout is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// A rebase.
+    Rebase,
+    /// Mails that are applied as commits.
+    Mails,
+    /// A merge.
+    Merge,
+    /// A cherry-pick.
+    CherryPick,
+    /// A revert.
+    Revert,
+    /// A bisection.
+    Bisect,
+}
+
+impl Progress {
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Progress::Rebase => "a rebase",
+            Progress::Mails => "applying mails (`git am`)",
+            Progress::Merge => "a merge",
+            Progress::CherryPick => "a cherry-pick",
+            Progress::Revert => "a revert",
+            Progress::Bisect => "a bisection",
+        }
+    }
+
+    fn abort(self) -> &'static [&'static str] {
+        match self {
+            Progress::Rebase => &["rebase", "--abort"],
+            Progress::Mails => &["am", "--abort"],
+            Progress::Merge => &["merge", "--abort"],
+            Progress::CherryPick => &["cherry-pick", "--abort"],
+            Progress::Revert => &["revert", "--abort"],
+            Progress::Bisect => &["bisect", "reset"],
+        }
+    }
+
+    fn in_git_dir(git_dir: &Utf8Path) -> Option<Progress> {
+        let has = |name: &str| git_dir.join(name).exists();
+        if has("rebase-merge") {
+            return Some(Progress::Rebase);
+        }
+        if has("rebase-apply") {
+            let mails = has("rebase-apply/applying");
+            return Some(if mails { Progress::Mails } else { Progress::Rebase });
+        }
+        let marks = [
+            ("MERGE_HEAD", Progress::Merge),
+            ("CHERRY_PICK_HEAD", Progress::CherryPick),
+            ("REVERT_HEAD", Progress::Revert),
+            ("BISECT_LOG", Progress::Bisect),
+        ];
+        marks.into_iter().find(|(name, _)| has(name)).map(|(_, progress)| progress)
+    }
+}
+
+impl Git {
+    /// What the checkout is in the middle of.
+    pub async fn progress(&self) -> Result<Option<Progress>, GitError> {
+        Ok(Progress::in_git_dir(&self.git_dir().await?))
+    }
+
+    /// Goes back to where it was before. Changes that are not committed are lost.
+    pub async fn abort(&self, progress: Progress) -> Result<(), GitError> {
+        self.ok(progress.abort()).await.map(drop)
+    }
+}

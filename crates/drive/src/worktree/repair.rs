@@ -1,0 +1,155 @@
+//! Taking up a worktree that is there, whatever state it was left in.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{read_text, write_atomic};
+
+use super::create::{Base, free_name};
+use super::head::{attach, leave_progress};
+use super::registry::Entry;
+use super::stale::remove_locks;
+use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock_worktree};
+use crate::limits::OWNER_BYTES_MAX;
+
+impl Worktrees {
+    /// Takes up the worktree of a run.
+    pub(super) async fn take_up(
+        &self,
+        entry: Entry,
+        wanted: &Wanted<'_>,
+        names: &Names,
+        common: &Utf8Path,
+    ) -> Result<Worktree, WorktreeError> {
+        if let Some(record) = &entry.record {
+            record.check(&wanted.owner)?;
+        }
+        if !entry.dir.is_dir() {
+            return self.make_again(entry, wanted, names, common).await;
+        }
+        let mut notes: Vec<String> = link(&entry)?.into_iter().collect();
+        let mut worktree = self.worktree_of(&entry, wanted, names, common).await?;
+        let git_dir = &worktree.git_dir;
+        notes.extend(remove_locks(&worktree.dir, git_dir, common, &worktree.branch)?);
+        self.mend_index(&entry, &worktree, &mut notes).await?;
+        leave_progress(&worktree, names, &mut notes).await?;
+        attach(&worktree, names, &mut notes).await?;
+        if entry.locked.is_none() {
+            lock_worktree(&self.repo, &worktree.dir, wanted.run).await?;
+        }
+        worktree.how = if notes.is_empty() { How::Adopted } else { How::Repaired(notes) };
+        self.remember(&worktree).await?;
+        Ok(worktree)
+    }
+
+    /// The folder is gone: its registration goes as well, and the branch is checked out anew.
+    async fn make_again(
+        &self,
+        entry: Entry,
+        wanted: &Wanted<'_>,
+        names: &Names,
+        common: &Utf8Path,
+    ) -> Result<Worktree, WorktreeError> {
+        let dir = entry.dir.as_str();
+        if let Some(record) = &entry.record {
+            // Once it is forgotten by git, the branch is all that remembers.
+            let key = |what: &str| format!("branch.{}.repertoire{what}", record.branch);
+            self.repo.set_setting(&key("Run"), &record.run).await?;
+            self.repo.set_setting(&key("Base"), &record.base_branch).await?;
+            self.repo.set_setting(&key("BaseCommit"), record.base_oid.as_str()).await?;
+        }
+        let branch = entry.record.as_ref().map_or(&names.branch, |record| &record.branch);
+        let names = Names { branch: branch.clone(), ..names.clone() };
+        remove_locks(&entry.dir, &entry.git_dir, common, &names.branch)?;
+        self.repo.ok(&["worktree", "remove", "--force", "--force", dir]).await?;
+        if self.repo.branch_exists(&names.branch).await? {
+            // The lock reason may have been all that told whose the branch is.
+            let key = format!("branch.{}.repertoireRun", names.branch);
+            self.repo.set_setting(&key, wanted.run).await?;
+        }
+        self.create(wanted, &names, common).await
+    }
+
+    async fn worktree_of(
+        &self,
+        entry: &Entry,
+        wanted: &Wanted<'_>,
+        names: &Names,
+        common: &Utf8Path,
+    ) -> Result<Worktree, WorktreeError> {
+        let git = self.repo.in_worktree(&entry.dir, &entry.git_dir, common);
+        let (branch, base, set_up) = match &entry.record {
+            Some(record) => {
+                let base =
+                    Base { branch: record.base_branch.clone(), oid: record.base_oid.clone() };
+                (record.branch.clone(), base, record.set_up)
+            }
+            None => {
+                let tip = self.repo.branch_tip(&names.branch).await?;
+                let tip = match tip {
+                    Some(tip) => tip,
+                    None => git.head().await?,
+                };
+                let base = self.base_from_before(wanted, names, &tip).await?;
+                (names.branch.clone(), base, false)
+            }
+        };
+        Ok(Worktree {
+            run: wanted.run.to_owned(),
+            owner: wanted.owner.clone(),
+            dir: entry.dir.clone(),
+            git_dir: entry.git_dir.clone(),
+            common_dir: common.to_owned(),
+            git,
+            branch,
+            base_branch: base.branch,
+            base_oid: base.oid,
+            how: How::Adopted,
+            set_up,
+        })
+    }
+
+    /// Without an index every file would look deleted. If nobody was given the worktree yet, its checkout was cut short
+    /// and is done again; otherwise the files are somebody's work, and only the index is made anew.
+    async fn mend_index(
+        &self,
+        entry: &Entry,
+        worktree: &Worktree,
+        notes: &mut Vec<String>,
+    ) -> Result<(), WorktreeError> {
+        if worktree.git_dir.join("index").exists() {
+            return Ok(());
+        }
+        let how = if entry.record.is_some() { "--mixed" } else { "--hard" };
+        worktree.git.ok(&["reset", "--quiet", how]).await?;
+        notes.push("the index was missing and is made again".to_owned());
+        Ok(())
+    }
+}
+
+/// The file `.git` in a worktree leads to its git folder. Whatever else is in its place is moved out of the worktree.
+fn link(entry: &Entry) -> Result<Option<String>, WorktreeError> {
+    let path = entry.dir.join(".git");
+    let io = |source| WorktreeError::io(&path, source);
+    let mut note = "the link of the worktree to its repository was repaired".to_owned();
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.is_file() => {
+            if leads_to(&path) == entry.git_dir.canonicalize_utf8().ok() {
+                return Ok(None);
+            }
+            std::fs::remove_file(&path).map_err(io)?;
+        }
+        Ok(_) => {
+            let aside = free_name(&entry.git_dir.join("repertoire-found"))?;
+            std::fs::rename(&path, &aside).map_err(io)?;
+            note.push_str(&format!("; what was in its place is in {aside}"));
+        }
+        Err(_) => {}
+    }
+    write_atomic(&path, format!("gitdir: {}\n", entry.git_dir).as_bytes()).map_err(io)?;
+    Ok(Some(note))
+}
+
+fn leads_to(path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = read_text(path, OWNER_BYTES_MAX).ok()?;
+    let target = text.strip_prefix("gitdir: ")?.trim_end_matches('\n');
+    path.parent()?.join(target).canonicalize_utf8().ok()
+}
