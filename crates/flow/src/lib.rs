@@ -95,6 +95,7 @@ pub mod file;
 pub mod graph;
 pub mod items;
 pub mod limits;
+pub mod plan;
 pub mod render;
 pub mod state;
 pub mod step;

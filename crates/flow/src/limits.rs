@@ -54,3 +54,23 @@ pub const FINDINGS_MAX: usize = 200;
 pub const TAG_WORDS_MAX: usize = 200;
 /// Most statements of one text.
 pub const STATEMENTS_MAX: usize = 200;
+/// Largest plan file.
+pub const PLAN_BYTES_MAX: usize = 1024 * 1024;
+/// Most tasks of a plan.
+pub const PLAN_TASKS_MAX: usize = 2_000;
+/// Longest line of a plan.
+pub const PLAN_LINE_BYTES_MAX: usize = 16 * 1024;
+/// Most headings of a plan.
+pub const PLAN_SECTIONS_MAX: usize = 2_000;
+/// Most things that the tasks and sections of a plan wait for, together.
+pub const PLAN_BLOCKERS_MAX: usize = 10_000;
+/// How deep tasks may be nested; what is deeper counts as the deepest.
+pub const PLAN_NESTING_MAX: usize = 16;
+/// Most lines of the text of one task; what follows is a detail.
+pub const PLAN_TEXT_LINES_MAX: usize = 100;
+/// Most skills that a task names, with those of the sections above it.
+pub const PLAN_HINTS_MAX: usize = 32;
+/// Longest note that is written below a task.
+pub const PLAN_NOTE_BYTES_MAX: usize = 1_000;
+/// Characters of a task's text that are too many for one iteration.
+pub const PLAN_TASK_CHARS_MAX: usize = 600;

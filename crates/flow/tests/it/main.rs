@@ -4,6 +4,7 @@ mod drive;
 mod engine;
 mod gates;
 mod people;
+mod plan;
 mod properties;
 mod random;
 mod shipped;

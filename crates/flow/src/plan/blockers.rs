@@ -1,0 +1,180 @@
+//! What blockers name: a task by id, label or text, a phase by number, a section by title.
+
+use std::collections::BTreeMap;
+
+use super::{BlockedOn, Plan, Section};
+use crate::limits::PLAN_BLOCKERS_MAX;
+
+/// Fewest characters of a task's text that stand for the whole of it.
+const PREFIX_CHARS_MIN: usize = 8;
+/// Most tasks that a range such as `T001-T009` stands for.
+const RANGE_MAX: u32 = 200;
+
+/// Finds what every blocker of a plan names. One that names several is waited for several times.
+pub(super) fn resolve(plan: &mut Plan) {
+    let names = Names::of(plan);
+    let mut left = PLAN_BLOCKERS_MAX;
+    let mut resolve = |blockers: &mut Vec<super::Blocker>| {
+        let mut out = Vec::with_capacity(blockers.len());
+        for blocker in blockers.drain(..) {
+            let mut targets = names.find(&blocker.text);
+            // What cannot be told is waited for, so that nothing is begun too early.
+            if targets.is_empty() || targets.len() > left {
+                targets.clear();
+                targets.push(BlockedOn::Nothing);
+            }
+            left = left.saturating_sub(targets.len());
+            out.extend(targets.into_iter().map(|on| super::Blocker { on, ..blocker.clone() }));
+        }
+        *blockers = out;
+    };
+    plan.tasks.iter_mut().for_each(|task| resolve(&mut task.blocked_by));
+    plan.sections.iter_mut().for_each(|section| resolve(&mut section.blocked_by));
+}
+
+/// Everything that can be named, in lower case.
+struct Names {
+    labels: BTreeMap<String, Vec<BlockedOn>>,
+    texts: BTreeMap<String, Vec<BlockedOn>>,
+    sections: BTreeMap<String, Vec<BlockedOn>>,
+}
+
+impl Names {
+    fn of(plan: &Plan) -> Self {
+        let mut names =
+            Names { labels: BTreeMap::new(), texts: BTreeMap::new(), sections: BTreeMap::new() };
+        for task in &plan.tasks {
+            let on = BlockedOn::Task(task.id.clone());
+            for label in [Some(task.id.as_str()), task.label.as_deref()].into_iter().flatten() {
+                let known = names.labels.entry(folded(label)).or_default();
+                if !known.contains(&on) && known.len() < RANGE_MAX as usize {
+                    known.push(on.clone());
+                }
+            }
+            names.texts.entry(folded(&task.text)).or_default().push(on);
+        }
+        for (at, section) in plan.sections.iter().enumerate() {
+            let names_of = section_names(section);
+            for name in names_of {
+                names.sections.entry(name).or_default().push(BlockedOn::Section(at));
+            }
+        }
+        names
+    }
+
+    fn find(&self, text: &str) -> Vec<BlockedOn> {
+        let wanted = folded(text.trim_start_matches('#'));
+        let bare = wanted
+            .strip_prefix("task ")
+            .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let named = [Some(wanted.as_str()), bare].into_iter().flatten();
+        for name in named {
+            for names in [&self.labels, &self.texts, &self.sections] {
+                if let Some(found) = names.get(name) {
+                    return found.clone();
+                }
+            }
+        }
+        if let Some(found) = phase_of(&wanted).and_then(|phase| self.sections.get(&phase)) {
+            return found.clone();
+        }
+        let range = self.range(&wanted);
+        if !range.is_empty() {
+            return range;
+        }
+        self.prefixed(&wanted)
+    }
+
+    /// The one task or section whose text begins so.
+    fn prefixed(&self, wanted: &str) -> Vec<BlockedOn> {
+        if wanted.chars().count() < PREFIX_CHARS_MIN {
+            return Vec::new();
+        }
+        let matching = |names: &BTreeMap<String, Vec<BlockedOn>>| {
+            let mut found =
+                names.range(wanted.to_owned()..).take_while(|(name, _)| name.starts_with(wanted));
+            match (found.next(), found.next()) {
+                (Some((_, found)), None) if found.len() == 1 => found.clone(),
+                _ => Vec::new(),
+            }
+        };
+        let tasks = matching(&self.texts);
+        if tasks.is_empty() { matching(&self.sections) } else { tasks }
+    }
+
+    /// `t001-t004`: all that are there, or nothing if an end is missing.
+    fn range(&self, wanted: &str) -> Vec<BlockedOn> {
+        let ends = ["..", "–", "-", " to "].iter().find_map(|sign| wanted.split_once(sign));
+        let Some((from, to)) = ends.map(|(from, to)| (from.trim(), to.trim())) else {
+            return Vec::new();
+        };
+        let split = |label: &str| {
+            let digits = label.bytes().rev().take_while(u8::is_ascii_digit).count();
+            let (head, number) = label.split_at(label.len() - digits);
+            number.parse::<u32>().ok().map(|number| (head.to_owned(), digits, number))
+        };
+        let (Some((head, digits, first)), Some((to_head, _, last))) = (split(from), split(to))
+        else {
+            return Vec::new();
+        };
+        let known = self.labels.contains_key(from) && self.labels.contains_key(to);
+        if !known
+            || (head != to_head && !to_head.is_empty())
+            || last < first
+            || last - first > RANGE_MAX
+        {
+            return Vec::new();
+        }
+        let label = |number: u32| format!("{head}{number:0digits$}");
+        (first..=last)
+            .filter_map(|number| self.labels.get(&label(number)))
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+/// By what a section can be named: its title, what stands behind its number, and the number.
+fn section_names(section: &Section) -> Vec<String> {
+    let title = folded(&section.title);
+    let mut names = vec![title.clone()];
+    if let Some(phase) = section.phase {
+        names.extend([format!("phase {phase}"), phase.to_string()]);
+    }
+    let number = title.split(['.', ':', ' ', ')']).next().unwrap_or_default();
+    if !number.is_empty() && number.len() <= 4 && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        names.push(number.to_owned());
+        names.push(
+            title[number.len()..]
+                .trim_start_matches(['.', ':', ')', ' ', '-', '–', '—'])
+                .to_owned(),
+        );
+    }
+    if let Some((before, after)) = title.split_once(':') {
+        names.extend([before.trim().to_owned(), after.trim().to_owned()]);
+    }
+    if let Some(at) = title.find("user story ") {
+        let number: String =
+            title[at + 11..].chars().take_while(char::is_ascii_digit).take(4).collect();
+        if !number.is_empty() {
+            names.extend([format!("user story {number}"), format!("us{number}")]);
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// `phase 2` of `phase-2`, `phase 2 (setup)` and `phase 2 complete`.
+fn phase_of(wanted: &str) -> Option<String> {
+    let rest = wanted.strip_prefix("phase")?.trim_start_matches([' ', '-', '_']);
+    let number: String = rest.chars().take_while(char::is_ascii_digit).take(6).collect();
+    let after = &rest[number.len()..];
+    (!number.is_empty() && !after.starts_with(char::is_alphanumeric))
+        .then(|| format!("phase {}", number.trim_start_matches('0')))
+}
+
+fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}

@@ -1,0 +1,119 @@
+//! Changes to a plan file: one box, or one line more. Every other byte stays as it is.
+
+use camino::Utf8Path;
+
+use super::{Mark, Plan, Task, TaskId, parse};
+use crate::limits::PLAN_NOTE_BYTES_MAX;
+
+/// Why a plan was not changed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The plan has no such task, or no longer.
+    #[error("the plan has no task `{id}`")]
+    UnknownTask {
+        /// What was asked for.
+        id: TaskId,
+    },
+    /// A note has no place below the task that would leave all tasks as they are.
+    #[error("a note below task `{id}` would change what the plan says")]
+    NoPlace {
+        /// The task.
+        id: TaskId,
+    },
+    /// Nothing would be written.
+    #[error("the note is empty")]
+    EmptyNote,
+}
+
+/// Sets the box of a task.
+pub fn mark(text: &str, id: &TaskId, mark: Mark) -> Result<String, EditError> {
+    let plan = parse(text, Utf8Path::new(""));
+    let task = find(&plan, id)?;
+    if task.mark == mark && task.at.known {
+        return Ok(text.to_owned());
+    }
+    let range = task.at.mark.range();
+    Ok(format!("{}{}{}", &text[..range.start], mark.symbol(), &text[range.end..]))
+}
+
+/// Writes a note as a nested item below a task, after what its author wrote there, in the file's own indentation and line
+/// ending. It becomes one line, and never a task or a blocker.
+pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditError> {
+    let plan = parse(text, Utf8Path::new(""));
+    let task = find(&plan, id)?;
+    let note = one_line(note);
+    if note.is_empty() {
+        return Err(EditError::EmptyNote);
+    }
+    let ending = line_ending(text);
+    let said = |plan: &Plan| -> Vec<(TaskId, Mark, String, usize, usize)> {
+        let of = |task: &Task| {
+            let (blockers, hints) = (task.blocked_by.len(), task.hints.len());
+            (task.id.clone(), task.mark, task.text.clone(), blockers, hints + task.spec_refs.len())
+        };
+        plan.tasks.iter().map(of).collect()
+    };
+    let before = said(&plan);
+    for place in [task.at.own_end, task.at.text_end] {
+        for prefix in ["", "note: "] {
+            let line = format!("{ending}{}- {prefix}{note}", task.at.nested);
+            let edited = format!("{}{line}{}", &text[..place], &text[place..]);
+            let after = parse(&edited, Utf8Path::new(""));
+            let shown = after.task(id).is_some_and(|task| task.details.contains(&note));
+            let sections = after.sections.len() == plan.sections.len();
+            // Lines that are code swallow what is put among them; only its text tells.
+            let in_code = after.task(id).is_some_and(|task| is_in_code(&task.details, &note));
+            if shown && sections && !in_code && said(&after) == before {
+                return Ok(edited);
+            }
+        }
+    }
+    Err(EditError::NoPlace { id: id.clone() })
+}
+
+fn find<'a>(plan: &'a Plan, id: &TaskId) -> Result<&'a Task, EditError> {
+    plan.task(id).ok_or_else(|| EditError::UnknownTask { id: id.clone() })
+}
+
+/// The note on one line, cut to what a plan can bear.
+fn one_line(note: &str) -> String {
+    let visible =
+        |c: char| if c.is_control() || repertoire_text::terminal::is_hidden(c) { ' ' } else { c };
+    let note: String = note.chars().map(visible).collect();
+    let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
+    if note.len() > PLAN_NOTE_BYTES_MAX {
+        let mut end = PLAN_NOTE_BYTES_MAX - '…'.len_utf8();
+        while !note.is_char_boundary(end) {
+            end -= 1;
+        }
+        note.truncate(end);
+        note.push('…');
+    }
+    note
+}
+
+/// The first line ending of the file.
+fn line_ending(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// Whether the last line with a text stands behind a fence that is still open.
+fn is_in_code(details: &str, note: &str) -> bool {
+    let mut open: Option<super::lines::Fence> = None;
+    let mut inside = false;
+    for line in details.lines() {
+        let body = line.trim_start();
+        if body.contains(note) {
+            inside = open.is_some();
+        }
+        open = match open {
+            Some(fence) if fence.is_closed_by(body) => None,
+            Some(fence) => Some(fence),
+            None => super::lines::Fence::opened_by(body),
+        };
+    }
+    inside
+}

@@ -1,0 +1,69 @@
+//! Names of tasks, from what they say. Ticking a task, moving it, or adding others leaves its name as it is.
+
+use std::collections::BTreeMap;
+
+use repertoire_skill::skill::Digest;
+
+use super::TaskId;
+
+/// How many hexadecimal digits of the digest name a task.
+const DIGITS: usize = 8;
+
+/// The names of tasks with these labels and texts: the label where it is the only one of its kind, else a digest of the
+/// text. Twins are counted in file order.
+pub(super) fn ids<'a>(
+    tasks: impl Iterator<Item = (Option<&'a str>, &'a str)> + Clone,
+) -> Vec<TaskId> {
+    let mut labels: BTreeMap<String, usize> = BTreeMap::new();
+    for (label, _) in tasks.clone() {
+        if let Some(label) = label {
+            *labels.entry(name(label)).or_default() += 1;
+        }
+    }
+    let mut twins: BTreeMap<String, usize> = BTreeMap::new();
+    let mut id = |label: Option<&str>, text: &str| {
+        let label = label.map(name).filter(|label| labels.get(label) == Some(&1));
+        if let Some(label) = label {
+            return TaskId(label);
+        }
+        let digest = digest(text);
+        let count = twins.entry(digest.clone()).or_default();
+        *count += 1;
+        TaskId(if *count == 1 { digest } else { format!("{digest}-{count}") })
+    };
+    tasks.map(|(label, text)| id(label, text)).collect()
+}
+
+/// A label as a word: `Task 3` is `task-3`.
+fn name(label: &str) -> String {
+    match label.contains(char::is_whitespace) {
+        true => label.split_whitespace().collect::<Vec<_>>().join("-").to_lowercase(),
+        false => label.to_owned(),
+    }
+}
+
+fn digest(text: &str) -> String {
+    let digest = Digest::of(text.as_bytes()).to_string();
+    let hex = digest.strip_prefix("sha256:").unwrap_or(&digest);
+    hex[..DIGITS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_names_a_task_if_it_is_the_only_one() {
+        let tasks =
+            [(Some("T001"), "a"), (Some("1.1"), "b"), (Some("1.1"), "c"), (Some("Task 3"), "d")];
+        let found: Vec<String> = ids(tasks.into_iter()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["T001", "3e23e816", "2e7d2c03", "task-3"]);
+    }
+
+    #[test]
+    fn twins_are_counted_in_file_order() {
+        let tasks = [(None, "a"), (None, "b"), (None, "a"), (None, "a")];
+        let found: Vec<String> = ids(tasks.into_iter()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["ca978112", "3e23e816", "ca978112-2", "ca978112-3"]);
+    }
+}

@@ -1,0 +1,268 @@
+//! What authors write beside their tasks: `blocked by: T001`, `skills: a, b`, `priority: high`, each as a line of its own
+//! or within a text.
+
+use std::ops::Range;
+
+use super::Priority;
+
+/// A line that says something about its task or section.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// References to what is waited for.
+    Blocked(Vec<(String, Range<usize>)>),
+    /// Names of skills.
+    Skills(Vec<(String, Range<usize>)>),
+    /// How urgent it is.
+    Priority(Priority),
+    /// Parts of a specification; the whole line if it names requirements.
+    Spec(Range<usize>),
+}
+
+const BLOCKED: [&str; 7] = [
+    "blocked by",
+    "blocked-by",
+    "blocked_by",
+    "depends on",
+    "depends-on",
+    "depends_on",
+    "dependencies",
+];
+
+/// Longest text in quotes.
+const QUOTED_CHARS_MAX: usize = 500;
+
+/// Reads a line without its bullet; ranges are those of the line.
+pub(super) fn key_line(line: &str) -> Option<Key> {
+    let ornament = |c: char| matches!(c, '*' | '_') || c.is_whitespace();
+    let start = line.len() - line.trim_start_matches(ornament).len();
+    let body = &line[start..];
+    let is_key = |key: &str| {
+        body.get(..key.len()).is_some_and(|found| found.eq_ignore_ascii_case(key))
+            && body[key.len()..].starts_with(|c: char| !c.is_alphanumeric())
+    };
+    let keys = BLOCKED.iter().chain(&[
+        "skills",
+        "skill",
+        "priority",
+        "requirements",
+        "specs",
+        "spec",
+        "see",
+    ]);
+    let key = *keys.into_iter().find(|key| is_key(key))?;
+    let after = body[key.len()..].trim_start_matches(['*', '_']);
+    let has_colon = after.starts_with(':');
+    let after = after.trim_start_matches(':').trim_start_matches(ornament);
+    let from = line.len() - after.len();
+    let end = line.trim_end_matches(ornament).len().max(from);
+    let rest = &line[from..end];
+    match key {
+        key if BLOCKED.contains(&key) && has_colon => Some(Key::Blocked(split_refs(rest, from))),
+        key if BLOCKED.contains(&key) => {
+            let (refs, _) = label_refs(rest, from);
+            (!refs.is_empty()).then_some(Key::Blocked(refs))
+        }
+        "skills" | "skill" if has_colon => Some(Key::Skills(words(rest, from))),
+        "priority" if has_colon => first_word(rest).and_then(Priority::named).map(Key::Priority),
+        "requirements" if has_colon => Some(Key::Spec(start..end)),
+        "see" => Some(Key::Spec(start..end)),
+        "specs" | "spec" if has_colon => Some(Key::Spec(start..end)),
+        _ => None,
+    }
+}
+
+/// Where the references begin in a text such as `blocked by: T001`, in lower case; and whether a colon says that they are.
+pub(super) fn after_blocked(lower: &str) -> Option<(usize, bool)> {
+    let key = BLOCKED.iter().find(|key| lower.starts_with(**key))?;
+    let rest = &lower[key.len()..];
+    let blanks = rest.len() - rest.trim_start().len();
+    match rest[blanks..].strip_prefix(':') {
+        Some(after) => Some((lower.len() - after.len(), true)),
+        None => (blanks > 0).then_some((key.len() + blanks, false)),
+    }
+}
+
+fn first_word(text: &str) -> Option<&str> {
+    let word = text.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    (!word.is_empty()).then_some(word)
+}
+
+/// The names of a list with commas or blanks.
+fn words(text: &str, from: usize) -> Vec<(String, Range<usize>)> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for word in text.split(|c: char| c.is_whitespace() || c == ',') {
+        let name =
+            word.trim_matches(|c: char| matches!(c, '`' | '@' | '*' | '_' | '.' | '[' | ']'));
+        if !name.is_empty() {
+            let start = from + at + (name.as_ptr() as usize - word.as_ptr() as usize);
+            out.push((name.to_owned(), start..start + name.len()));
+        }
+        at += word.len() + 1;
+    }
+    out
+}
+
+/// The references of a list: quoted texts, or what stands between commas, semicolons and `and`.
+pub(super) fn split_refs(text: &str, from: usize) -> Vec<(String, Range<usize>)> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some((inner, used)) = quoted(rest) {
+            let start = at + (inner.as_ptr() as usize - rest.as_ptr() as usize);
+            out.push((inner.trim().to_owned(), from + start..from + start + inner.len()));
+            at += used;
+            continue;
+        }
+        let first = rest.chars().next().map_or(1, char::len_utf8);
+        if rest.starts_with(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '&')) {
+            at += first;
+            continue;
+        }
+        let stops = |at: &usize| {
+            let rest = &rest.as_bytes()[*at..];
+            matches!(rest[0], b',' | b';') || rest.starts_with(b" and ") || rest.starts_with(b" & ")
+        };
+        let piece = &rest[..(0..rest.len()).find(stops).unwrap_or(rest.len())];
+        let piece_used = piece.len();
+        let word = piece.strip_prefix("and ").unwrap_or(piece);
+        let word = word
+            .trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '[' | ']'));
+        let word = word.trim_end_matches('.');
+        let nothing = ["none", "nothing", "n/a", "-", "—", "–", "no dependencies"];
+        if !word.is_empty() && !nothing.iter().any(|none| word.eq_ignore_ascii_case(none)) {
+            let start = from + at + (word.as_ptr() as usize - rest.as_ptr() as usize);
+            out.push((word.to_owned(), start..start + word.len()));
+        }
+        at += piece_used.max(first);
+    }
+    out
+}
+
+/// A quoted text at the start, and how many bytes it takes with its quotes.
+fn quoted(text: &str) -> Option<(&str, usize)> {
+    let open = text.chars().next()?;
+    let close = match open {
+        '"' | '`' | '\'' => open,
+        '“' | '„' => '”',
+        '«' => '»',
+        _ => return None,
+    };
+    let inner = &text[open.len_utf8()..];
+    let end = inner.char_indices().take(QUOTED_CHARS_MAX).find(|(_, c)| *c == close)?.0;
+    Some((&inner[..end], open.len_utf8() + end + close.len_utf8()))
+}
+
+/// The references at the start of prose: only what cannot be an ordinary word. Also where they end.
+pub(super) fn label_refs(text: &str, from: usize) -> (Vec<(String, Range<usize>)>, usize) {
+    let mut out = Vec::new();
+    let mut at = 0;
+    let mut end = 0;
+    loop {
+        let rest = &text[at..];
+        let (inner, used) = match quoted(rest) {
+            Some(found) => found,
+            None => match label_like(rest) {
+                0 => break,
+                used => (&rest[..used], used),
+            },
+        };
+        let start = from + at + (inner.as_ptr() as usize - rest.as_ptr() as usize);
+        out.push((inner.to_owned(), start..start + inner.len()));
+        at += used;
+        end = at;
+        let after = text[at..].trim_start();
+        let Some(next) = [",", "and ", "& "]
+            .iter()
+            .find_map(|joint| after.strip_prefix(joint))
+            .map(str::trim_start)
+        else {
+            break;
+        };
+        at = text.len() - next.len();
+    }
+    (out, end)
+}
+
+/// How many bytes at the start are a label: `T001`, `1.2`, `AUTH-3`, `Task 3`, `Phase 2`, `#4`.
+fn label_like(text: &str) -> usize {
+    let lower = text.get(..6).unwrap_or(text).to_ascii_lowercase();
+    for word in ["phase ", "task "] {
+        if lower.starts_with(word) {
+            let number =
+                text[word.len()..].bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+            let number = text[word.len()..word.len() + number].trim_end_matches('.').len();
+            return if number > 0 { word.len() + number } else { 0 };
+        }
+    }
+    let token = text
+        .bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'#'))
+        .count();
+    let token = text[..token].trim_end_matches(['.', '-']);
+    let has_digit = token.bytes().any(|byte| byte.is_ascii_digit());
+    let starts =
+        token.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '#');
+    if has_digit && starts { token.len() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(refs: &[(String, Range<usize>)]) -> Vec<&str> {
+        refs.iter().map(|(text, _)| text.as_str()).collect()
+    }
+
+    #[track_caller]
+    fn blocked(line: &str, expect: &[&str]) {
+        match key_line(line) {
+            Some(Key::Blocked(refs)) => {
+                assert_eq!(texts(&refs), expect, "{line}");
+                for (text, range) in refs {
+                    assert_eq!(line[range].trim(), text, "{line}");
+                }
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_that_name_blockers_are_read() {
+        blocked("Depends on: T001, T002", &["T001", "T002"]);
+        blocked("**Depends on**: T001 and 1.2", &["T001", "1.2"]);
+        blocked("**Blocked by:** Phase 1.", &["Phase 1"]);
+        blocked("blocked-by: \"the first, of all\", x", &["the first, of all", "x"]);
+        blocked("Depends on T001, Task 3", &["T001", "Task 3"]);
+        blocked("Depends on: none", &[]);
+        blocked("Dependencies: `T001`", &["T001"]);
+        assert_eq!(key_line("Depends on the weather"), None);
+        assert_eq!(key_line("dependency: x"), None);
+        assert_eq!(key_line("skillset: x"), None);
+    }
+
+    #[test]
+    fn lines_that_name_skills_priorities_and_requirements_are_read() {
+        let Some(Key::Skills(skills)) = key_line("Skills: `a-b`, @c d") else { panic!() };
+        assert_eq!(texts(&skills), ["a-b", "c", "d"]);
+        assert_eq!(&"Skills: `a-b`, @c d"[skills[1].1.clone()], "c");
+        assert_eq!(key_line("priority: HIGH (soon)"), Some(Key::Priority(Priority::High)));
+        assert_eq!(key_line("priority: soon"), None);
+        let line = "_Requirements: 1.2, 2.1_";
+        let Some(Key::Spec(range)) = key_line(line) else { panic!() };
+        assert_eq!(&line[range], "Requirements: 1.2, 2.1");
+    }
+
+    #[test]
+    fn words_of_prose_are_no_labels() {
+        let of = |text: &str| text[..label_like(text)].to_owned();
+        assert_eq!(of("T001."), "T001");
+        assert_eq!(of("1.2, then"), "1.2");
+        assert_eq!(of("Phase 2 being done"), "Phase 2");
+        assert_eq!(of("task 3"), "task 3");
+        assert_eq!(of("the weather"), "");
+        assert_eq!(of("task force"), "");
+        assert_eq!(of("T001-T004"), "T001-T004");
+    }
+}

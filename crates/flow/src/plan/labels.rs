@@ -1,0 +1,80 @@
+//! Labels that authors give their tasks.
+
+/// A label, and what separates it from the text.
+pub(super) struct Label {
+    /// As it is written.
+    pub(super) label: String,
+    /// What of the text it takes, with what separates it.
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+/// A label at the start of a text: `T001`, `1.2`, `Task 3:`, `AUTH-7:`, also in bold.
+pub(super) fn label(text: &str) -> Option<Label> {
+    let stars = if text.starts_with("**") { 2 } else { 0 };
+    let body = &text[stars..];
+    let (length, separators_wanted) = label_length(body)?;
+    let after = &body[length..];
+    let bold_ends = stars > 0
+        && (after.starts_with("**") || after.starts_with(":**") || after.starts_with(".**"));
+    let rest = match bold_ends {
+        true => after.trim_start_matches([':', '.']).trim_start_matches("**"),
+        false => after,
+    };
+    let colon = rest.trim_start_matches([':', '.', ')']);
+    let dash = colon.trim_start();
+    let dash = ["- ", "– ", "— ", "-- "].iter().find_map(|dash_sign| dash.strip_prefix(dash_sign));
+    let separated = bold_ends || colon.len() < rest.len() || dash.is_some();
+    let ends = colon.is_empty() || colon.starts_with(char::is_whitespace);
+    if !ends || separators_wanted && !separated {
+        return None;
+    }
+    let remaining = dash.unwrap_or(colon).trim_start();
+    let label = body[..length].to_owned();
+    Some(Label { label, from: if bold_ends { 0 } else { stars }, to: text.len() - remaining.len() })
+}
+
+/// How many bytes a label takes, and whether it is one only if something separates it from the text.
+fn label_length(text: &str) -> Option<(usize, bool)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    if let Some(rest) = text.strip_prefix('T')
+        && (1..=5).contains(&digits(rest))
+    {
+        return Some((1 + digits(rest), false));
+    }
+    if text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("task ")) {
+        let number = numbers(&text[5..])?;
+        return Some((5 + number.0, true));
+    }
+    let capitals =
+        text.bytes().take_while(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()).count();
+    if (2..=10).contains(&capitals)
+        && text.as_bytes()[0].is_ascii_uppercase()
+        && let Some(rest) = text[capitals..].strip_prefix('-')
+        && (1..=6).contains(&digits(rest))
+    {
+        let length = capitals + 1 + digits(rest);
+        return text[length..].starts_with([':', '*']).then_some((length, true));
+    }
+    let (length, dotted) = numbers(text)?;
+    Some((length, !dotted))
+}
+
+/// `1`, `1.2`, `1.2.3`: bytes, and whether there is a dot within.
+fn numbers(text: &str) -> Option<(usize, bool)> {
+    let mut at = 0;
+    let mut parts = 0;
+    loop {
+        let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
+        if !(1..=4).contains(&digits) {
+            // The dot before was no part of it.
+            return (parts > 0).then(|| (at - 1, parts > 1));
+        }
+        at += digits;
+        parts += 1;
+        if parts > 5 || !text[at..].starts_with('.') {
+            return Some((at, parts > 1));
+        }
+        at += 1;
+    }
+}

@@ -1,0 +1,305 @@
+//! The lines of a plan: indentation, bullets, boxes, headings and fences. Edits must keep every other byte, so lines are
+//! looked at where they stand, and nothing is rewritten.
+
+use std::ops::Range;
+
+use super::Mark;
+
+/// A line without its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// Where it begins in the file.
+    pub(super) start: usize,
+    /// Its text, without `\n` or `\r\n`.
+    pub(super) text: &'a str,
+}
+
+impl Line<'_> {
+    /// Where it ends in the file, before its line break.
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+/// The lines of a text; a byte order mark is no part of the first.
+pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut out = Vec::new();
+    for piece in text[start..].split_inclusive('\n') {
+        let line = piece.strip_suffix('\n').unwrap_or(piece);
+        out.push(Line { start, text: line.strip_suffix('\r').unwrap_or(line) });
+        start += piece.len();
+    }
+    out
+}
+
+/// Columns and bytes of the blanks that a text begins with, when it stands at `column`.
+pub(super) fn indent(text: &str, column: usize) -> (usize, usize) {
+    let mut columns = column;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b' ' => columns += 1,
+            b'\t' => columns += 4 - columns % 4,
+            _ => return (columns, at),
+        }
+    }
+    (columns, text.len())
+}
+
+/// A sign that begins an item of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bullet {
+    /// The column of the sign.
+    pub(super) column: usize,
+    /// The column of what follows.
+    pub(super) content_column: usize,
+    /// Where in the line that begins.
+    pub(super) content: usize,
+}
+
+impl Bullet {
+    /// From which column on a line belongs to the item. Two are enough, also for `1.`, where many indent by two.
+    pub(super) fn inside(&self) -> usize {
+        self.content_column.min(self.column + 2)
+    }
+}
+
+/// The bullet that stands at a byte and column of a line.
+pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
+    let rest = line.get(at..)?;
+    let sign = match rest.bytes().next()? {
+        b'-' | b'*' | b'+' => 1,
+        b'0'..=b'9' => {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let ends = matches!(rest.as_bytes().get(digits), Some(b'.' | b')'));
+            (digits <= 9 && ends).then_some(digits + 1)?
+        }
+        _ => return None,
+    };
+    let after = &rest[sign..];
+    let (content_column, blanks) = indent(after, column + sign);
+    if blanks == 0 {
+        return None;
+    }
+    let content_column = match content_column - column - sign {
+        1..=4 => content_column,
+        _ => column + sign + 1,
+    };
+    Some(Bullet { column, content_column, content: at + sign + blanks })
+}
+
+/// A box at the start of an item.
+#[derive(Clone, Debug)]
+pub(super) struct CheckBox {
+    /// What it says.
+    pub(super) mark: Mark,
+    /// Whether the legend knows its sign.
+    pub(super) known: bool,
+    /// Whether it is ticked, whatever follows it.
+    pub(super) ticked: bool,
+    /// How many bytes it takes, with `?`.
+    pub(super) bytes: usize,
+}
+
+/// Reads a box at the start of a text. `[link](to)`, `[note]` and `[1]` are none; `[y]` and `[]` are boxes that nobody
+/// understands.
+pub(super) fn check_box(text: &str) -> Option<CheckBox> {
+    let inner = text.strip_prefix('[')?;
+    let close = inner.char_indices().take(4).find(|(_, c)| *c == ']').map(|(at, _)| at)?;
+    let (sign, after) = (&inner[..close], &inner[close + 1..]);
+    let question = after.starts_with('?');
+    let after = after.strip_prefix('?').unwrap_or(after);
+    if !after.is_empty() && !after.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let mark = match sign {
+        " " => Some(Mark::Open),
+        "x" | "X" => Some(Mark::Implemented),
+        "R" | "r" => Some(Mark::Reviewed),
+        "~" => Some(Mark::Blocked),
+        "!" => Some(Mark::Failed),
+        _ => None,
+    };
+    let trimmed = sign.trim();
+    if mark.is_none()
+        && (trimmed.chars().count() > 1 || trimmed.chars().any(|c| c.is_ascii_digit() || c == '['))
+    {
+        return None;
+    }
+    Some(CheckBox {
+        known: mark.is_some(),
+        ticked: mark.is_some_and(Mark::is_done),
+        mark: match (question, mark) {
+            (true, Some(_)) => Mark::ManualQa,
+            (_, Some(mark)) => mark,
+            (_, None) => Mark::Blocked,
+        },
+        bytes: 1 + close + 1 + usize::from(question),
+    })
+}
+
+/// The level and the text of a heading `## Title ##`, as a range of the line.
+pub(super) fn heading(line: &str) -> Option<(u8, Range<usize>)> {
+    let (columns, at) = indent(line, 0);
+    let level = line[at..].bytes().take_while(|byte| *byte == b'#').count();
+    if columns > 3 || !(1..=6).contains(&level) {
+        return None;
+    }
+    let rest = &line[at + level..];
+    if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
+        return None;
+    }
+    let start = line.len() - rest.trim_start().len();
+    let closed = rest.trim_end().trim_end_matches('#');
+    let text = match closed.ends_with([' ', '\t']) || closed.is_empty() {
+        true => closed.trim(),
+        false => rest.trim(),
+    };
+    Some((level as u8, start..start + text.len()))
+}
+
+/// The level of a heading that is underlined: `===` or `---`.
+pub(super) fn underline(line: &str) -> Option<u8> {
+    let text = line.trim();
+    let (columns, _) = indent(line, 0);
+    let only = |sign: char| text.chars().all(|c| c == sign);
+    match text.len() >= 2 && columns <= 3 {
+        true if only('=') => Some(1),
+        true if only('-') => Some(2),
+        _ => None,
+    }
+}
+
+/// A fence around code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fence {
+    sign: u8,
+    length: usize,
+}
+
+impl Fence {
+    /// The fence that a text without indentation opens.
+    pub(super) fn opened_by(text: &str) -> Option<Self> {
+        let sign = text.bytes().next().filter(|byte| matches!(byte, b'`' | b'~'))?;
+        let length = text.bytes().take_while(|byte| *byte == sign).count();
+        let info = &text[length..];
+        (length >= 3 && (sign == b'~' || !info.contains('`'))).then_some(Fence { sign, length })
+    }
+
+    /// Whether a text without indentation closes it.
+    pub(super) fn is_closed_by(self, text: &str) -> bool {
+        let length = text.bytes().take_while(|byte| *byte == self.sign).count();
+        length >= self.length && text[length..].trim().is_empty()
+    }
+}
+
+/// How many lines at the start are YAML: none, unless they look like it and hold no box.
+pub(super) fn frontmatter(lines: &[Line<'_>]) -> usize {
+    if lines.first().is_none_or(|line| line.text.trim_end() != "---") {
+        return 0;
+    }
+    let is_field = |text: &str| {
+        let key = text.split(':').next().unwrap_or_default();
+        text.contains(':')
+            && !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    if lines.get(1).is_none_or(|line| !is_field(line.text)) {
+        return 0;
+    }
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        if matches!(line.text.trim_end(), "---" | "...") {
+            return at + 1;
+        }
+        if has_box(line.text) {
+            return 0;
+        }
+    }
+    0
+}
+
+/// Whether a line would be a task, if it stood where tasks can stand.
+pub(super) fn has_box(line: &str) -> bool {
+    let (column, at) = indent(line, 0);
+    bullet(line, at, column).is_some_and(|bullet| check_box(&line[bullet.content..]).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_told_from_links_and_notes() {
+        let mark = |text: &str| check_box(text).map(|found| (found.mark, found.known));
+        for (text, expect) in [
+            ("[ ] a", Mark::Open),
+            ("[x] a", Mark::Implemented),
+            ("[X]\ta", Mark::Implemented),
+            ("[R] a", Mark::Reviewed),
+            ("[r]", Mark::Reviewed),
+            ("[~] a", Mark::Blocked),
+            ("[!] a", Mark::Failed),
+            ("[ ]? a", Mark::ManualQa),
+            ("[x]? a", Mark::ManualQa),
+        ] {
+            assert_eq!(mark(text), Some((expect, true)), "{text}");
+        }
+        for text in ["[y] a", "[] a", "[  ] a", "[x ] a", "[-] a", "[é] a", "[y]? a"] {
+            assert_eq!(mark(text), Some((Mark::Blocked, false)), "{text}");
+        }
+        for text in ["[x](to) a", "[1] a", "[ok] a", "[x]a", "[x", "[", "", "[x][y] a", "[[a]] b"] {
+            assert_eq!(mark(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn headings_are_read_with_and_without_closing_signs() {
+        let text = |line: &str| heading(line).map(|(level, range)| (level, line[range].to_owned()));
+        assert_eq!(text("## A b"), Some((2, "A b".into())));
+        assert_eq!(text("  # A ##  "), Some((1, "A".into())));
+        assert_eq!(text("# C#"), Some((1, "C#".into())));
+        assert_eq!(text("###"), Some((3, String::new())));
+        assert_eq!(text("# ##"), Some((1, String::new())));
+        assert_eq!(text("#no"), None);
+        assert_eq!(text("    # code"), None);
+        assert_eq!(text("####### seven"), None);
+    }
+
+    #[test]
+    fn a_fence_is_closed_by_its_own_sign_at_least_as_long() {
+        let fence = Fence::opened_by("````md").unwrap();
+        assert!(!fence.is_closed_by("```") && !fence.is_closed_by("~~~~"));
+        assert!(fence.is_closed_by("`````  ") && !fence.is_closed_by("```` x"));
+        assert_eq!(Fence::opened_by("``` a`b"), None);
+        assert_eq!(Fence::opened_by("``"), None);
+        assert!(Fence::opened_by("~~~ a`b").is_some());
+    }
+
+    #[test]
+    fn tabs_and_numbers_are_bullets_too() {
+        let of = |line: &str| {
+            let (column, at) = indent(line, 0);
+            bullet(line, at, column).map(|found| (found.column, found.content_column))
+        };
+        assert_eq!(of("- a"), Some((0, 2)));
+        assert_eq!(of("\t- a"), Some((4, 6)));
+        assert_eq!(of("12) a"), Some((0, 4)));
+        assert_eq!(of("-      a"), Some((0, 2)));
+        assert_eq!(of("-\ta"), Some((0, 4)));
+        assert_eq!(of("-a"), None);
+        assert_eq!(of("1234567890. a"), None);
+        assert_eq!(of("-"), None);
+    }
+
+    #[test]
+    fn a_rule_at_the_top_hides_no_tasks() {
+        assert_eq!(frontmatter(&lines("---\na: b\n---\n- [ ] x\n")), 3);
+        assert_eq!(frontmatter(&lines("---\n- [ ] x\n---\n")), 0);
+        assert_eq!(frontmatter(&lines("---\nNote: x\n- [ ] x\n---\n")), 0);
+        assert_eq!(frontmatter(&lines("---\na: b\n")), 0);
+    }
+}

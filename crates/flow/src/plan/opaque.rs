@@ -1,0 +1,160 @@
+//! The parts of a text that are not prose: code, links, addresses in angle brackets and comments.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `` `code` ``.
+    Code,
+    /// `[text](target)`.
+    Link,
+    /// `<https://…>`, or a tag.
+    Angle,
+    /// `<!-- … -->`.
+    Comment,
+}
+
+/// The parts of one text, in order; none overlaps another.
+#[derive(Debug, Default)]
+pub(super) struct Opaque {
+    /// The parts.
+    pub(super) parts: Vec<(Range<usize>, Kind)>,
+    /// The targets of links.
+    pub(super) targets: Vec<Range<usize>>,
+}
+
+impl Opaque {
+    /// What stands at a byte, if it is not prose.
+    pub(super) fn at(&self, byte: usize) -> Option<Kind> {
+        let next = self.parts.partition_point(|(range, _)| range.start <= byte);
+        let (range, kind) = self.parts[..next].last()?;
+        range.contains(&byte).then_some(*kind)
+    }
+
+    /// Finds the parts, in time that grows with the text alone: a closing sign that was not found once is not looked
+    /// for again.
+    pub(super) fn of(text: &str) -> Self {
+        let ticks = tick_runs(text);
+        let mut out = Opaque::default();
+        let mut brackets = Vec::new();
+        let (mut comments_end, mut links_end) = (true, true);
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &text.as_bytes()[at..];
+            let end = match rest[0] {
+                b'\\' => {
+                    at +=
+                        1 + rest.get(1).map_or(0, |next| usize::from(next.is_ascii_punctuation()));
+                    continue;
+                }
+                b'`' => code_end(text, at, &ticks).map(|end| (at..end, Kind::Code)),
+                b'<' if rest.starts_with(b"<!--") && comments_end => {
+                    let end = text[at + 4..].find("-->").map(|end| at + 4 + end + 3);
+                    comments_end = end.is_some();
+                    end.map(|end| (at..end, Kind::Comment))
+                }
+                b'<' => angle_end(text, at).map(|end| (at..end, Kind::Angle)),
+                b'[' => {
+                    brackets.push(at);
+                    None
+                }
+                b']' => match (brackets.pop(), rest.get(1)) {
+                    (Some(open), Some(b'(')) if links_end => {
+                        let end = text[at + 2..].find(')').map(|end| at + 2 + end);
+                        links_end = end.is_some();
+                        end.map(|end| {
+                            out.targets.push(at + 2..end);
+                            (open..end + 1, Kind::Link)
+                        })
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            match end {
+                Some((range, kind)) => {
+                    while out.parts.last().is_some_and(|(part, _)| part.start >= range.start) {
+                        out.parts.pop();
+                    }
+                    at = range.end;
+                    out.parts.push((range, kind));
+                }
+                // Backticks that close nothing are passed over as one.
+                None if rest[0] == b'`' => at += run(rest),
+                None => at += 1,
+            }
+        }
+        out
+    }
+}
+
+fn run(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| **byte == b'`').count()
+}
+
+/// Where runs of backticks begin, by their length.
+fn tick_runs(text: &str) -> BTreeMap<usize, Vec<usize>> {
+    let mut runs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let (bytes, mut at) = (text.as_bytes(), 0);
+    while at < bytes.len() {
+        let length = run(&bytes[at..]);
+        if length > 0 {
+            runs.entry(length).or_default().push(at);
+        }
+        at += length.max(1);
+    }
+    runs
+}
+
+fn code_end(text: &str, at: usize, runs: &BTreeMap<usize, Vec<usize>>) -> Option<usize> {
+    let length = run(&text.as_bytes()[at..]);
+    let same = runs.get(&length)?;
+    let next = same.partition_point(|start| *start <= at);
+    same.get(next).map(|start| start + length)
+}
+
+fn angle_end(text: &str, at: usize) -> Option<usize> {
+    let inner = &text[at + 1..];
+    let stop = inner.find(|c: char| c.is_whitespace() || c == '<' || c == '>')?;
+    (inner.as_bytes()[stop] == b'>').then_some(at + 1 + stop + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &[(&str, Kind)]) {
+        let found = Opaque::of(text);
+        let found: Vec<(&str, Kind)> =
+            found.parts.iter().map(|(range, kind)| (&text[range.clone()], *kind)).collect();
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn code_links_addresses_and_comments_are_found() {
+        check("a `b` c", &[("`b`", Kind::Code)]);
+        check("a ``b ` c`` d", &[("``b ` c``", Kind::Code)]);
+        check("a ` b `` c", &[]);
+        check("[a `b`](c) d", &[("[a `b`](c)", Kind::Link)]);
+        check("see <https://a.b/@c>", &[("<https://a.b/@c>", Kind::Angle)]);
+        check("a < b > c", &[]);
+        check("a <!-- `b --> c`", &[("<!-- `b -->", Kind::Comment)]);
+        check("\\`a `b`", &[("`b`", Kind::Code)]);
+        check("[a](b", &[]);
+    }
+
+    #[test]
+    fn hostile_texts_take_no_time() {
+        for text in ["[](", "<!--", "`", "[", "](", "<a", "\\"] {
+            let start = std::time::Instant::now();
+            Opaque::of(&text.repeat(200_000));
+            assert!(start.elapsed().as_secs() < 5, "{text}");
+        }
+        let rising: String = (1..900).map(|length| format!("{} ", "`".repeat(length))).collect();
+        Opaque::of(&rising);
+    }
+}

@@ -1,0 +1,164 @@
+//! Which task comes next. A pure choice: the most urgent open task that waits for nothing, the first in the file among
+//! equals.
+
+use std::collections::BTreeMap;
+
+use super::{BlockedOn, Blocker, Mark, Plan, Task, TaskId};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This task.
+    Task(TaskId),
+    /// Nothing is open.
+    Nothing,
+    /// Tasks are open, and every one waits.
+    Stuck {
+        /// Each, and why.
+        waiting: Vec<(TaskId, String)>,
+    },
+}
+
+/// Chooses the next task: by priority, then in file order, among those that are open and wait for nothing. A task with
+/// tasks within it comes after them.
+pub fn select_task(plan: &Plan) -> Choice {
+    let state = State::of(plan);
+    let mut open: Vec<usize> =
+        (0..plan.tasks.len()).filter(|at| plan.tasks[*at].mark == Mark::Open).collect();
+    open.sort_by_key(|at| (plan.tasks[*at].priority, *at));
+    match open.iter().find(|at| state.can_begin(**at)) {
+        Some(at) => Choice::Task(plan.tasks[*at].id.clone()),
+        None if open.is_empty() => Choice::Nothing,
+        None => {
+            open.sort_unstable();
+            let why = |at: usize| (plan.tasks[at].id.clone(), state.why(at).join("; "));
+            Choice::Stuck { waiting: open.into_iter().map(why).collect() }
+        }
+    }
+}
+
+pub(super) fn waits_for(plan: &Plan, id: &TaskId) -> Vec<String> {
+    let state = State::of(plan);
+    state.by_id.get(id).map(|at| state.why(*at)).unwrap_or_default()
+}
+
+/// What is complete, worked out once.
+struct State<'a> {
+    plan: &'a Plan,
+    by_id: BTreeMap<&'a TaskId, usize>,
+    /// Tasks that are done, with everything within them.
+    complete: Vec<bool>,
+    /// The first task within each that is not done.
+    open_child: Vec<Option<usize>>,
+    /// Of each section with those below it: tasks that are not done, and all tasks.
+    sections: Vec<(usize, usize)>,
+}
+
+impl<'a> State<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let by_id: BTreeMap<&TaskId, usize> =
+            plan.tasks.iter().enumerate().map(|(at, task)| (&task.id, at)).collect();
+        let mut complete: Vec<bool> = plan.tasks.iter().map(is_complete_itself).collect();
+        let mut open_child = vec![None; plan.tasks.len()];
+        // What is within a task stands after it.
+        for (at, task) in plan.tasks.iter().enumerate().rev() {
+            let parent = task.parent.as_ref().and_then(|parent| by_id.get(parent));
+            if let Some(parent) = parent
+                && !complete[at]
+                && task.mark != Mark::ManualQa
+            {
+                complete[*parent] = false;
+                open_child[*parent] = Some(at);
+            }
+        }
+        let mut sections = vec![(0, 0); plan.sections.len()];
+        for (at, task) in plan.tasks.iter().enumerate() {
+            let mut above = task.section.filter(|_| task.mark != Mark::ManualQa);
+            while let Some(section) = above {
+                sections[section].0 += usize::from(!complete[at]);
+                sections[section].1 += 1;
+                above = plan.sections[section].parent;
+            }
+        }
+        State { plan, by_id, complete, open_child, sections }
+    }
+
+    fn can_begin(&self, at: usize) -> bool {
+        let task = &self.plan.tasks[at];
+        !task.text.is_empty()
+            && self.open_child[at].is_none()
+            && self.blockers(at).all(|blocker| !self.holds(blocker))
+    }
+
+    /// The blockers of a task, of the tasks that it is within, and of the sections above.
+    fn blockers(&self, at: usize) -> impl Iterator<Item = &'a Blocker> {
+        let plan = self.plan;
+        let parent = |at: &usize| {
+            plan.tasks[*at].parent.as_ref().and_then(|parent| self.by_id.get(parent)).copied()
+        };
+        let above = std::iter::successors(plan.tasks[at].section, |at| plan.sections[*at].parent);
+        std::iter::successors(Some(at), parent)
+            .flat_map(|at| &plan.tasks[at].blocked_by)
+            .chain(above.flat_map(|at| &plan.sections[at].blocked_by))
+    }
+
+    fn holds(&self, blocker: &Blocker) -> bool {
+        match &blocker.on {
+            BlockedOn::Task(id) => self.by_id.get(id).is_none_or(|at| !self.complete[*at]),
+            BlockedOn::Section(at) => self.sections[*at].0 > 0,
+            BlockedOn::Nothing => true,
+        }
+    }
+
+    fn why(&self, at: usize) -> Vec<String> {
+        let task = &self.plan.tasks[at];
+        let mut out = Vec::new();
+        if task.text.is_empty() {
+            out.push("says nothing".to_owned());
+        }
+        if let Some(child) = self.open_child[at] {
+            out.push(format!("waits for {}, which is within it", self.named(child)));
+        }
+        for blocker in self.blockers(at).filter(|blocker| self.holds(blocker)) {
+            let reason = self.reason(blocker);
+            if !out.contains(&reason) && out.len() < REASONS_MAX {
+                out.push(reason);
+            }
+        }
+        out
+    }
+
+    fn reason(&self, blocker: &Blocker) -> String {
+        match &blocker.on {
+            BlockedOn::Task(id) => match self.by_id.get(id) {
+                Some(at) => format!("waits for {}", self.named(*at)),
+                None => format!("waits for {id}"),
+            },
+            BlockedOn::Section(at) => {
+                let (open, all) = self.sections[*at];
+                let title = &self.plan.sections[*at].title;
+                format!("waits for \"{title}\" ({} of {all} done)", all - open)
+            }
+            BlockedOn::Nothing => {
+                format!("waits for \"{}\", which names no task and no section", blocker.text)
+            }
+        }
+    }
+
+    fn named(&self, at: usize) -> String {
+        let task = &self.plan.tasks[at];
+        let state = match self.open_child[at] {
+            Some(_) if task.mark.is_done() => "not complete",
+            _ => task.mark.described(),
+        };
+        format!("{} ({state})", task.id)
+    }
+}
+
+/// Most reasons that are told for one task.
+const REASONS_MAX: usize = 10;
+
+/// Whether a task is done as far as its own box says; one for people is, if a person has ticked it.
+fn is_complete_itself(task: &Task) -> bool {
+    task.mark.is_done() || task.mark == Mark::ManualQa && task.at.ticked
+}
