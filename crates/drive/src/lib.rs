@@ -14,10 +14,12 @@
 //! # }
 //! ```
 
+pub mod checks;
 pub mod conversation;
 mod files;
 pub mod git;
 pub mod limits;
+mod program;
 pub mod usage;
 pub mod workflow;
 pub mod worktree;

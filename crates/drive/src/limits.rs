@@ -63,3 +63,32 @@ pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
 pub const REFLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most names that are tried for what is moved aside or rescued.
 pub const ASIDE_NAMES_MAX: usize = 100;
+/// Largest file that is copied into a new worktree.
+pub const COPY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Most bytes that are copied into a new worktree.
+pub const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most files that are copied into a new worktree.
+pub const COPY_FILES_MAX: usize = 1_000;
+
+/// Most checks that are declared together.
+pub const CHECKS_MAX: usize = 200;
+/// Most attempts of a check after the first one.
+pub const CHECK_RETRIES_MAX: u32 = 10;
+/// The longest time that a check may be given.
+pub const CHECK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest command of a check.
+pub const CHECK_COMMAND_BYTES_MAX: usize = 100_000;
+/// Most of the start of a check's output that is kept.
+pub const CHECK_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Most of the end of a check's output that is kept.
+pub const CHECK_TAIL_BYTES_MAX: usize = 48 * 1024;
+/// Most lines of a check's output that are kept because they look like errors.
+pub const CHECK_TELLING_LINES_MAX: usize = 40;
+/// Most of such a line.
+pub const CHECK_TELLING_CHARS_MAX: usize = 400;
+/// Most of what a prompt is told about failed checks.
+pub const CHECK_NOTES_BYTES_MAX: usize = 16 * 1024;
+/// The least that is told about a failed check, if anything is.
+pub const CHECK_NOTES_EACH_BYTES_MIN: usize = 2 * 1024;
+/// Most characters of a failed check's command that are told.
+pub const CHECK_NOTES_COMMAND_CHARS_MAX: usize = 1_000;

@@ -25,12 +25,14 @@ mod prune;
 mod registry;
 mod repair;
 mod rescue;
+mod setup;
 mod stale;
 
 pub use self::error::WorktreeError;
 pub use self::finish::{Ending, Finished};
 pub use self::prune::{Kept, Pruned, Removal, Removed, Why};
 pub use self::registry::Listed;
+pub use self::setup::{Copied, Left, SetUp, Setup};
 
 /// Who works on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

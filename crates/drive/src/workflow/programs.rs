@@ -1,10 +1,9 @@
-//! Programs that a workflow asks for: declared checks, and scripts that print their steps. They run as an agent's commands
-//! do: in the sandbox where there is one, in a group of their own, with an end.
+//! Programs that a workflow asks for: declared checks, and scripts that print their steps.
 
 use std::time::Duration;
 
-use repertoire_agent::process::{self, Captured, Ended, Flow, ProcessLimits, Spawn, Stdin};
-use repertoire_agent::sandbox::{Guard, Network};
+use repertoire_agent::process::{self, Captured, Ended, Flow};
+use repertoire_agent::sandbox::Network;
 use repertoire_agent::workplace::Workplace;
 use repertoire_flow::engine::CheckRecord;
 use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
@@ -12,7 +11,8 @@ use repertoire_flow::template::{Scope, TemplateError, fill};
 use tokio_util::sync::CancellationToken;
 
 use super::Run;
-use crate::limits::{CHECK_NOTE_BYTES_MAX, PROGRAM_GRACE, PROGRAM_OUTPUT_BYTES_MAX};
+use crate::limits::{CHECK_NOTE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
+use crate::program::{self, Program};
 
 /// A program that was not run.
 #[derive(Debug, thiserror::Error)]
@@ -101,26 +101,16 @@ pub(super) async fn run_program(
     timeout: Duration,
     cancel: &CancellationToken,
 ) -> Result<Ended, ProgramError> {
-    let spawn = Spawn {
+    let program = Program {
         program: program.to_owned(),
         args,
-        dir: workplace.dir.clone(),
-        environment: workplace.environment.clone(),
-        stdin: Stdin::Closed,
-        limits: ProcessLimits {
-            idle: None,
-            absolute: timeout,
-            grace: PROGRAM_GRACE,
-            kept_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
-        },
+        environment: Vec::new(),
+        timeout,
+        network: Network::Off,
+        kept_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
     };
-    let spawn = workplace.sandbox.confine(spawn, workplace, Network::Off);
-    // What a program does to protected paths is undone where no sandbox has kept it from them.
-    let guard = Guard::before(workplace);
-    let mut pass = |_: &[u8]| Flow::Continue;
-    let ended = process::run(&spawn, cancel, &mut pass).await;
-    guard.after();
-    let ended = ended?;
+    let ran = program::run(program, workplace, cancel, &mut |_| Flow::Continue).await?;
+    let ended = ran.ended;
     match ended.stopped {
         Some(process::Stopped::Cancelled) => Err(ProgramError::Cancelled),
         _ => Ok(ended),

@@ -163,6 +163,9 @@ pub enum WorktreeError {
         /// The pattern.
         pattern: String,
     },
+    /// The command that sets a worktree up could not be run.
+    #[error(transparent)]
+    Check(#[from] crate::checks::CheckError),
 }
 
 impl WorktreeError {

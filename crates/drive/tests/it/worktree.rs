@@ -1,11 +1,13 @@
 //! Worktrees of runs, against real repositories.
 
 use camino::Utf8PathBuf;
+use repertoire_drive::checks::Check;
 use repertoire_drive::git::Progress;
 use repertoire_drive::worktree::{
-    Checkout, Ending, Finished, How, Owner, Removal, Wanted, Why, Worktree, WorktreeError,
+    Checkout, Ending, Finished, How, Owner, Removal, Setup, Wanted, Why, Worktree, WorktreeError,
     Worktrees,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, commit_in, git_in, read, script, try_git_in, write};
 
@@ -544,4 +546,55 @@ async fn the_other_endings_keep_the_work() {
     let pruned = all.prune(&|_| false).await.unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept.len()), (1, 0));
     assert_eq!(repo.git(&["show", "feature/parser:b.txt"]), "b\nc");
+}
+
+#[tokio::test]
+async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let repo = Repo::new();
+    write(&repo.dir.join(".env"), "SECRET=1\n");
+    std::fs::set_permissions(repo.dir.join(".env"), std::fs::Permissions::from_mode(0o600))
+        .unwrap();
+    repo.file("ignored/deep/x.json", "{}\n");
+    repo.file("ignored/deep/y.txt", "no\n");
+    symlink("/etc/hostname", repo.dir.join("ignored/out.json")).unwrap();
+    let all = worktrees(&repo);
+    let mut made = prepared(&repo, 1).await;
+    repo.file("loose.json", "{}\n");
+    let patterns = [".env", "**/*.json", "a.txt", "no-such"];
+    let mut setup = Setup { copy: patterns.map(str::to_owned).to_vec(), check: None };
+    let workplace = crate::checks::workplace(&made.dir, &repo.base);
+    let stop = CancellationToken::new();
+    setup.check = Some(Check::new("setup", "cat .env; echo x >> ignored/count; [ -e ignored/go ]"));
+
+    let first = all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap();
+    assert_eq!(first.copied.files, [".env", "ignored/deep/x.json"]);
+    let left: Vec<_> = first.copied.left.iter().map(|left| left.path.as_str()).collect();
+    assert_eq!(left, ["ignored/out.json", "loose.json"]);
+    assert!(first.copied.left[1].why.contains("git does not ignore it"));
+    let verdict = first.verdict.unwrap();
+    assert!(!verdict.green && verdict.results[0].output == "SECRET=1" && !made.set_up);
+    let mode = std::fs::metadata(made.dir.join(".env")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(made.git.is_clean().await.unwrap());
+
+    // It failed, so it is done again, without overwriting what is there.
+    write(&made.dir.join(".env"), "SECRET=2\n");
+    write(&made.dir.join("ignored/go"), "");
+    let mut made = prepared(&repo, 1).await;
+    let again = all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap();
+    assert!(again.verdict.unwrap().green && made.set_up);
+    assert_eq!(read(&made.dir.join(".env")), "SECRET=2\n");
+    let mut made = prepared(&repo, 1).await;
+    assert!(made.set_up);
+    all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap();
+    assert_eq!(read(&made.dir.join("ignored/count")), "x\nx\n");
+
+    made.set_up = false;
+    for pattern in ["../x", "/etc/*", ""] {
+        let setup = Setup { copy: vec![pattern.to_owned()], check: None };
+        let error = all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap_err();
+        assert!(matches!(error, WorktreeError::BadPattern { .. }), "{error}");
+    }
 }

@@ -1,0 +1,158 @@
+//! Declared checks: commands whose exit codes say whether work is done. A model's word is not asked for.
+//!
+//! They run in the surroundings of an agent's own commands. What depends on a check waits for it, and is skipped when it
+//! does not pass; the rest runs at once, within bounds. Output is drained as it comes, and its start, its end and the
+//! lines that look like errors are kept: a hundred megabytes cost no more than a few lines.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use repertoire_agent::workplace::Workplace;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::CHECK_TIMEOUT;
+
+mod notes;
+mod output;
+mod run;
+mod schedule;
+pub mod time;
+mod validate;
+
+pub use self::notes::notes;
+pub use self::validate::{CheckError, validate};
+
+/// A declared check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// What bash is given.
+    pub command: String,
+    /// How long an attempt may take.
+    #[serde(default = "usual_timeout", with = "time")]
+    pub timeout: Duration,
+    /// Whether it has to pass.
+    #[serde(default = "yes")]
+    pub critical: bool,
+    /// Checks that have to pass before it is worth running.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+    /// How many more attempts it has.
+    #[serde(default)]
+    pub retries: u32,
+    /// Whether it may reach the network.
+    #[serde(default)]
+    pub network: bool,
+    /// Added to its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+impl Check {
+    /// A critical check with the usual limits.
+    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Check {
+            name: name.into(),
+            command: command.into(),
+            timeout: CHECK_TIMEOUT,
+            critical: true,
+            depends_on: Vec::new(),
+            retries: 0,
+            network: false,
+            env: BTreeMap::new(),
+        }
+    }
+}
+
+/// What came of some checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Of each, in the order in which they are declared.
+    pub results: Vec<CheckResult>,
+    /// Whether every critical one has passed.
+    pub green: bool,
+}
+
+/// What came of a check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name.
+    pub name: String,
+    /// What was run.
+    pub command: String,
+    /// Whether it has to pass.
+    pub critical: bool,
+    /// How it ended.
+    pub status: CheckStatus,
+    /// The exit code of the last attempt; `None` if it was not run, stopped, or ended by a signal.
+    pub exit_code: Option<i32>,
+    /// How often it was run.
+    pub attempts: u32,
+    /// Whether it passed after it had failed.
+    pub flaky: bool,
+    /// How long it took, all attempts together.
+    pub duration_ms: u64,
+    /// The start and the end of what the last attempt said.
+    pub output: String,
+    /// Lines from anywhere in it that look like errors.
+    pub telling: Vec<String>,
+    /// How much the last attempt said in all.
+    pub bytes_total: u64,
+}
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    /// With exit code 0.
+    Passed,
+    /// With another one, or by a signal, or it could not be started.
+    Failed,
+    /// It took too long and was stopped, with all that it had started.
+    TimedOut,
+    /// It was not run to an end, for this reason.
+    Skipped(String),
+}
+
+/// What happens while checks run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckEvent {
+    /// An attempt begins.
+    Started {
+        /// The check.
+        name: String,
+        /// Counted from one.
+        attempt: u32,
+    },
+    /// A check is over, run or not.
+    Ended(CheckResult),
+}
+
+/// Runs checks, at most `parallel` at once.
+///
+/// # Errors
+///
+/// When the checks make no sense; nothing has run then. A check that fails is no error.
+pub async fn run_checks(
+    checks: &[Check],
+    workplace: &Workplace,
+    cancel: &CancellationToken,
+    on_event: &(dyn Fn(CheckEvent) + Sync),
+    parallel: usize,
+) -> Result<Verdict, CheckError> {
+    validate(checks)?;
+    let results = schedule::run(checks, workplace, cancel, on_event, parallel).await;
+    let fine = |result: &CheckResult| !result.critical || result.status == CheckStatus::Passed;
+    Ok(Verdict { green: results.iter().all(fine), results })
+}
+
+fn usual_timeout() -> Duration {
+    CHECK_TIMEOUT
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,77 @@
+//! Programs that the engine runs for a workflow, a check or a plan. They run as an agent's commands do: in the sandbox where
+//! there is one, in a group of their own, with an end.
+
+use std::time::Duration;
+
+use repertoire_agent::process::{self, Ended, Flow, ProcessError, ProcessLimits, Spawn, Stdin};
+use repertoire_agent::sandbox::{Change, Guard, Network};
+use repertoire_agent::workplace::Workplace;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::PROGRAM_GRACE;
+
+/// A program to run.
+pub(crate) struct Program {
+    pub(crate) program: String,
+    pub(crate) args: Vec<String>,
+    /// Added to the environment of the workplace.
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) timeout: Duration,
+    pub(crate) network: Network,
+    /// Most of each stream that is kept.
+    pub(crate) kept_bytes_max: usize,
+}
+
+/// What a program did.
+pub(crate) struct Ran {
+    pub(crate) ended: Ended,
+    /// What it did to protected paths, and what became of that.
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Runs a program to its end; `on_line` is given the lines of its standard output.
+pub(crate) async fn run(
+    program: Program,
+    workplace: &Workplace,
+    cancel: &CancellationToken,
+    on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+) -> Result<Ran, ProcessError> {
+    let name = program.program.clone();
+    let spawn = workplace.sandbox.confine(spawn(&program, workplace), workplace, program.network);
+    // What a program does to protected paths is undone where no sandbox has kept it from them.
+    let place = workplace.clone();
+    let guard = blocking(&name, move || Guard::before(&place)).await?;
+    let ended = process::run(&spawn, cancel, on_line).await;
+    let changes = blocking(&name, move || guard.after()).await?;
+    Ok(Ran { ended: ended?, changes })
+}
+
+fn spawn(program: &Program, workplace: &Workplace) -> Spawn {
+    let mut environment = workplace.environment.clone();
+    environment.retain(|(name, _)| !program.environment.iter().any(|(added, _)| added == name));
+    environment.extend(program.environment.iter().cloned());
+    Spawn {
+        program: program.program.clone(),
+        args: program.args.clone(),
+        dir: workplace.dir.clone(),
+        environment,
+        stdin: Stdin::Closed,
+        limits: ProcessLimits {
+            idle: None,
+            absolute: program.timeout,
+            grace: PROGRAM_GRACE,
+            kept_bytes_max: program.kept_bytes_max,
+        },
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    program: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ProcessError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ProcessError::Start {
+        program: program.to_owned(),
+        source: std::io::Error::other(format!("protected paths could not be looked at: {error}")),
+    })
+}

@@ -1,0 +1,191 @@
+//! What a new worktree needs that is not in the repository: files such as `.env`, and a command.
+
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::workplace::Workplace;
+use repertoire_text::fs::{is_beneath, read_bytes_beneath};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::registry::Record;
+use super::{Worktree, WorktreeError, Worktrees};
+use crate::checks::{Check, CheckEvent, Verdict, run_checks};
+use crate::limits::{COPY_BYTES_MAX, COPY_FILE_BYTES_MAX, COPY_FILES_MAX};
+
+/// What a new worktree needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// Patterns of files that are copied from the checkout. Only files that git ignores are: others would be committed
+    /// with the run's work.
+    #[serde(default)]
+    pub copy: Vec<String>,
+    /// What is run in it once.
+    #[serde(default)]
+    pub check: Option<Check>,
+}
+
+/// What was done to set a worktree up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetUp {
+    /// The files.
+    pub copied: Copied,
+    /// What came of the command.
+    pub verdict: Option<Verdict>,
+}
+
+/// The files that were copied, and those that were not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Copied.
+    pub files: Vec<String>,
+    /// Not copied.
+    pub left: Vec<Left>,
+}
+
+/// A file that was not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The file.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Worktrees {
+    /// Sets a worktree up, once: one that was set up is left alone. `workplace` is that of the agent that will work in it.
+    /// A command that fails leaves the worktree to be set up again; its verdict says why.
+    pub async fn setup(
+        &self,
+        worktree: &mut Worktree,
+        setup: &Setup,
+        workplace: &Workplace,
+        cancel: &CancellationToken,
+        on_event: &(dyn Fn(CheckEvent) + Sync),
+    ) -> Result<SetUp, WorktreeError> {
+        if worktree.set_up {
+            return Ok(SetUp::default());
+        }
+        let copied = self.copy(worktree, &setup.copy).await?;
+        let verdict = match &setup.check {
+            Some(check) => {
+                let checks = std::slice::from_ref(check);
+                Some(run_checks(checks, workplace, cancel, on_event, 1).await?)
+            }
+            None => None,
+        };
+        if verdict.as_ref().is_none_or(|verdict| verdict.green) {
+            worktree.set_up = true;
+            Record::of(worktree).write(&worktree.git_dir)?;
+        }
+        Ok(SetUp { copied, verdict })
+    }
+
+    async fn copy(
+        &self,
+        worktree: &Worktree,
+        patterns: &[String],
+    ) -> Result<Copied, WorktreeError> {
+        let mut copied = Copied::default();
+        if patterns.is_empty() {
+            return Ok(copied);
+        }
+        if let Some(pattern) = patterns.iter().find(|pattern| !is_beneath(Utf8Path::new(pattern))) {
+            return Err(WorktreeError::BadPattern { pattern: pattern.clone() });
+        }
+        let top = self.repo.top().await?;
+        let ignored = self.untracked(&top, patterns, &["--ignored", "--exclude-standard"]).await?;
+        let mut bytes_left = COPY_BYTES_MAX;
+        for path in self.untracked(&top, patterns, &[]).await? {
+            let done = match ignored.binary_search(&path) {
+                Ok(_) if copied.files.len() >= COPY_FILES_MAX => {
+                    Err(format!("more than {COPY_FILES_MAX} files match"))
+                }
+                Ok(_) => copy_one(&top, &worktree.dir, &path, &mut bytes_left),
+                Err(_) => {
+                    Err("git does not ignore it, so it would be committed; add it to .gitignore"
+                        .to_owned())
+                }
+            };
+            match done {
+                Ok(()) => copied.files.push(path),
+                Err(_) if copied.left.len() >= COPY_FILES_MAX => {}
+                Err(why) => copied.left.push(Left { path, why }),
+            }
+        }
+        Ok(copied)
+    }
+
+    /// The files of the checkout that git does not track and that match, in order.
+    async fn untracked(
+        &self,
+        top: &Utf8Path,
+        patterns: &[String],
+        which: &[&str],
+    ) -> Result<Vec<String>, WorktreeError> {
+        let patterns: Vec<String> =
+            patterns.iter().map(|pattern| format!(":(top,glob){pattern}")).collect();
+        let mut args = vec!["ls-files", "-z", "--others"];
+        args.extend(which);
+        args.push("--");
+        args.extend(patterns.iter().map(String::as_str));
+        let bytes = self.repo.in_dir(top).ok(&args).await?;
+        let names =
+            bytes.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+        // A repository within the repository is named by its folder.
+        let mut names: Vec<String> = names
+            .filter(|name| !name.is_empty() && !name.ends_with('/'))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// Copies a file, unless it is there. Neither end leaves its folder by a link.
+fn copy_one(
+    from: &Utf8Path,
+    to: &Utf8Path,
+    path: &str,
+    bytes_left: &mut u64,
+) -> Result<(), String> {
+    let most = COPY_FILE_BYTES_MAX.min(*bytes_left);
+    let bytes =
+        read_bytes_beneath(from, Utf8Path::new(path), most).map_err(|error| error.to_string())?;
+    let target = to.join(path);
+    make_folders(to, Utf8Path::new(path)).map_err(|error| error.to_string())?;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        let metadata = std::fs::metadata(from.join(path)).map_err(|error| error.to_string())?;
+        options.mode(metadata.mode() & 0o777);
+    }
+    match options.open(&target) {
+        Ok(mut file) => file.write_all(&bytes).map_err(|error| error.to_string())?,
+        // It was copied before, and may have been changed for the run since.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err("it is there already".to_owned());
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    *bytes_left -= bytes.len() as u64;
+    Ok(())
+}
+
+/// Makes the folders above a file, and refuses links among them.
+fn make_folders(to: &Utf8Path, path: &Utf8Path) -> std::io::Result<()> {
+    let mut at: Utf8PathBuf = to.to_owned();
+    for part in path.parent().into_iter().flat_map(Utf8Path::components) {
+        at.push(part);
+        match std::fs::symlink_metadata(&at) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(std::io::Error::other(format!("{at} is not a folder"))),
+            Err(_) => std::fs::create_dir(&at)?,
+        }
+    }
+    Ok(())
+}
