@@ -66,8 +66,8 @@ pub(super) fn of_task(text: &str) -> Inline {
     let mut scan = Scan::new(text);
     scan.head();
     scan.asides();
-    scan.notes();
     scan.hints();
+    scan.notes();
     scan.out.refs = spec_refs(text, &scan.opaque);
     scan.finish()
 }
@@ -256,11 +256,13 @@ impl<'a> Scan<'a> {
                 }
             }
         }
-        let mut cuts = merged(&self.cuts);
+        // Neither what was cut already nor a hint stands between a note and the end.
+        let hints = self.out.hints.iter().map(|(_, range)| range.clone());
+        let passed: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
+        let mut passed = merged(&passed);
         let mut end = self.text.trim_end().len();
         for group in self.groups.iter().rev() {
-            // What was cut already does not stand between a note and the end.
-            while let Some(cut) = cuts.pop_if(|cut| cut.end >= end) {
+            while let Some(cut) = passed.pop_if(|cut| cut.end >= end) {
                 end = end.min(self.text[..cut.start].trim_end().len());
             }
             if group.start >= end {
@@ -314,7 +316,14 @@ impl<'a> Scan<'a> {
     }
 
     fn finish(mut self) -> Inline {
-        self.out.text = without(self.text, &merged(&self.cuts));
+        let cuts = merged(&self.cuts);
+        self.out.text = without(self.text, &cuts);
+        let is_cut = |at: usize| {
+            let next = cuts.partition_point(|cut| cut.start <= at);
+            cuts[..next].last().is_some_and(|cut| cut.contains(&at))
+        };
+        // A skill in a note is talked about, not asked for.
+        self.out.hints.retain(|(_, range)| !is_cut(range.start));
         let hints = self.out.hints.iter().map(|(_, range)| range.clone());
         let all: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
         self.out.normal = without(self.text, &merged(&all));

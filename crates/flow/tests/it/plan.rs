@@ -1,5 +1,9 @@
 //! Plan files: what is read, what is chosen, what is changed, what is found wrong.
 
+mod chosen;
+mod edited;
+mod found;
+mod hostile;
 mod told;
 
 use camino::Utf8Path;
@@ -17,4 +21,13 @@ fn shown(plan: &Plan) -> String {
         format!("{} {label}{}", task.mark.symbol(), task.text)
     };
     plan.tasks.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether two texts have the same bytes but for one box, which takes four at most.
+fn differ_in_one_box(a: &str, b: &str) -> bool {
+    let head = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let tail = a.bytes().rev().zip(b.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let middle = |text: &str| text.len().saturating_sub(head + tail);
+    // A sign of two bytes, and a question mark that comes or goes.
+    middle(a) <= 6 && middle(b) <= 6
 }
