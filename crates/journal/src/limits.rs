@@ -1,8 +1,47 @@
 //! The caps of this crate.
 
+use std::time::Duration;
+
 /// Most characters of a reason, a note or an error in an event; what is longer is cut, and says so.
 pub const TEXT_CHARS_MAX: usize = 8 * 1024;
 /// Largest payload of one event.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 /// Most names that one event lists.
 pub const NAMES_MAX: usize = 1_000;
+/// Most events that are added at once.
+pub const BATCH_EVENTS_MAX: usize = 1_000;
+/// Longest id of a run.
+pub const ID_CHARS_MAX: usize = 128;
+/// Longest name of a run, kind, label or worker; what is longer is cut.
+pub const NAME_CHARS_MAX: usize = 512;
+/// Longest workspace; what is longer is refused, because cut it would be another one.
+pub const WORKSPACE_CHARS_MAX: usize = 4_096;
+/// Most labels of a run or a worker.
+pub const LABELS_MAX: usize = 64;
+/// Shortest part of an id that a run is found by.
+pub const ID_PART_CHARS_MIN: usize = 4;
+/// Most runs that an ambiguous name lists.
+pub const AMBIGUOUS_MAX: usize = 10;
+/// Most rows of one page.
+pub const PAGE_MAX: u32 = 1_000;
+/// Longest lease.
+pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long another process may hold the SQLite file before it counts as busy.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection is waited for.
+pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often something that may pass is tried: a lost connection, a conflict, a busy file.
+pub const ATTEMPTS_MAX: u32 = 12;
+/// The first wait between two tries; it doubles each time.
+pub const ATTEMPT_WAIT: Duration = Duration::from_millis(20);
+/// The longest wait between two tries.
+pub const ATTEMPT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Connections that read a SQLite file.
+pub const SQLITE_READERS_MAX: u32 = 4;
+/// Connections to PostgreSQL, besides the one that listens.
+pub const POSTGRES_CONNECTIONS_MAX: u32 = 10;
+/// How often a SQLite file is asked whether another process has changed it, while somebody waits for that.
+pub const CHANGE_POLL: Duration = Duration::from_millis(100);
+/// How long after a failure the connection that listens is opened again.
+pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,109 @@
+//! Waiting for something to change, without asking all the time.
+//!
+//! One task of a journal hears of changes that other processes make. PostgreSQL tells it; a SQLite file is looked at, which
+//! costs next to nothing, and only while somebody waits. That something *may* have changed is all that it says: whoever
+//! waits looks, and also looks now and then if nothing is said.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::limits::{CHANGE_POLL, LISTEN_AGAIN};
+use crate::store::Store;
+use crate::store::postgres::PostgresStore;
+use crate::store::sqlite::SqliteStore;
+
+/// Waits for changes of a journal.
+pub struct Changes {
+    heard: watch::Receiver<u64>,
+}
+
+impl Changes {
+    /// Waits until something may have changed since the last call, but not longer than this. Says whether it did.
+    pub async fn next(&mut self, at_most: Duration) -> bool {
+        matches!(tokio::time::timeout(at_most, self.heard.changed()).await, Ok(Ok(())))
+    }
+}
+
+/// What everybody who waits hears.
+#[derive(Clone)]
+pub(crate) struct Bell {
+    rung: watch::Sender<u64>,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Self {
+        Bell { rung: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn ring(&self) {
+        self.rung.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    pub(crate) fn changes(&self) -> Changes {
+        Changes { heard: self.rung.subscribe() }
+    }
+
+    fn is_heard(&self) -> bool {
+        self.rung.receiver_count() > 0
+    }
+}
+
+/// The task that hears of the changes of others. It ends with the journal.
+pub(crate) struct Watch {
+    task: AbortHandle,
+}
+
+impl Watch {
+    pub(crate) fn start(store: Arc<Store>, bell: Bell) -> Self {
+        let task = tokio::spawn(async move {
+            loop {
+                // It ends only when the connection is lost: what happened meanwhile is unknown.
+                let _ = match &*store {
+                    Store::Sqlite(store) => look(store, &bell).await,
+                    Store::Postgres(store) => listen(store, &bell).await,
+                };
+                bell.ring();
+                tokio::time::sleep(LISTEN_AGAIN).await;
+            }
+        });
+        Watch { task: task.abort_handle() }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn look(store: &SqliteStore, bell: &Bell) -> Result<(), sqlx::Error> {
+    let mut connection = store.watcher().await?;
+    let mut last: Option<i64> = None;
+    loop {
+        if bell.is_heard() {
+            let version =
+                sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut connection).await?;
+            if last.replace(version) != Some(version) {
+                bell.ring();
+            }
+        }
+        tokio::time::sleep(CHANGE_POLL).await;
+    }
+}
+
+async fn listen(store: &PostgresStore, bell: &Bell) -> Result<(), sqlx::Error> {
+    let mut listener = store.listener().await?;
+    bell.ring();
+    // `None` is a connection that was lost; the listener has already made another one.
+    while listener.try_recv().await?.is_some() {
+        bell.ring();
+    }
+    Ok(())
+}

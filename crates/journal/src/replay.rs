@@ -1,0 +1,136 @@
+//! Folding the events of a run anew, to see whether what is stored beside them is what they say.
+
+use serde_json::Value;
+
+use crate::error::JournalError;
+use crate::event::{Event, Payload};
+use crate::fold::Folded;
+use crate::journal::Journal;
+use crate::limits::PAGE_MAX;
+use crate::run::{Run, RunId};
+use crate::store::read::{Columns, UNKNOWN};
+use crate::store::tx::number;
+
+/// What replaying a run showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// Events.
+    pub events: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Where the stored state is not what the events say; none if all is well.
+    pub differences: Vec<Difference>,
+}
+
+/// Something that is stored otherwise than the events say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What: `run.status` or `step 3.outcome`, for instance.
+    pub what: String,
+    /// What is stored.
+    pub stored: String,
+    /// What the events say, or why that cannot be told.
+    pub replayed: String,
+}
+
+impl Journal {
+    /// Folds all events of a run anew and compares the result with what is stored.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such run, or the store cannot be used.
+    pub async fn replay(&self, id: &RunId) -> Result<Replayed, JournalError> {
+        let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown(id))?;
+        let mut folded = Folded::default();
+        let (mut events, mut differences) = (0_u64, Vec::new());
+        loop {
+            let page = self.events(id, events, PAGE_MAX).await?;
+            let Some(last) = page.last() else { break };
+            let last = last.seq;
+            for event in page.iter().take_while(|event| event.seq <= stored.seq) {
+                differences.extend(cannot_be_told(event));
+                if let Err(error) = folded.apply(event) {
+                    differences.push(stopped(event, error.to_string()));
+                    let steps = folded.steps.len() as u64;
+                    return Ok(Replayed { events, steps, differences });
+                }
+                events += 1;
+            }
+            if last >= stored.seq {
+                break;
+            }
+        }
+        let steps = self.steps(id).await?;
+        if self.run(id).await?.as_ref() != Some(&stored) {
+            // It went on meanwhile; what was read of it does not belong together.
+            return Box::pin(self.replay(id)).await;
+        }
+        compare(
+            "run",
+            &serde_json::json!(stored),
+            &serde_json::json!(folded.run),
+            &mut differences,
+        );
+        for at in 0..steps.len().max(folded.steps.len()) {
+            let (there, here) = (steps.get(at), folded.steps.get(at));
+            let what = format!("step {}", at + 1);
+            compare(&what, &serde_json::json!(there), &serde_json::json!(here), &mut differences);
+        }
+        let columns = self.read(|| self.store().columns(id)).await?;
+        differences.extend(columns.and_then(|columns| queued_otherwise(&columns, &stored)));
+        Ok(Replayed { events, steps: folded.steps.len() as u64, differences })
+    }
+}
+
+fn cannot_be_told(event: &Event) -> Option<Difference> {
+    let Payload::Note { name, .. } = &event.payload else { return None };
+    let name = name.strip_prefix(UNKNOWN)?;
+    Some(Difference {
+        what: format!("event {}", event.seq),
+        stored: format!("{name}, version {}", event.v),
+        replayed: "cannot be told: this version of `rep` does not know this event".to_owned(),
+    })
+}
+
+fn stopped(event: &Event, why: String) -> Difference {
+    Difference {
+        what: format!("event {}", event.seq),
+        stored: event.payload.name().to_owned(),
+        replayed: why,
+    }
+}
+
+/// The queue goes by columns, which have to say the same as the state.
+fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
+    let expected = Columns {
+        status: run.status.as_str().to_owned(),
+        seq: number(run.seq),
+        token: number(run.token),
+        worker: run.worker.clone(),
+        not_before_ms: number(run.not_before_ms),
+    };
+    (*columns != expected).then(|| Difference {
+        what: "the run's place in the queue".to_owned(),
+        stored: format!("{columns:?}"),
+        replayed: format!("{expected:?}"),
+    })
+}
+
+fn compare(what: &str, stored: &Value, replayed: &Value, differences: &mut Vec<Difference>) {
+    match (stored, replayed) {
+        (Value::Object(stored), Value::Object(replayed)) => {
+            for (key, there) in stored {
+                let here = replayed.get(key).unwrap_or(&Value::Null);
+                if there != here {
+                    differences.push(difference(&format!("{what}.{key}"), there, here));
+                }
+            }
+        }
+        (there, here) if there != here => differences.push(difference(what, there, here)),
+        _ => {}
+    }
+}
+
+fn difference(what: &str, stored: &Value, replayed: &Value) -> Difference {
+    Difference { what: what.to_owned(), stored: stored.to_string(), replayed: replayed.to_string() }
+}

@@ -1,0 +1,116 @@
+//! Where the journal is kept. This is the one place that runs the same code on both stores: [`on`] expands a piece of it
+//! for each, with the SQL that differs side by side.
+
+use std::sync::Arc;
+
+use crate::error::JournalError;
+use crate::fold::FoldError;
+
+pub(crate) mod migrate;
+pub(crate) mod postgres;
+pub(crate) mod read;
+pub(crate) mod sqlite;
+pub(crate) mod tx;
+
+pub(crate) use tx::{LeaseChange, Tx, Wanted};
+
+/// Milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Runs one piece of code on whichever store it is. The first SQL is SQLite's, the second PostgreSQL's.
+macro_rules! on {
+    ($store:expr, ($conn:ident, $sql:ident = $sqlite:expr, $postgres:expr) => $body:expr) => {
+        match $store {
+            Self::Sqlite(store) => {
+                let ($conn, $sql) = (store.connection(), $sqlite);
+                $body
+            }
+            Self::Postgres(store) => {
+                let ($conn, $sql) = (store.connection(), $postgres);
+                $body
+            }
+        }
+    };
+}
+pub(crate) use on;
+
+/// PostgreSQL's own clock in milliseconds since 1970, unless a time is given: hosts with wrong clocks do no harm.
+macro_rules! postgres_now {
+    ($parameter:literal) => {
+        concat!(
+            "COALESCE(",
+            $parameter,
+            "::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+        )
+    };
+}
+pub(crate) use postgres_now;
+
+/// A store that is open.
+pub(crate) enum Store {
+    Sqlite(sqlite::SqliteStore),
+    Postgres(postgres::PostgresStore),
+}
+
+impl Store {
+    /// Begins a transaction that writes.
+    pub(crate) async fn begin(&self) -> Result<Tx, Fault> {
+        Ok(match self {
+            Store::Sqlite(store) => Tx::Sqlite(store.begin().await?),
+            Store::Postgres(store) => Tx::Postgres(store.begin().await?),
+        })
+    }
+
+    /// Closes all connections.
+    pub(crate) async fn close(&self) {
+        match self {
+            Store::Sqlite(store) => store.close().await,
+            Store::Postgres(store) => store.close().await,
+        }
+    }
+
+    /// The words for a fault that does not pass.
+    pub(crate) fn explain(&self, fault: Fault) -> JournalError {
+        match fault {
+            Fault::Journal(error) => error,
+            Fault::Sql(source) => match self {
+                Store::Sqlite(store) if sqlite::is_damage(&source) => {
+                    JournalError::Damaged { place: store.place(), source: source.into() }
+                }
+                _ => JournalError::Store { source: source.into() },
+            },
+        }
+    }
+}
+
+/// What stops a transaction: the store, or the journal's own rules.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Sql(sqlx::Error),
+    Journal(JournalError),
+}
+
+impl Fault {
+    /// Whether it may go away by itself: a lost connection, a conflict, a busy file.
+    pub(crate) fn sql_may_pass(error: &sqlx::Error) -> bool {
+        sqlite::is_busy(error) || postgres::may_pass(error)
+    }
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        Fault::Sql(error)
+    }
+}
+
+impl From<JournalError> for Fault {
+    fn from(error: JournalError) -> Self {
+        Fault::Journal(error)
+    }
+}
+
+impl From<FoldError> for Fault {
+    fn from(error: FoldError) -> Self {
+        Fault::Journal(error.into())
+    }
+}

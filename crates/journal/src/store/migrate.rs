@@ -1,0 +1,71 @@
+//! The schema: numbered SQL files, each applied once, in a transaction that nobody else can be in.
+
+use sqlx::sqlite::SqlitePool;
+use sqlx::{Connection, PgConnection};
+
+use super::Fault;
+use crate::error::JournalError;
+
+const SQLITE: &[&str] = &[include_str!("../../migrations/sqlite/0001_journal.sql")];
+const POSTGRES: &[&str] = &[include_str!("../../migrations/postgres/0001_journal.sql")];
+
+/// Any number, as long as nothing else uses it.
+const LOCK: i64 = 0x7265_705f_6a6e_6c00;
+
+const MAKE_VERSIONS: &str =
+    "CREATE TABLE IF NOT EXISTS journal_version (version BIGINT NOT NULL PRIMARY KEY)";
+const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM journal_version";
+const ADD_VERSION: &str = "INSERT INTO journal_version (version) VALUES ($1)";
+
+/// Brings a SQLite file up to date.
+pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let ours: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'journal_version'",
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if tables > 0 && ours == 0 {
+        return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
+    }
+    sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
+    let version: i64 = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await?;
+    for (number, sql) in missing(SQLITE, version, place)? {
+        sqlx::raw_sql(sql).execute(&mut *tx).await?;
+        sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Brings a PostgreSQL schema up to date. Those who come at the same time wait.
+pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Result<(), Fault> {
+    let mut tx = connection.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
+    sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
+    let version: i64 = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await?;
+    for (number, sql) in missing(POSTGRES, version, place)? {
+        sqlx::raw_sql(sql).execute(&mut *tx).await?;
+        sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// What is still to be applied, with its number.
+fn missing(
+    migrations: &'static [&'static str],
+    found: i64,
+    place: &str,
+) -> Result<impl Iterator<Item = (i64, &'static str)>, JournalError> {
+    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+    if found > known {
+        return Err(JournalError::Newer { place: place.to_owned(), found, known });
+    }
+    Ok((1..).zip(migrations.iter().copied()).filter(move |(number, _)| *number > found))
+}

@@ -1,0 +1,161 @@
+//! PostgreSQL: many hosts. Leases are measured by the server's clock.
+
+use std::str::FromStr;
+
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, Executor, PgConnection, Postgres, Transaction};
+
+use super::{Fault, migrate};
+use crate::error::JournalError;
+use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
+
+/// The channel that every change is told on.
+pub(crate) const CHANNEL: &str = "rep_journal";
+
+/// What passes: conflicts, too many connections, a server that starts or stops, a lost connection.
+const MAY_PASS: &[&str] = &[
+    "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "08000", "08001", "08003",
+    "08006",
+];
+/// After these nothing was stored, whatever was asked for.
+const ROLLED_BACK: &[&str] = &["40001", "40P01"];
+
+/// Nobody waits for ever for somebody who has gone.
+const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'; \
+    SET idle_in_transaction_session_timeout = '60s'";
+
+/// A PostgreSQL database that is open.
+pub(crate) struct PostgresStore {
+    pool: PgPool,
+    options: PgConnectOptions,
+}
+
+/// A transaction.
+pub(crate) struct PostgresTx {
+    transaction: Transaction<'static, Postgres>,
+}
+
+impl PostgresStore {
+    pub(crate) async fn open(url: &str) -> Result<Self, JournalError> {
+        let place = place_of(url);
+        let failed = |error: sqlx::Error| open_error(&place, url, &error);
+        let options = PgConnectOptions::from_str(url).map_err(failed)?;
+        let options = options.application_name("rep").disable_statement_logging();
+        // The pool would try again for a long time; somebody who mistyped an address wants to know at once.
+        let mut first = options.connect().await.map_err(failed)?;
+        match migrate::postgres(&mut first, &place).await {
+            Ok(()) => {}
+            Err(Fault::Sql(error)) => return Err(failed(error)),
+            Err(Fault::Journal(error)) => return Err(error),
+        }
+        first.close().await.map_err(failed)?;
+        let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
+        Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })
+    }
+
+    pub(crate) fn connection(&self) -> &PgPool {
+        &self.pool
+    }
+
+    pub(crate) async fn begin(&self) -> Result<PostgresTx, Fault> {
+        Ok(PostgresTx { transaction: self.pool.begin().await? })
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// A connection of its own that hears of every change.
+    pub(crate) async fn listener(&self) -> Result<PgListener, sqlx::Error> {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .connect_lazy_with(self.options.clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(listener)
+    }
+}
+
+impl PostgresTx {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        self.transaction.commit().await
+    }
+}
+
+/// Whether it is worth trying again.
+pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::BeginFailed => true,
+        sqlx::Error::Database(database) => {
+            database.code().is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
+        }
+        _ => false,
+    }
+}
+
+/// Whether it is certain that nothing was stored. A lost answer to a commit says nothing.
+pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|database| database.code())
+        .is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
+}
+
+fn pool_options() -> PgPoolOptions {
+    PgPoolOptions::new()
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // A connection that died in the meantime is noticed by its first query, which is then made again.
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(sqlx::raw_sql(SESSION)).await.map(drop) })
+        })
+}
+
+fn open_error(place: &str, url: &str, error: &sqlx::Error) -> JournalError {
+    let mut why = error.to_string();
+    for secret in secrets_of(url) {
+        why = why.replace(secret, "***");
+    }
+    JournalError::Open { place: place.to_owned(), why }
+}
+
+/// The address without user, password and parameters.
+fn place_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", ""));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+/// What must not be shown: everything before the last `@`, and the values of the parameters.
+fn secrets_of(url: &str) -> Vec<&str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let user = address.rsplit_once('@').map_or("", |(user, _)| user);
+    let password = user.split_once(':').map_or("", |(_, password)| password);
+    let values = parameters.split('&').filter_map(|pair| pair.split_once('='));
+    let secret = values.filter(|(key, _)| key.contains("pass")).map(|(_, value)| value);
+    [url, user, password].into_iter().chain(secret).filter(|text| !text.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let url = "postgres://me:s3cret@db.example:5432/rep?password=0ther&sslmode=disable";
+        assert_eq!(place_of(url), "postgres://db.example:5432/rep");
+        let words = "cannot use s3cret or 0ther".to_owned();
+        let shown = open_error(&place_of(url), url, &sqlx::Error::Protocol(words)).to_string();
+        assert!(!shown.contains("s3cret") && !shown.contains("0ther"), "{shown}");
+    }
+}

@@ -1,0 +1,250 @@
+//! What is asked for outside transactions, and how rows become runs, steps and events.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sqlx::QueryBuilder;
+
+use super::tx::number;
+use super::{Fault, Store, on};
+use crate::error::JournalError;
+use crate::event::{EVENT_VERSION, Event, Payload};
+use crate::journal::{Cursor, Filter};
+use crate::run::{Run, RunId, Step};
+
+/// The name of a note that stands for an event that this version does not know.
+pub(crate) const UNKNOWN: &str = "unknown:";
+
+/// What the queue goes by, as it is in the columns of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Columns {
+    pub(crate) status: String,
+    pub(crate) seq: i64,
+    pub(crate) token: i64,
+    pub(crate) worker: Option<String>,
+    pub(crate) not_before_ms: i64,
+}
+
+type EventRow = (i64, i64, String, i64, i64, i64, String, String);
+
+impl Store {
+    pub(crate) async fn run(&self, id: &str) -> Result<Option<Run>, Fault> {
+        const SQL: &str =
+            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
+        let row = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id)
+            .fetch_optional(conn)
+            .await?);
+        Ok(row.map(|row| run_of(&row)).transpose()?)
+    }
+
+    pub(crate) async fn last_id(&self) -> Result<Option<String>, Fault> {
+        const SQL: &str = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
+        let row: Option<(String,)> =
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_optional(conn).await?);
+        Ok(row.map(|(id,)| id))
+    }
+
+    pub(crate) async fn ids_by_name(&self, name: &str, limit: i64) -> Result<Vec<String>, Fault> {
+        const SQL: &str = "SELECT id FROM run WHERE name = $1 ORDER BY number DESC LIMIT $2";
+        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(name)
+            .bind(limit)
+            .fetch_all(conn)
+            .await?);
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// Runs whose id begins or ends with this.
+    pub(crate) async fn ids_by_part(&self, part: &str, limit: i64) -> Result<Vec<String>, Fault> {
+        const SQL: &str = "SELECT id FROM run WHERE length(id) >= length($1) \
+            AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
+            ORDER BY number DESC LIMIT $2";
+        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(part)
+            .bind(limit)
+            .fetch_all(conn)
+            .await?);
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// Newest first, with the number of each.
+    pub(crate) async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<(i64, Run)>, Fault> {
+        const SQL: &str = "SELECT r.number, r.state, q.body FROM run r \
+            JOIN request q ON q.run = r.id WHERE r.number < ";
+        let rows: Vec<(i64, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
+            let mut query = QueryBuilder::new(sql);
+            query.push_bind(filter.before.map_or(i64::MAX, number));
+            if !filter.statuses.is_empty() {
+                query.push(" AND r.status IN (");
+                let mut words = query.separated(", ");
+                for status in &filter.statuses {
+                    words.push_bind(status.as_str());
+                }
+                query.push(")");
+            }
+            if let Some(kind) = &filter.kind {
+                query.push(" AND r.kind = ").push_bind(kind.as_str());
+            }
+            if let Some(workspace) = &filter.workspace {
+                query.push(" AND r.workspace = ").push_bind(workspace.as_str());
+            }
+            query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
+            query.build_query_as().fetch_all(conn).await?
+        });
+        rows.into_iter()
+            .map(|(number, state, body)| Ok((number, run_of(&(state, body))?)))
+            .collect()
+    }
+
+    pub(crate) async fn steps(&self, id: &RunId) -> Result<Vec<Step>, Fault> {
+        const SQL: &str = "SELECT state FROM step WHERE run = $1 ORDER BY number";
+        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id.as_str())
+            .fetch_all(conn)
+            .await?);
+        rows.iter().map(|(state,)| Ok(parsed(id.as_str(), "a step", state)?)).collect()
+    }
+
+    pub(crate) async fn columns(&self, id: &RunId) -> Result<Option<Columns>, Fault> {
+        const SQL: &str = "SELECT status, seq, token, worker, not_before_ms FROM run WHERE id = $1";
+        let row: Option<(String, i64, i64, Option<String>, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+                .bind(id.as_str())
+                .fetch_optional(conn)
+                .await?);
+        Ok(row.map(|(status, seq, token, worker, not_before_ms)| Columns {
+            status,
+            seq,
+            token,
+            worker,
+            not_before_ms,
+        }))
+    }
+
+    pub(crate) async fn events(
+        &self,
+        id: &RunId,
+        after_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, Fault> {
+        const SQL: &str = "SELECT id, id, run, seq, v, at_ms, type, payload FROM event \
+            WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        let rows: Vec<EventRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id.as_str())
+            .bind(number(after_seq))
+            .bind(i64::from(limit))
+            .fetch_all(conn)
+            .await?);
+        rows.into_iter().map(|row| Ok(event_of(row)?)).collect()
+    }
+
+    /// Events of all runs. On PostgreSQL only those that nothing can come before any more: transactions commit in another
+    /// order than they began in.
+    pub(crate) async fn tail(
+        &self,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<(Vec<Event>, Cursor), Fault> {
+        let rows: Vec<EventRow> = on!(self, (conn, sql =
+            "SELECT 0, id, run, seq, v, at_ms, type, payload FROM event \
+             WHERE $1 = $1 AND id > $2 ORDER BY id LIMIT $3",
+            "SELECT xact, id, run, seq, v, at_ms, type, payload FROM event \
+             WHERE (xact, id) > ($1, $2) AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint \
+             ORDER BY xact, id LIMIT $3") => sqlx::query_as(sql)
+                .bind(number(after.xact))
+                .bind(number(after.id))
+                .bind(i64::from(limit))
+                .fetch_all(conn)
+                .await?);
+        let last = rows.last().map(|row| Cursor { xact: unsigned(row.0), id: unsigned(row.1) });
+        let events: Result<Vec<Event>, Fault> =
+            rows.into_iter().map(|row| Ok(event_of(row)?)).collect();
+        Ok((events?, last.unwrap_or(after)))
+    }
+
+    /// Behind everything that a tail would show now.
+    pub(crate) async fn tail_end(&self) -> Result<Cursor, Fault> {
+        let (xact, id): (i64, i64) = on!(self, (conn, sql =
+            "SELECT 0, COALESCE(MAX(id), 0) FROM event",
+            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807") => sqlx::query_as(sql).fetch_one(conn).await?);
+        Ok(Cursor { xact: unsigned(xact), id: unsigned(id) })
+    }
+
+    /// Who has what, and until when.
+    pub(crate) async fn leased(&self) -> Result<Vec<(String, String, i64)>, Fault> {
+        const SQL: &str = "SELECT id, worker, lease_until_ms FROM run \
+            WHERE status = 'running' AND worker IS NOT NULL AND lease_until_ms IS NOT NULL ORDER BY number";
+        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_all(conn).await?))
+    }
+
+    pub(crate) async fn lease_until(&self, id: &RunId) -> Result<Option<i64>, Fault> {
+        const SQL: &str =
+            "SELECT lease_until_ms FROM run WHERE id = $1 AND lease_until_ms IS NOT NULL";
+        let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id.as_str())
+            .fetch_optional(conn)
+            .await?);
+        Ok(row.map(|(until,)| until))
+    }
+
+    /// Whether there is a lease that ran out. Asked before a transaction is begun that would keep others waiting.
+    pub(crate) async fn has_expired(&self) -> Result<bool, Fault> {
+        let now_ms = match self {
+            Store::Sqlite(store) => Some(store.now_ms()),
+            Store::Postgres(_) => None,
+        };
+        let (count,): (i64,) = on!(self, (conn, sql =
+            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= $1",
+            concat!(
+                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= ",
+                super::postgres_now!("$1")
+            )) => sqlx::query_as(sql).bind(now_ms).fetch_one(conn).await?);
+        Ok(count > 0)
+    }
+}
+
+/// A run from its row: its state and its request.
+pub(crate) fn run_of((state, body): &(String, String)) -> Result<Run, JournalError> {
+    let mut run: Run = parsed("?", "its state", state)?;
+    run.request = parsed(run.id.as_str(), "its request", body)?;
+    Ok(run)
+}
+
+/// A step from its row.
+pub(crate) fn open_step_of(run: &Run, number: u32, state: &str) -> Result<Step, JournalError> {
+    parsed(run.id.as_str(), &format!("step {number}"), state)
+}
+
+/// An event from its row. One that a later version wrote is kept as a note, so that it can be shown.
+fn event_of(row: EventRow) -> Result<Event, JournalError> {
+    let (_, _, run, seq, v, at_ms, name, text) = row;
+    let known = match v == i64::from(EVENT_VERSION) {
+        true => serde_json::from_str::<Payload>(&text).ok(),
+        false => None,
+    };
+    let payload = match known {
+        Some(payload) => payload,
+        None => {
+            let data: Value = parsed(&run, &format!("event {seq} ({name})"), &text)?;
+            Payload::Note { name: format!("{UNKNOWN}{name}"), data }
+        }
+    };
+    Ok(Event {
+        v: u32::try_from(v).unwrap_or(u32::MAX),
+        run: RunId::known(run),
+        seq: unsigned(seq),
+        at_ms: unsigned(at_ms),
+        payload,
+    })
+}
+
+fn parsed<T: DeserializeOwned>(run: &str, what: &str, text: &str) -> Result<T, JournalError> {
+    serde_json::from_str(text).map_err(|source| JournalError::Unreadable {
+        run: run.to_owned(),
+        what: what.to_owned(),
+        source,
+    })
+}
+
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

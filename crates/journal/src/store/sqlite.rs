@@ -1,0 +1,169 @@
+//! SQLite: one file, many processes. One connection writes, some read.
+
+use std::path::Path;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
+
+use super::{Clock, Fault, migrate};
+use crate::error::JournalError;
+use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, SQLITE_READERS_MAX};
+
+/// The codes of SQLite for a file that is no database, or not a whole one.
+const DAMAGED: [i64; 2] = [11, 26];
+/// Its codes for a file that somebody else is writing, without what follows in the higher bits.
+const BUSY: [i64; 2] = [5, 6];
+
+/// A SQLite file that is open.
+pub(crate) struct SqliteStore {
+    path: Utf8PathBuf,
+    writer: SqlitePool,
+    reader: SqlitePool,
+    clock: Clock,
+}
+
+/// A transaction that holds the file's only write lock.
+pub(crate) struct SqliteTx {
+    transaction: Transaction<'static, Sqlite>,
+    clock: Clock,
+}
+
+impl SqliteStore {
+    pub(crate) async fn open(path: &Utf8Path, clock: Clock) -> Result<Self, JournalError> {
+        make_private(path).map_err(|error| JournalError::Open {
+            place: path.to_string(),
+            why: error.to_string(),
+        })?;
+        let place = path.as_str();
+        let writer = connect_writer(path).await.map_err(|error| open_error(place, error))?;
+        match migrate::sqlite(&writer, place).await {
+            Ok(()) => {}
+            Err(Fault::Sql(error)) => return Err(open_error(place, error)),
+            Err(Fault::Journal(error)) => return Err(error),
+        }
+        let reader = SqlitePoolOptions::new()
+            .max_connections(SQLITE_READERS_MAX)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .connect_lazy_with(options(path).pragma("query_only", "on"));
+        Ok(SqliteStore { path: path.to_owned(), writer, reader, clock })
+    }
+
+    /// The readers.
+    pub(crate) fn connection(&self) -> &SqlitePool {
+        &self.reader
+    }
+
+    pub(crate) async fn begin(&self) -> Result<SqliteTx, Fault> {
+        let transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        Ok(SqliteTx { transaction, clock: self.clock.clone() })
+    }
+
+    pub(crate) async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+
+    pub(crate) fn place(&self) -> String {
+        self.path.to_string()
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        i64::try_from((self.clock)()).unwrap_or(i64::MAX)
+    }
+
+    /// A connection that is asked only whether the file has changed.
+    pub(crate) async fn watcher(&self) -> Result<SqliteConnection, sqlx::Error> {
+        options(&self.path).pragma("query_only", "on").connect().await
+    }
+}
+
+impl SqliteTx {
+    pub(crate) fn connection(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        i64::try_from((self.clock)()).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        self.transaction.commit().await
+    }
+}
+
+/// Whether the file is no database, or not a whole one.
+pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
+    code_of(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+}
+
+/// Whether another process is writing.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    code_of(error).is_some_and(|code| BUSY.contains(&(code & 0xff)))
+}
+
+fn code_of(error: &sqlx::Error) -> Option<i64> {
+    let database = error.as_database_error()?;
+    database.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    database.code()?.parse().ok()
+}
+
+fn options(path: &Utf8Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .disable_statement_logging()
+}
+
+/// Only the first connection turns to write-ahead logging: it stays so in the file.
+async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
+    let mut first = options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
+    first.ping().await?;
+    first.close().await?;
+    SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .connect_with(options(path))
+        .await
+}
+
+fn open_error(place: &str, error: sqlx::Error) -> JournalError {
+    let place = place.to_owned();
+    match is_damage(&error) {
+        true => JournalError::Damaged { place, source: error.into() },
+        false => JournalError::Open { place, why: error.to_string() },
+    }
+}
+
+/// Folders and the file are made so that only their owner can read them; what is there is left as it is.
+fn make_private(path: &Utf8Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_str().is_empty()) {
+        make_folder(folder.as_std_path())?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,343 @@
+//! One transaction that writes: what can be done in it, on either store.
+
+use std::time::Duration;
+
+use sqlx::QueryBuilder;
+
+use super::postgres::PostgresTx;
+use super::sqlite::SqliteTx;
+use super::{Fault, on, postgres_now};
+use crate::event::Event;
+use crate::queue::{Order, Rules, Worker};
+use crate::run::{Run, RunId, Step};
+use crate::store::read::{open_step_of, run_of};
+
+/// A transaction that writes.
+pub(crate) enum Tx {
+    Sqlite(SqliteTx),
+    Postgres(PostgresTx),
+}
+
+/// What happens to the lease of a run whose row is written.
+#[derive(Clone, Copy)]
+pub(crate) enum LeaseChange {
+    Keep,
+    End,
+    From(Duration),
+}
+
+/// What a worker may take.
+pub(crate) struct Wanted<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) rules: &'a Rules,
+    pub(crate) only: Option<&'a RunId>,
+}
+
+/// An event with its payload as it is stored.
+pub(crate) struct Line {
+    pub(crate) event: Event,
+    pub(crate) payload: String,
+}
+
+/// The rows of a run: its state and its request.
+type RunRow = (String, String);
+
+/// Any number, as long as nothing else uses it.
+const CAP_LOCK: i64 = 0x7265_705f_6361_7000;
+
+/// `$1` only this run, `$2` kinds, `$3` labels, `$4` most of a workspace, `$5` now.
+macro_rules! candidate_sqlite {
+    ($index:literal, $order:literal) => {
+        concat!(
+            "SELECT r.state, q.body FROM run r INDEXED BY ",
+            $index,
+            " JOIN request q ON q.run = r.id \
+             WHERE r.status = 'queued' AND ($1 IS NULL OR r.id = $1) AND r.not_before_ms <= $5 \
+             AND r.kind IN (SELECT value FROM json_each($2)) \
+             AND NOT EXISTS (SELECT 1 FROM json_each(r.labels) AS l \
+                 WHERE l.value NOT IN (SELECT value FROM json_each($3))) \
+             AND ($4 IS NULL OR $4 > (SELECT count(*) FROM run AS o \
+                 WHERE o.status = 'running' AND o.workspace = r.workspace)) \
+             ORDER BY ",
+            $order,
+            " LIMIT 1"
+        )
+    };
+}
+macro_rules! candidate_postgres {
+    ($order:literal) => {
+        concat!(
+            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+             WHERE r.status = 'queued' AND ($1::text IS NULL OR r.id = $1) AND r.not_before_ms <= ",
+            postgres_now!("$5"),
+            " AND r.kind IN (SELECT jsonb_array_elements_text($2::jsonb)) \
+             AND r.labels::jsonb <@ $3::jsonb \
+             AND ($4::bigint IS NULL OR $4 > (SELECT count(*) FROM run AS o \
+                 WHERE o.status = 'running' AND o.workspace = r.workspace)) \
+             ORDER BY ",
+            $order,
+            " LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
+        )
+    };
+}
+
+pub(crate) const OLDEST_SQLITE: &str =
+    candidate_sqlite!("run_oldest_first", "r.priority DESC, r.number");
+pub(crate) const NEWEST_SQLITE: &str =
+    candidate_sqlite!("run_newest_first", "r.priority DESC, r.number DESC");
+pub(crate) const OLDEST_POSTGRES: &str = candidate_postgres!("r.priority DESC, r.number");
+pub(crate) const NEWEST_POSTGRES: &str = candidate_postgres!("r.priority DESC, r.number DESC");
+
+impl Tx {
+    /// The time to measure leases with; nothing where the store knows it better.
+    fn now_ms(&self) -> Option<i64> {
+        match self {
+            Tx::Sqlite(tx) => Some(tx.now_ms()),
+            Tx::Postgres(_) => None,
+        }
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        match self {
+            Tx::Sqlite(tx) => tx.commit().await,
+            Tx::Postgres(tx) => tx.commit().await,
+        }
+    }
+
+    /// A run that nobody else can change until the transaction ends.
+    pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
+        let row: Option<RunRow> = on!(self, (conn, sql =
+            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
+            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).fetch_optional(conn).await?);
+        Ok(row.map(|row| run_of(&row)).transpose()?)
+    }
+
+    /// The step of a run that is under way.
+    pub(crate) async fn open_step(&mut self, run: &Run) -> Result<Option<Step>, Fault> {
+        let Some(number) = run.open_step else { return Ok(None) };
+        const SQL: &str = "SELECT state FROM step WHERE run = $1 AND number = $2";
+        let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(run.id.as_str())
+            .bind(i64::from(number))
+            .fetch_optional(conn)
+            .await?);
+        Ok(row.map(|(state,)| open_step_of(run, number, &state)).transpose()?)
+    }
+
+    /// Waits until no other worker is taking a run under caps: otherwise two of them would count the same runs.
+    pub(crate) async fn lock_caps(&mut self) -> Result<(), Fault> {
+        if let Tx::Postgres(tx) = self {
+            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(CAP_LOCK);
+            lock.execute(tx.connection()).await?;
+        }
+        Ok(())
+    }
+
+    /// How many runs workers have.
+    pub(crate) async fn running(&mut self) -> Result<u64, Fault> {
+        const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
+        let (count,): (i64,) =
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_one(conn).await?);
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// The next run in the queue.
+    pub(crate) async fn candidate(&mut self, wanted: &Wanted<'_>) -> Result<Option<Run>, Fault> {
+        let now_ms = self.now_ms();
+        let kinds = serde_json::json!(wanted.worker.kinds).to_string();
+        let labels = serde_json::json!(wanted.worker.labels).to_string();
+        let oldest = wanted.rules.order == Order::Fifo;
+        let row: Option<RunRow> = on!(self, (conn, sql =
+            if oldest { OLDEST_SQLITE } else { NEWEST_SQLITE },
+            if oldest { OLDEST_POSTGRES } else { NEWEST_POSTGRES }) => sqlx::query_as(sql)
+                .bind(wanted.only.map(RunId::as_str))
+                .bind(kinds)
+                .bind(labels)
+                .bind(wanted.rules.per_workspace_max.map(i64::from))
+                .bind(now_ms)
+                .fetch_optional(conn)
+                .await?);
+        Ok(row.map(|row| run_of(&row)).transpose()?)
+    }
+
+    /// A run whose worker was not heard of in time, and that nobody else is putting back.
+    pub(crate) async fn expired(&mut self) -> Result<Option<Run>, Fault> {
+        let now_ms = self.now_ms();
+        let row: Option<RunRow> = on!(self, (conn, sql =
+            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+             WHERE r.status = 'running' AND r.lease_until_ms <= $1 LIMIT 1",
+            concat!(
+                "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+                 WHERE r.status = 'running' AND r.lease_until_ms <= ",
+                postgres_now!("$1"),
+                " LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
+            )) => sqlx::query_as(sql).bind(now_ms).fetch_optional(conn).await?);
+        Ok(row.map(|row| run_of(&row)).transpose()?)
+    }
+
+    /// Adds a run; `false` if there is one with this id.
+    pub(crate) async fn insert_run(&mut self, run: &mut Run) -> Result<bool, Fault> {
+        const RUN: &str = "INSERT INTO run (id, kind, name, workspace, labels, priority, status, seq, token, \
+            not_before_ms, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+            ON CONFLICT (id) DO NOTHING";
+        const REQUEST: &str = "INSERT INTO request (run, body) VALUES ($1, $2)";
+        let state = state_of(run);
+        let added = on!(self, (conn, sql = RUN, RUN) => sqlx::query(sql)
+            .bind(run.id.as_str())
+            .bind(run.kind.as_str())
+            .bind(run.name.as_str())
+            .bind(run.workspace.as_str())
+            .bind(serde_json::json!(run.labels).to_string())
+            .bind(i64::from(run.priority))
+            .bind(run.status.as_str())
+            .bind(number(run.seq))
+            .bind(number(run.token))
+            .bind(number(run.not_before_ms))
+            .bind(state)
+            .execute(conn)
+            .await?
+            .rows_affected());
+        if added == 0 {
+            return Ok(false);
+        }
+        on!(self, (conn, sql = REQUEST, REQUEST) => sqlx::query(sql)
+            .bind(run.id.as_str())
+            .bind(run.request.to_string())
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(true)
+    }
+
+    /// Writes a run that has changed, and tells those who listen.
+    pub(crate) async fn update_run(
+        &mut self,
+        run: &mut Run,
+        lease: LeaseChange,
+    ) -> Result<(), Fault> {
+        let (now_ms, state) = (self.now_ms(), state_of(run));
+        let (change, length) = match lease {
+            LeaseChange::Keep => (0_i64, 0),
+            LeaseChange::End => (1, 0),
+            LeaseChange::From(length) => (2, millis(length)),
+        };
+        on!(self, (conn, sql =
+            "UPDATE run SET status = $2, seq = $3, token = $4, worker = $5, not_before_ms = $6, state = $7, \
+             lease_until_ms = CASE $8 WHEN 0 THEN lease_until_ms WHEN 1 THEN NULL ELSE $9 + $10 END \
+             WHERE id = $1",
+            concat!(
+                "UPDATE run SET status = $2, seq = $3, token = $4, worker = $5, not_before_ms = $6, state = $7, \
+                 lease_until_ms = CASE $8 WHEN 0 THEN lease_until_ms WHEN 1 THEN NULL ELSE ",
+                postgres_now!("$9"),
+                " + $10 END WHERE id = $1 RETURNING pg_notify('rep_journal', id)"
+            )) => sqlx::query(sql)
+                .bind(run.id.as_str())
+                .bind(run.status.as_str())
+                .bind(number(run.seq))
+                .bind(number(run.token))
+                .bind(run.worker.as_deref())
+                .bind(number(run.not_before_ms))
+                .bind(state)
+                .bind(change)
+                .bind(now_ms)
+                .bind(length)
+                .execute(conn)
+                .await
+                .map(drop))?;
+        Ok(())
+    }
+
+    /// Tells those who listen that a run is new.
+    pub(crate) async fn notify(&mut self, id: &RunId) -> Result<(), Fault> {
+        if let Tx::Postgres(tx) = self {
+            let notify = sqlx::query("SELECT pg_notify('rep_journal', $1)").bind(id.as_str());
+            notify.execute(tx.connection()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the lease of a run that is locked longer.
+    pub(crate) async fn renew(&mut self, id: &RunId, length: Duration) -> Result<(), Fault> {
+        let now_ms = self.now_ms();
+        on!(self, (conn, sql =
+            "UPDATE run SET lease_until_ms = $2 + $3 WHERE id = $1",
+            concat!("UPDATE run SET lease_until_ms = ", postgres_now!("$2"), " + $3 WHERE id = $1")) => sqlx::query(sql)
+                .bind(id.as_str())
+                .bind(now_ms)
+                .bind(millis(length))
+                .execute(conn)
+                .await
+                .map(drop))?;
+        Ok(())
+    }
+
+    /// Writes a step, new or changed.
+    pub(crate) async fn put_step(&mut self, step: &Step) -> Result<(), Fault> {
+        const SQL: &str = "INSERT INTO step (run, number, status, state) VALUES ($1, $2, $3, $4) \
+            ON CONFLICT (run, number) DO UPDATE SET status = excluded.status, state = excluded.state";
+        let status = serde_json::json!(step.status);
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(step.run.as_str())
+            .bind(i64::from(step.number))
+            .bind(status.as_str().unwrap_or_default())
+            .bind(serde_json::json!(step).to_string())
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+
+    /// Adds events.
+    pub(crate) async fn insert_events(&mut self, lines: &[Line], batch: &str) -> Result<(), Fault> {
+        const SQL: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) ";
+        on!(self, (conn, sql = SQL, SQL) => QueryBuilder::new(sql)
+            .push_values(lines, |mut row, line| {
+                row.push_bind(line.event.run.as_str())
+                    .push_bind(number(line.event.seq))
+                    .push_bind(i64::from(line.event.v))
+                    .push_bind(number(line.event.at_ms))
+                    .push_bind(line.event.payload.name())
+                    .push_bind(line.payload.as_str())
+                    .push_bind(batch);
+            })
+            .build()
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+
+    /// Whether an event is there that this batch wrote.
+    pub(crate) async fn has_batch(
+        &mut self,
+        run: &RunId,
+        seq: u64,
+        batch: &str,
+    ) -> Result<bool, Fault> {
+        const SQL: &str = "SELECT count(*) FROM event WHERE run = $1 AND seq = $2 AND batch = $3";
+        let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(run.as_str())
+            .bind(number(seq))
+            .bind(batch)
+            .fetch_one(conn)
+            .await?);
+        Ok(count > 0)
+    }
+}
+
+/// Both stores have signed numbers only.
+pub(crate) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A run as it is stored: its request is kept apart.
+fn state_of(run: &mut Run) -> String {
+    let request = std::mem::take(&mut run.request);
+    let state = serde_json::json!(run).to_string();
+    run.request = request;
+    state
+}

@@ -1,0 +1,155 @@
+//! What goes into the store is cleaned and cut here, once, before it becomes an event.
+
+use crate::error::JournalError;
+use crate::event::Payload;
+use crate::limits::{
+    ID_CHARS_MAX, LABELS_MAX, NAME_CHARS_MAX, NAMES_MAX, PAYLOAD_BYTES_MAX, TEXT_CHARS_MAX,
+    WORKSPACE_CHARS_MAX,
+};
+use crate::run::{Limits, RunId};
+
+/// Text that a column can hold: without control characters (PostgreSQL cannot store U+0000), and not too long.
+pub(crate) fn name(text: &str) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    clean.take(NAME_CHARS_MAX).collect()
+}
+
+/// An id that columns and addresses can hold.
+pub(crate) fn check_id(id: &RunId) -> Result<(), JournalError> {
+    match is_id(id.as_str()) {
+        true => Ok(()),
+        false => {
+            let shown = RunId::known(name(id.as_str()));
+            let why = format!(
+                "this is no id: it has 1 to {ID_CHARS_MAX} letters, digits, `-`, `_` or `.`"
+            );
+            Err(JournalError::refused(&shown, why))
+        }
+    }
+}
+
+/// Whether it can be an id at all.
+pub(crate) fn is_id(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !text.is_empty() && text.len() <= ID_CHARS_MAX && text.chars().all(letter)
+}
+
+/// Refuses a payload whose parts the store cannot take, and cuts what may be cut.
+pub(crate) fn fitting(run: &RunId, mut payload: Payload) -> Result<Payload, JournalError> {
+    for text in texts_of(&mut payload) {
+        cut(text);
+    }
+    match &mut payload {
+        Payload::RunCreated { kind, name: title, workspace, labels, limits, .. } => {
+            *kind = name(kind);
+            *title = name(title);
+            *labels = labels.iter().map(|label| name(label)).collect();
+            *workspace = workspace.replace('\0', " ");
+            refuse_larger("the workspace", workspace.chars().count(), WORKSPACE_CHARS_MAX)?;
+            refuse_larger("the list of labels", labels.len(), LABELS_MAX)?;
+            refuse_odd(run, limits)?;
+        }
+        Payload::RunResumed { limits: Some(limits), .. } => refuse_odd(run, limits)?,
+        Payload::RunStarted { worker } | Payload::LeaseTaken { worker, .. } => {
+            *worker = name(worker);
+        }
+        Payload::SkillsDiscovered { locations, names, .. } => {
+            locations.truncate(NAMES_MAX);
+            names.truncate(NAMES_MAX);
+        }
+        _ => {}
+    }
+    Ok(payload)
+}
+
+/// The payload as it is stored.
+pub(crate) fn serialised(payload: &Payload) -> Result<String, JournalError> {
+    let text = serde_json::json!(payload).to_string();
+    refuse_larger(&format!("{} (in bytes)", payload.name()), text.len(), PAYLOAD_BYTES_MAX)?;
+    Ok(text)
+}
+
+fn refuse_larger(what: &str, size: usize, limit: usize) -> Result<(), JournalError> {
+    match size > limit {
+        true => Err(JournalError::TooLarge { what: what.to_owned(), size, limit }),
+        false => Ok(()),
+    }
+}
+
+/// JSON has no infinity, so it would come back as no limit at all.
+fn refuse_odd(run: &RunId, limits: &Limits) -> Result<(), JournalError> {
+    match limits.cost_usd {
+        Some(cost) if !cost.is_finite() || cost < 0.0 => {
+            let why =
+                format!("a limit of {cost} dollars makes no sense: give a number from 0, or none");
+            Err(JournalError::refused(run, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The parts that people or models wrote, and that may be cut.
+fn texts_of(payload: &mut Payload) -> Vec<&mut String> {
+    match payload {
+        Payload::LeaseReleased { reason, .. }
+        | Payload::StepInterrupted { reason, .. }
+        | Payload::RunFailed { reason }
+        | Payload::RunWaiting { reason, .. }
+        | Payload::RunDeferred { reason, .. }
+        | Payload::RunPaused { reason }
+        | Payload::RunCancelled { reason }
+        | Payload::PostmortemStart { reason }
+        | Payload::PlanFallback { reason }
+        | Payload::PlanRestored { reason }
+        | Payload::TaskMarked { reason, .. } => vec![reason],
+        Payload::StepFinished { reason, .. } => reason.as_mut().into_iter().collect(),
+        Payload::RunCompleted { summary, .. } => vec![summary],
+        Payload::WatchdogSignal { evidence, .. } => vec![evidence],
+        Payload::WatchdogRewrite { text, .. } => vec![text],
+        Payload::Steered { note, .. } | Payload::Learned { note, .. } => vec![note],
+        Payload::SkillsLoadFailed { error, .. } => vec![error],
+        Payload::SkillsSelected { errors, .. } => errors.iter_mut().collect(),
+        Payload::PauseRequested { by }
+        | Payload::CancelRequested { by }
+        | Payload::RunResumed { by, .. }
+        | Payload::RunRetried { by, .. } => vec![by],
+        _ => Vec::new(),
+    }
+}
+
+fn cut(text: &mut String) {
+    let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) else { return };
+    let left = text.chars().count() - TEXT_CHARS_MAX;
+    text.truncate(at);
+    text.push_str(&format!(" [{left} characters were cut]"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_are_cut_and_say_so() {
+        let run = RunId::known("r");
+        let payload = Payload::RunFailed { reason: "ä".repeat(TEXT_CHARS_MAX + 3) };
+        let Payload::RunFailed { reason } = fitting(&run, payload).unwrap() else { panic!() };
+        assert!(reason.ends_with("ä [3 characters were cut]"));
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_with_its_size() {
+        let data = serde_json::Value::String("x".repeat(PAYLOAD_BYTES_MAX));
+        let error = serialised(&Payload::Note { name: "n".into(), data }).unwrap_err();
+        assert!(error.to_string().contains("NOTE (in bytes) has 1048"), "{error}");
+    }
+
+    #[test]
+    fn ids_are_plain() {
+        for good in ["0199-af", "a.b_c"] {
+            assert!(check_id(&RunId::known(good)).is_ok());
+        }
+        for bad in ["", "a b", "a\0", "ü", "a/b", &"x".repeat(ID_CHARS_MAX + 1)] {
+            assert!(check_id(&RunId::known(bad)).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! How everything is written: one transaction that is tried again while it may still succeed, and that is never stored
+//! twice although the answer to a commit can be lost.
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::error::JournalError;
+use crate::event::{EVENT_VERSION, Event, Payload};
+use crate::fold::Folded;
+use crate::journal::Journal;
+use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
+use crate::run::{Run, RunId, RunStatus, Step, Wish};
+use crate::store::tx::Line;
+use crate::store::{Clock, Fault, LeaseChange, Tx, postgres};
+use crate::text;
+
+/// Something that is done in one transaction. It may be done again if it came to nothing.
+pub(crate) trait Operation: Sync {
+    /// What comes of it.
+    type Out: Send;
+
+    /// Does it, without committing.
+    fn perform(
+        &self,
+        tx: &mut Tx,
+        work: &Work<'_>,
+    ) -> impl Future<Output = Result<Done<Self::Out>, Fault>> + Send;
+}
+
+/// What an operation works with.
+pub(crate) struct Work<'a> {
+    /// The same for everything that this operation writes.
+    pub(crate) batch: &'a str,
+    /// The clock that events are stamped with.
+    pub(crate) clock: &'a Clock,
+}
+
+/// What came of an operation.
+pub(crate) struct Done<T> {
+    pub(crate) out: T,
+    /// An event that is there if it was stored; nothing if it may be done twice.
+    pub(crate) receipt: Option<Receipt>,
+}
+
+/// An event of this operation.
+pub(crate) struct Receipt {
+    run: RunId,
+    seq: u64,
+}
+
+impl<T> Done<T> {
+    /// Nothing was written, or nothing that could be doubled.
+    pub(crate) fn plain(out: T) -> Self {
+        Done { out, receipt: None }
+    }
+}
+
+impl Journal {
+    /// Does it in a transaction.
+    pub(crate) async fn write<O: Operation>(&self, operation: &O) -> Result<O::Out, JournalError> {
+        let batch = uuid::Uuid::now_v7().to_string();
+        let mut sent = None;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.attempt(operation, &batch, &mut sent).await {
+                Ok(out) => {
+                    self.ring();
+                    return Ok(out);
+                }
+                Err(fault) => self.wait_or_give_up(fault, attempts).await?,
+            }
+        }
+    }
+
+    /// Asks for something; what is asked may be asked again.
+    pub(crate) async fn read<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, JournalError>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match ask().await {
+                Ok(out) => return Ok(out),
+                Err(fault) => self.wait_or_give_up(fault, attempts).await?,
+            }
+        }
+    }
+
+    /// `sent` is what a commit was asked for whose answer never came.
+    async fn attempt<O: Operation>(
+        &self,
+        operation: &O,
+        batch: &str,
+        sent: &mut Option<Done<O::Out>>,
+    ) -> Result<O::Out, Fault> {
+        let mut tx = self.store().begin().await?;
+        if let Some(Done { receipt: Some(receipt), .. }) = sent.as_ref() {
+            // If the server is still at the first commit, this waits for it.
+            tx.run(&receipt.run).await?;
+            if tx.has_batch(&receipt.run, receipt.seq, batch).await?
+                && let Some(done) = sent.take()
+            {
+                return Ok(done.out);
+            }
+        }
+        *sent = None;
+        let work = Work { batch, clock: self.clock() };
+        let done = operation.perform(&mut tx, &work).await?;
+        match tx.commit().await {
+            Ok(()) => Ok(done.out),
+            Err(error) => {
+                if !postgres::was_rolled_back(&error) {
+                    *sent = Some(done);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn wait_or_give_up(&self, fault: Fault, attempts: u32) -> Result<(), JournalError> {
+        match fault {
+            Fault::Sql(source) if Fault::sql_may_pass(&source) => {
+                if attempts >= ATTEMPTS_MAX {
+                    return Err(JournalError::Unreachable { attempts, source: source.into() });
+                }
+                tokio::time::sleep(wait_after(attempts)).await;
+                Ok(())
+            }
+            fault => Err(self.store().explain(fault)),
+        }
+    }
+}
+
+fn wait_after(attempts: u32) -> Duration {
+    ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
+}
+
+/// Events that are about to be stored, and what they make of the run.
+pub(crate) struct Draft {
+    folded: Folded,
+    open_before: Option<Step>,
+    wish_before: Option<Wish>,
+    lines: Vec<Line>,
+    clock: Clock,
+}
+
+impl Draft {
+    /// The first event of a run.
+    pub(crate) fn of_new(
+        id: &RunId,
+        payload: Payload,
+        clock: &Clock,
+    ) -> Result<Self, JournalError> {
+        let payload = text::fitting(id, payload)?;
+        let line = line(id, 1, clock(), payload)?;
+        let mut folded = Folded::default();
+        folded.apply(&line.event)?;
+        let (lines, clock) = (vec![line], clock.clone());
+        Ok(Draft { folded, open_before: None, wish_before: None, lines, clock })
+    }
+
+    /// What follows in a run that is locked.
+    pub(crate) async fn of(run: Run, tx: &mut Tx, clock: &Clock) -> Result<Self, Fault> {
+        let open_before = tx.open_step(&run).await?;
+        Ok(Draft {
+            wish_before: run.wish,
+            folded: Folded { run: Some(run), steps: open_before.clone().into_iter().collect() },
+            open_before,
+            lines: Vec::new(),
+            clock: clock.clone(),
+        })
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        self.folded.run.as_ref().expect("a draft begins with a run")
+    }
+
+    /// One event more. Time never goes backwards within a run, whatever the clock does.
+    pub(crate) fn add(&mut self, payload: Payload) -> Result<(), JournalError> {
+        let run = self.run();
+        let payload = text::fitting(&run.id, payload)?;
+        let at_ms = (self.clock)().max(run.updated_ms);
+        let line = line(&run.id, run.seq + 1, at_ms, payload)?;
+        self.folded.apply(&line.event)?;
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// A step that is under way does not end by itself.
+    pub(crate) fn interrupt(&mut self, reason: &str) -> Result<(), JournalError> {
+        match self.run().open_step {
+            Some(step) => self.add(Payload::StepInterrupted { step, reason: reason.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What somebody wanted of a run takes effect when its worker lets it go.
+    pub(crate) fn honour_wish(&mut self) -> Result<(), JournalError> {
+        let reason = || "as somebody asked while it was running".to_owned();
+        match self.wish_before {
+            Some(Wish::Cancel) if !self.run().status.is_over() => {
+                self.add(Payload::RunCancelled { reason: reason() })
+            }
+            Some(Wish::Pause) if self.run().status == RunStatus::Queued => {
+                self.add(Payload::RunPaused { reason: reason() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a run that is there.
+    pub(crate) async fn store(
+        self,
+        tx: &mut Tx,
+        work: &Work<'_>,
+        lease: LeaseChange,
+    ) -> Result<Done<Run>, Fault> {
+        let Draft { folded: Folded { run, steps }, open_before, lines, .. } = self;
+        let mut run = run.expect("a draft begins with a run");
+        if lines.is_empty() {
+            return Ok(Done::plain(run));
+        }
+        tx.insert_events(&lines, work.batch).await?;
+        for step in steps.iter().filter(|step| Some(*step) != open_before.as_ref()) {
+            tx.put_step(step).await?;
+        }
+        tx.update_run(&mut run, lease).await?;
+        Ok(done(run, &lines))
+    }
+
+    /// Writes a run that is new; gives the one that is there if it is not.
+    pub(crate) async fn store_new(self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
+        let mut run = self.folded.run.expect("a draft begins with a run");
+        if tx.insert_run(&mut run).await? {
+            tx.insert_events(&self.lines, work.batch).await?;
+            tx.notify(&run.id).await?;
+            return Ok(done(run, &self.lines));
+        }
+        let there = tx.run(&run.id).await?;
+        Ok(Done::plain(there.ok_or_else(|| JournalError::unknown(&run.id))?))
+    }
+}
+
+fn done(run: Run, lines: &[Line]) -> Done<Run> {
+    let seq = lines.first().map_or(0, |line| line.event.seq);
+    let receipt = Receipt { run: run.id.clone(), seq };
+    Done { out: run, receipt: Some(receipt) }
+}
+
+fn line(run: &RunId, seq: u64, at_ms: u64, payload: Payload) -> Result<Line, JournalError> {
+    let text = text::serialised(&payload)?;
+    let event = Event { v: EVENT_VERSION, run: run.clone(), seq, at_ms, payload };
+    Ok(Line { event, payload: text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_end() {
+        assert_eq!(wait_after(1), ATTEMPT_WAIT);
+        assert_eq!(wait_after(3), ATTEMPT_WAIT * 4);
+        assert_eq!(wait_after(40), ATTEMPT_WAIT_MAX);
+    }
+}

@@ -1,0 +1,48 @@
+//! The journal on both stores: one suite, two runners.
+
+mod postgres;
+mod sqlite;
+mod suite;
+
+/// Calls a macro with every test of the suite.
+macro_rules! every_test {
+    ($make:ident) => {
+        $make! {
+            append: a_run_goes_from_the_queue_to_its_end,
+            append: the_same_id_twice_is_one_run,
+            append: what_cannot_follow_is_refused_and_nothing_of_it_is_stored,
+            append: a_run_that_stops_ends_its_lease_and_its_step,
+            append: a_deferred_run_goes_back_to_the_queue_and_is_not_taken_before_its_time,
+            append: strange_characters_come_back_as_they_can,
+            append: what_is_too_large_is_refused,
+            append: numbers_come_back_exactly,
+            append: time_does_not_go_backwards_within_a_run,
+            append: the_journals_own_events_cannot_be_forged,
+            queue: a_run_is_given_only_to_a_worker_that_has_its_labels_and_its_kind,
+            queue: larger_priorities_come_first_and_then_the_oldest_or_the_newest,
+            queue: caps_hold_in_all_and_per_workspace,
+            queue: caps_are_exact_when_many_workers_come_at_once,
+            queue: every_run_is_taken_once_when_many_workers_come_at_once,
+            queue: a_lost_lease_puts_the_run_back_and_fences_its_worker,
+            queue: many_reapers_at_once_are_harmless,
+            queue: a_heartbeat_keeps_the_lease,
+            queue: a_released_run_is_back_in_the_queue,
+            queue: a_certain_run_can_be_taken,
+            order: a_run_that_nobody_has_is_paused_and_cancelled_at_once,
+            order: a_worker_hears_of_a_wish_by_its_heartbeat,
+            order: a_wish_takes_effect_when_the_worker_is_lost,
+            order: what_makes_no_sense_is_refused_with_a_reason,
+            order: a_failed_run_is_retried_and_a_completed_one_is_not,
+            order: what_happens_after_the_end_is_remembered,
+            read: a_run_is_found_by_id_part_name_and_last,
+            read: lists_come_in_pages_newest_first,
+            read: a_tail_misses_nothing_while_many_write,
+            read: a_change_is_heard_of,
+            read: what_does_not_exist_is_not_found,
+            read: replay_says_what_was_tampered_with,
+            read: an_event_of_a_later_version_is_kept_and_shown,
+            model: random_operations_agree_with_the_fold,
+        }
+    };
+}
+pub(crate) use every_test;

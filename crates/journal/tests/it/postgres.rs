@@ -1,0 +1,1 @@
+//! The suite on PostgreSQL, and what only PostgreSQL has.

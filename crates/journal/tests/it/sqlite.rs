@@ -1,0 +1,160 @@
+//! The suite on SQLite, and what only SQLite has.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_journal::{Journal, JournalError, Target};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+
+use crate::every_test;
+use crate::suite::{self, BoxFuture, Place, new_run};
+
+macro_rules! on_sqlite {
+    ($($module:ident: $name:ident,)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            let folder = tempfile::tempdir().unwrap();
+            suite::$module::$name(Place::new(Target::File(file(&folder)), tamper)).await;
+        })*
+    };
+}
+every_test!(on_sqlite);
+
+fn file(folder: &tempfile::TempDir) -> Utf8PathBuf {
+    Utf8Path::from_path(folder.path()).unwrap().join("state/journal.db")
+}
+
+async fn connect(path: &Utf8Path) -> SqliteConnection {
+    sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap()
+}
+
+fn tamper(target: &Target, sql: &'static str) -> BoxFuture {
+    let Target::File(path) = target.clone() else { panic!() };
+    Box::pin(async move {
+        let mut connection = connect(&path).await;
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    })
+}
+
+async fn open(path: &Utf8Path) -> Result<Journal, JournalError> {
+    Journal::open(&Target::File(path.to_owned()), Arc::new(|| 1_000)).await
+}
+
+#[tokio::test]
+async fn a_damaged_file_says_so_and_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(folder.path()).unwrap().join("journal.db");
+    let noise = "this is not a database at all. ".repeat(500);
+    repertoire_text::fs::write_atomic(&path, noise.as_bytes()).unwrap();
+    let error = open(&path).await.err().unwrap();
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("left as it is"));
+    assert_eq!(repertoire_text::fs::read_text(&path, 1 << 20).unwrap(), noise);
+}
+
+#[tokio::test]
+async fn a_page_that_is_damaged_later_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    for _ in 0..50 {
+        journal.create(new_run("r")).await.unwrap();
+    }
+    journal.close().await;
+    let mut bytes = repertoire_text::fs::read_bytes_beneath(
+        path.parent().unwrap(),
+        Utf8Path::new("journal.db"),
+        1 << 24,
+    )
+    .unwrap();
+    for byte in &mut bytes[4096..] {
+        *byte = 0x5a;
+    }
+    repertoire_text::fs::write_atomic(&path, &bytes).unwrap();
+    let error = match open(&path).await {
+        Ok(journal) => journal.find("last").await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    open(&path).await.unwrap().close().await;
+    tamper(&Target::File(path.clone()), "INSERT INTO journal_version VALUES (99)").await;
+    let error = open(&path).await.err().unwrap();
+    assert!(error.to_string().contains("schema version 99"), "{error}");
+    assert!(matches!(error, JournalError::Newer { found: 99, .. }));
+}
+
+#[tokio::test]
+async fn the_database_of_something_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(folder.path()).unwrap().join("other.db");
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true)
+        .connect()
+        .await
+        .unwrap();
+    sqlx::raw_sql("CREATE TABLE bookmarks (url TEXT)").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+    let error = open(&path).await.err().unwrap();
+    assert!(matches!(error, JournalError::NotAJournal { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_used_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(folder.path()).unwrap();
+    let error = open(path).await.err().unwrap();
+    assert!(matches!(error, JournalError::Open { .. }), "{error}");
+    let odd = Journal::open(&Target::Url("mysql://x:secret@y/z".into()), Arc::new(|| 0)).await;
+    let error = odd.err().unwrap().to_string();
+    assert!(error.contains("postgres://") && !error.contains("secret"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_can_open_a_new_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let path = path.clone();
+        tasks.spawn(async move {
+            let journal = open(&path).await.unwrap();
+            journal.create(new_run("r")).await.unwrap();
+        });
+    }
+    tasks.join_all().await;
+    let journal = open(&path).await.unwrap();
+    assert_eq!(journal.runs(&Default::default()).await.unwrap().items.len(), 8);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_can_read_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    journal.create(new_run("r")).await.unwrap();
+    let mode = |path: &Utf8Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
+    assert_eq!(mode(&path.with_file_name("journal.db-wal")), 0o600);
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_is_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    journal.create(new_run("r")).await.unwrap();
+    let mut connection = connect(&path).await;
+    let mode: String =
+        sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(mode, "wal");
+}

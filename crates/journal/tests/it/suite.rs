@@ -1,0 +1,122 @@
+//! The tests that both stores have to pass.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use repertoire_journal::event::StepOutcome;
+use repertoire_journal::run::{Limits, Spent};
+use repertoire_journal::{Claimed, Journal, NewRun, Payload, Rules, RunId, Target, Worker};
+use serde_json::Value;
+
+pub(crate) mod append;
+pub(crate) mod model;
+pub(crate) mod order;
+pub(crate) mod queue;
+pub(crate) mod read;
+
+/// A place for a journal that is empty. It can be opened more than once, as if by several processes.
+pub(crate) struct Place {
+    pub(crate) target: Target,
+    pub(crate) ticks: Arc<AtomicU64>,
+    /// Changes the store behind the journal's back.
+    pub(crate) tamper: fn(&Target, &'static str) -> BoxFuture,
+}
+
+pub(crate) type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Longer than any test.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+impl Place {
+    pub(crate) fn new(target: Target, tamper: fn(&Target, &'static str) -> BoxFuture) -> Self {
+        Place { target, ticks: Arc::new(AtomicU64::new(1_000_000)), tamper }
+    }
+
+    /// A clock that ticks each time it is looked at.
+    pub(crate) async fn open(&self) -> Journal {
+        let ticks = self.ticks.clone();
+        let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
+        Journal::open(&self.target, clock).await.unwrap()
+    }
+}
+
+pub(crate) fn worker(name: &str) -> Worker {
+    Worker {
+        name: name.into(),
+        labels: Default::default(),
+        kinds: ["plan".to_owned()].into(),
+        lease: LONG,
+    }
+}
+
+/// Whose leases run out at once.
+pub(crate) fn doomed(name: &str) -> Worker {
+    Worker { lease: Duration::ZERO, ..worker(name) }
+}
+
+pub(crate) fn new_run(name: &str) -> NewRun {
+    NewRun {
+        id: RunId::new(),
+        kind: "plan".into(),
+        name: name.into(),
+        workspace: "/repo".into(),
+        labels: Default::default(),
+        priority: 0,
+        limits: Limits::default(),
+        request: serde_json::json!({ "plan": "PLAN.md" }),
+    }
+}
+
+pub(crate) async fn claim(journal: &Journal, who: &Worker) -> Claimed {
+    journal.claim(who, &Rules::default()).await.unwrap().expect("there is a run")
+}
+
+/// A run that this worker has just taken.
+pub(crate) async fn claimed(journal: &Journal, who: &Worker) -> Claimed {
+    journal.create(new_run("a run")).await.unwrap();
+    claim(journal, who).await
+}
+
+pub(crate) fn started(step: u32) -> Payload {
+    Payload::StepStarted {
+        step,
+        kind: "implementation".into(),
+        task: None,
+        attempt: 1,
+        iteration: 1,
+        head: Some("abc".into()),
+        detail: Value::Null,
+    }
+}
+
+pub(crate) fn finished(step: u32) -> Payload {
+    Payload::StepFinished {
+        step,
+        outcome: StepOutcome::Ok,
+        reason: None,
+        head: Some("def".into()),
+        spent: Spent { cost_micro_usd: 5, input_tokens: 10, ..Spent::default() },
+        result: serde_json::json!({ "files": 3 }),
+    }
+}
+
+pub(crate) fn completed() -> Payload {
+    Payload::RunCompleted { summary: "done".into(), head: None }
+}
+
+/// The names of a run's events; their numbers have no gaps.
+pub(crate) async fn names(journal: &Journal, id: &RunId) -> Vec<&'static str> {
+    let events = journal.events(id, 0, 0).await.unwrap();
+    for (seq, event) in (1..).zip(&events) {
+        assert_eq!(event.seq, seq);
+    }
+    events.iter().map(|event| event.payload.name()).collect()
+}
+
+/// Replaying the run gives what is stored.
+pub(crate) async fn agrees(journal: &Journal, id: &RunId) {
+    let replayed = journal.replay(id).await.unwrap();
+    assert_eq!(replayed.differences, []);
+    assert_eq!(replayed.events, journal.run(id).await.unwrap().unwrap().seq);
+}
