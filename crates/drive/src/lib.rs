@@ -19,8 +19,10 @@ pub mod conversation;
 mod files;
 pub mod git;
 pub mod limits;
+pub mod plan;
 mod program;
 pub mod usage;
+pub mod worker;
 pub mod workflow;
 pub mod worktree;
 

@@ -92,3 +92,38 @@ pub const CHECK_NOTES_BYTES_MAX: usize = 16 * 1024;
 pub const CHECK_NOTES_EACH_BYTES_MIN: usize = 2 * 1024;
 /// Most characters of a failed check's command that are told.
 pub const CHECK_NOTES_COMMAND_CHARS_MAX: usize = 1_000;
+
+/// Steps of a plan loop that are remembered for the watchdog.
+pub const HISTORY_MAX: usize = 64;
+/// Steps in a row on one task whose worker was gone before a person has to look.
+pub const INTERRUPTIONS_MAX: u32 = 5;
+/// Most findings of a review that are kept.
+pub const FINDINGS_MAX: usize = 50;
+/// Most characters of one.
+pub const FINDING_CHARS_MAX: usize = 2_000;
+/// Reasons for a skill that are recorded.
+pub const REASONS_SHOWN: usize = 3;
+/// Most characters of notes in a prompt.
+pub const NOTES_CHARS_MAX: usize = 12_000;
+/// Most characters of a difference in a prompt.
+pub const DIFF_CHARS_MAX: usize = 40_000;
+/// Learnings that a prompt shows.
+pub const LEARNINGS_SHOWN: usize = 20;
+/// How often a worker looks for what people want of a run.
+pub const WISH_POLL: Duration = Duration::from_secs(1);
+/// Largest log of one step of an agent.
+pub const STEP_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Largest file of learnings.
+pub const LEARNINGS_BYTES_MAX: u64 = 256 * 1024;
+/// Largest plan that is read.
+pub const PLAN_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most of a difference that is kept with a run.
+pub const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long to wait for an allowance when nobody says until when.
+pub const DEFERRAL: Duration = Duration::from_secs(15 * 60);
+/// How long the output of a step may be in the journal.
+pub const RESULT_CHARS_MAX: usize = 4_000;
+/// How often a worker looks for runs when nobody calls it.
+pub const CLAIM_POLL: Duration = Duration::from_secs(2);
+/// How long it waits after the journal could not be reached.
+pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);

@@ -1,0 +1,541 @@
+//! What comes next: pure decisions over the state of a loop and its plan.
+
+use repertoire_flow::plan::{self, Choice, Mark, Plan};
+use repertoire_journal::Payload;
+use repertoire_journal::event::{StepOutcome, TaskRef};
+
+use super::request::PlanRequest;
+use super::state::{After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word};
+use super::watchdog;
+use crate::limits::INTERRUPTIONS_MAX;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// An agent works on a task; on one of its own choice, if the plan's tasks cannot be told.
+    Implement {
+        /// The task.
+        task: Option<TaskRef>,
+    },
+    /// Checks run.
+    Verify {
+        /// The task.
+        task: Option<TaskRef>,
+        /// What came before.
+        after: After,
+    },
+    /// An agent reviews the work on a task.
+    Review {
+        /// The task.
+        task: Option<TaskRef>,
+    },
+    /// Everything agrees that the work is done.
+    Complete,
+    /// It stops as asked; resuming goes on.
+    Pause {
+        /// Why.
+        reason: String,
+    },
+    /// A person has to decide.
+    Wait {
+        /// Why.
+        reason: String,
+    },
+    /// It cannot go on.
+    Fail {
+        /// Why, as `what:detail`.
+        reason: String,
+    },
+}
+
+/// What comes next.
+pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
+    let bounds = &request.bounds;
+    if state.iterations >= bounds.iterations_max {
+        return Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) };
+    }
+    if let Some((kind, count)) = state.failures.iter().find(|(_, n)| **n >= bounds.failures_max) {
+        let reason = format!("max_consecutive_failures:{}:{count}", kind.as_str());
+        return Next::Fail { reason };
+    }
+    let poisoned = state.tasks.values().find(|task| task.interruptions >= INTERRUPTIONS_MAX);
+    if let Some(task) = poisoned {
+        let reason = format!(
+            "{} steps in a row on \"{}\" ended with their worker: look at what it does before it is tried again",
+            task.interruptions, task.label
+        );
+        return Next::Wait { reason };
+    }
+    match state.last() {
+        None => pick(state, plan, request),
+        Some(past) => follow(state, plan, request, past),
+    }
+}
+
+fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) -> Next {
+    let task = past.task.clone();
+    let is_open = |task: &Option<TaskRef>| match task {
+        None => true,
+        Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
+    };
+    let (Some(Ended::With(outcome)), false) = (past.ended, is_void(past)) else {
+        // Nothing came of it, so it is done anew.
+        return match (past.kind, past.after) {
+            (Kind::Implementation, _) if !is_open(&task) => pick(state, plan, request),
+            (Kind::Implementation, _) => Next::Implement { task },
+            (Kind::Review, _) => Next::Review { task },
+            (Kind::Verification, after) => {
+                Next::Verify { task, after: after.unwrap_or(After::Implementation) }
+            }
+        };
+    };
+    let is_ok = outcome == StepOutcome::Ok;
+    match (past.kind, past.after) {
+        (Kind::Implementation, _) if is_ok => Next::Verify { task, after: After::Implementation },
+        (Kind::Verification, Some(After::Everything)) if is_ok => Next::Complete,
+        (Kind::Verification, Some(After::Implementation)) if is_ok && request.review => {
+            Next::Review { task }
+        }
+        (Kind::Review, _) if is_ok => Next::Verify { task, after: After::Review },
+        // No verdict is no reason to work: the review is done again, until the watchdog or the failures end that.
+        (Kind::Review, _) if outcome == StepOutcome::Failed => Next::Review { task },
+        _ if !is_ok && task.is_some() && is_open(&task) => Next::Implement { task },
+        _ => pick(state, plan, request),
+    }
+}
+
+/// Whether a step has to be done again as if it had never been.
+fn is_void(past: &Past) -> bool {
+    matches!(past.ended, Some(Ended::With(StepOutcome::Stopped)))
+}
+
+fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
+    if let Some(reason) = &state.fallback {
+        return match state.history.is_empty() {
+            true => Next::Implement { task: None },
+            false => Next::Wait {
+                reason: format!(
+                    "the tasks of the plan cannot be told ({reason}), so nobody but you can say whether it is done"
+                ),
+            },
+        };
+    }
+    let done = |mark| match request.review {
+        true => mark == Mark::Reviewed,
+        false => matches!(mark, Mark::Implemented | Mark::Reviewed),
+    };
+    let ended =
+        state.tasks.values().find(|t| t.touched && (done(t.mark) || t.mark == Mark::Failed));
+    if let Some(task) = ended.filter(|_| request.once) {
+        let reason =
+            format!("one task was asked for: \"{}\" is {}", task.label, mark_word(task.mark));
+        return Next::Pause { reason };
+    }
+    // What is implemented is finished before anything new is begun.
+    if request.review
+        && let Some((id, _)) = state.marked(Mark::Implemented).next()
+    {
+        return Next::Review { task: state.task_ref(id) };
+    }
+    match plan::select_task(plan) {
+        Choice::Task(id) => {
+            Next::Implement { task: state.task_ref(id.as_str()).or_else(|| task_of(plan, &id)) }
+        }
+        Choice::Stuck { waiting } => {
+            let why: Vec<String> = waiting.iter().map(|(_, why)| why.clone()).collect();
+            Next::Wait { reason: format!("every open task waits: {}", why.join("; ")) }
+        }
+        Choice::Nothing => at_the_end(state),
+    }
+}
+
+/// No task is open and nothing waits for review.
+fn at_the_end(state: &PlanState) -> Next {
+    let held: Vec<String> = [Mark::Failed, Mark::Blocked]
+        .into_iter()
+        .flat_map(|mark| state.marked(mark))
+        .map(|(_, task)| format!("\"{}\" is {}", task.label, mark_word(task.mark)))
+        .collect();
+    if !held.is_empty() {
+        return Next::Wait {
+            reason: format!("nothing is left to do by itself: {}", held.join("; ")),
+        };
+    }
+    match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
+        Some(Mark::Open) => Next::Implement { task: state.task_ref(FINAL_TASK) },
+        _ => Next::Verify { task: None, after: After::Everything },
+    }
+}
+
+fn task_of(plan: &Plan, id: &plan::TaskId) -> Option<TaskRef> {
+    let task = plan.task(id)?;
+    Some(TaskRef { id: id.as_str().to_owned(), label: task.text.clone() })
+}
+
+/// What follows from the step that has just ended: marks, what is learnt, and what the watchdog sees.
+pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
+    let Some(past) = state.last() else { return Vec::new() };
+    let mut out = Vec::new();
+    if let Some((task, mark, reason)) = marking(state, request, past) {
+        if mark == Mark::Failed {
+            let note = format!("\"{}\" failed: {reason}", task.label);
+            out.push(Payload::Learned { task: Some(task.clone()), note });
+        }
+        out.push(Payload::TaskMarked { task, mark: mark_word(mark).to_owned(), reason });
+    }
+    if past.kind == Kind::Review
+        && let Some(note) = past.text("learning").filter(|note| !note.trim().is_empty())
+    {
+        out.push(Payload::Learned { task: past.task.clone(), note: note.trim().to_owned() });
+    }
+    let has_failed = out
+        .iter()
+        .any(|payload| matches!(payload, Payload::TaskMarked { mark, .. } if mark == "failed"));
+    // A task that is given up is nothing to try in other words.
+    if !has_failed && past.is_bad() {
+        out.extend(watchdog::act(state, request));
+    }
+    out
+}
+
+fn marking(
+    state: &PlanState,
+    request: &PlanRequest,
+    past: &Past,
+) -> Option<(TaskRef, Mark, String)> {
+    let Some(Ended::With(outcome)) = past.ended else { return None };
+    let is_ok = outcome == StepOutcome::Ok;
+    if past.after == Some(After::Everything) {
+        let task = TaskRef { id: FINAL_TASK.to_owned(), label: FINAL_LABEL.to_owned() };
+        return (!is_ok && outcome != StepOutcome::Stopped)
+            .then(|| again(state, request, task, "the final checks are red".to_owned()));
+    }
+    let task = past.task.clone()?;
+    let reason = past.reason.clone();
+    let or = |words: &str| reason.clone().unwrap_or_else(|| words.to_owned());
+    match (past.kind, past.after, outcome) {
+        (_, _, StepOutcome::Stopped) => None,
+        (Kind::Verification, Some(After::Review), StepOutcome::Ok) => {
+            Some((task, Mark::Reviewed, "reviewed, and the checks are green".to_owned()))
+        }
+        (Kind::Verification, _, StepOutcome::Ok) => {
+            Some((task, Mark::Implemented, "implemented, and the checks are green".to_owned()))
+        }
+        (Kind::Verification, ..) => Some(again(state, request, task, or("the checks are red"))),
+        (Kind::Review, _, StepOutcome::SentBack) => {
+            Some(again(state, request, task, or("the reviewer sent it back")))
+        }
+        (Kind::Implementation, _, StepOutcome::Failed) if is_used_up(state, request, &task) => {
+            Some((task, Mark::Failed, or("the agent failed")))
+        }
+        _ => None,
+    }
+}
+
+/// Open again, or failed if its attempts are used up.
+fn again(
+    state: &PlanState,
+    request: &PlanRequest,
+    task: TaskRef,
+    reason: String,
+) -> (TaskRef, Mark, String) {
+    let mark = if is_used_up(state, request, &task) { Mark::Failed } else { Mark::Open };
+    (task, mark, reason)
+}
+
+fn is_used_up(state: &PlanState, request: &PlanRequest, task: &TaskRef) -> bool {
+    let attempts = state.tasks.get(&task.id).map_or(0, |task| task.attempts);
+    attempts >= request.bounds.attempts_max
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use repertoire_journal::run::Spent;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plan::keeper;
+
+    const PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
+
+    /// A loop that is driven by hand: what steps come to is given, what follows is worked out.
+    struct Loop {
+        request: PlanRequest,
+        state: PlanState,
+        text: String,
+        steps: u32,
+    }
+
+    impl Loop {
+        fn new(text: &str) -> Self {
+            let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
+            let mut state = PlanState::default();
+            state.apply(&keeper::first_read(text, Utf8Path::new("PLAN.md")));
+            Loop { request, state, text: text.to_owned(), steps: 0 }
+        }
+
+        fn next(&self) -> Next {
+            let text = keeper::with_marks(&self.text, Utf8Path::new("PLAN.md"), &self.state);
+            next(&self.state, &plan::parse(&text, Utf8Path::new("PLAN.md")), &self.request)
+        }
+
+        /// Does what comes next, with this outcome, and says in a word what it was and what was concluded.
+        fn step(&mut self, outcome: StepOutcome, result: Value) -> String {
+            let (kind, task, after) = match self.next() {
+                Next::Implement { task } => (Kind::Implementation, task, None),
+                Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
+                Next::Review { task } => (Kind::Review, task, None),
+                other => return format!("{other:?}"),
+            };
+            self.steps += 1;
+            let step = self.steps;
+            let detail = after.map_or(Value::Null, |after| json!({ "after": after.as_str() }));
+            let name = task.as_ref().map_or("-".to_owned(), |task| task.label.clone());
+            self.state.apply(&Payload::StepStarted {
+                step,
+                kind: kind.as_str().to_owned(),
+                task,
+                attempt: 1,
+                iteration: 1,
+                head: Some(format!("c{step}")),
+                detail,
+            });
+            let head = Some(format!("c{step}"));
+            let (reason, spent) = (None, Spent::default());
+            self.state.apply(&Payload::StepFinished { step, outcome, reason, head, spent, result });
+            let concluded = conclude(&self.state, &self.request);
+            let mut said = format!("{} {name}", kind.as_str());
+            for payload in &concluded {
+                self.state.apply(payload);
+                said.push_str(&match payload {
+                    Payload::TaskMarked { mark, .. } => format!(" [{mark}]"),
+                    other => format!(" {}", other.name()),
+                });
+            }
+            said
+        }
+
+        fn ok(&mut self) -> String {
+            self.step(StepOutcome::Ok, json!({ "changed": true }))
+        }
+
+        fn red(&mut self, failure: &str) -> String {
+            self.step(StepOutcome::Failed, json!({ "failure": failure, "notes": failure }))
+        }
+    }
+
+    #[test]
+    fn a_task_is_implemented_verified_reviewed_and_verified_again() {
+        let mut one = Loop::new("- [ ] A\n");
+        let told: Vec<String> = (0..6).map(|_| one.ok()).collect();
+        assert_eq!(
+            told,
+            [
+                "implementation A",
+                "verification A [implemented]",
+                "review A",
+                "verification A [reviewed]",
+                "verification -",
+                "Complete",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_review_an_implemented_task_is_done() {
+        let mut one = Loop::new("- [ ] A\n- [x] B\n");
+        one.request.review = false;
+        let told: Vec<String> = (0..4).map(|_| one.ok()).collect();
+        let expected =
+            ["implementation A", "verification A [implemented]", "verification -", "Complete"];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_waits_for_review_comes_before_anything_new() {
+        let mut one = Loop::new("- [ ] A\n- [x] B\n");
+        assert_eq!(one.ok(), "review B");
+        assert_eq!(one.ok(), "verification B [reviewed]");
+        assert_eq!(one.ok(), "implementation A");
+    }
+
+    #[test]
+    fn work_that_is_sent_back_is_open_again() {
+        let mut one = Loop::new("- [ ] A\n");
+        one.ok();
+        one.ok();
+        let back = one.step(StepOutcome::SentBack, json!({ "notes": "no test" }));
+        assert_eq!(back, "review A [open]");
+        assert_eq!(one.state.notes.as_deref(), Some("no test"));
+        assert_eq!(one.ok(), "implementation A");
+        assert_eq!(one.ok(), "verification A [implemented]");
+        assert_eq!(one.state.notes, None);
+    }
+
+    #[test]
+    fn a_repair_by_the_reviewer_that_breaks_the_checks_opens_the_task() {
+        let mut one = Loop::new("- [ ] A\n");
+        one.ok();
+        one.ok();
+        one.ok();
+        assert_eq!(one.red("x"), "verification A [open]");
+        assert_eq!(one.ok(), "implementation A");
+    }
+
+    #[test]
+    fn red_final_checks_are_a_task_of_their_own_and_keep_the_run_open() {
+        let mut one = Loop::new("- [R] A\n");
+        assert_eq!(one.red("x"), "verification - [open]");
+        assert_eq!(one.ok(), "implementation Make the final checks pass");
+        assert_eq!(one.ok(), "verification Make the final checks pass [implemented]");
+        assert_eq!(one.ok(), "review Make the final checks pass");
+        assert_eq!(one.ok(), "verification Make the final checks pass [reviewed]");
+        assert_eq!(one.red("y"), "verification - [open]");
+    }
+
+    #[test]
+    fn a_task_that_used_up_its_attempts_is_failed_and_not_picked_again() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.attempts_max = 2;
+        one.ok();
+        assert_eq!(one.red("x"), "verification Write the parser [open]");
+        one.ok();
+        assert_eq!(one.red("y"), "verification Write the parser LEARNED [failed]");
+        assert_eq!(one.ok(), "implementation Write the printer");
+        one.ok();
+        one.ok();
+        one.ok();
+        assert!(
+            matches!(one.next(), Next::Wait { reason } if reason.contains("\"Write the parser\" is failed"))
+        );
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
+        assert_eq!(one.ok(), "implementation Write the parser");
+    }
+
+    #[test]
+    fn the_same_failure_thrice_rewrites_the_prompt_twice_and_then_waits() {
+        let mut one = Loop::new("- [ ] A\n");
+        one.request.bounds.attempts_max = 100;
+        one.request.bounds.failures_max = 100;
+        let mut told = Vec::new();
+        for _ in 0..9 {
+            one.ok();
+            told.push(one.red("the same"));
+        }
+        let acted: Vec<&str> = told
+            .iter()
+            .filter_map(|line| line.split_once(" WATCHDOG_SIGNAL "))
+            .map(|(_, act)| act)
+            .collect();
+        assert_eq!(acted, ["WATCHDOG_REWRITE", "WATCHDOG_REWRITE", "RUN_WAITING"]);
+    }
+
+    #[test]
+    fn nothing_changed_twice_is_no_progress() {
+        let mut one = Loop::new("- [ ] A\n");
+        let idle = json!({ "changed": false, "notes": "no file was changed" });
+        assert_eq!(one.step(StepOutcome::Failed, idle.clone()), "implementation A");
+        let second = one.step(StepOutcome::Failed, idle);
+        assert_eq!(second, "implementation A WATCHDOG_SIGNAL WATCHDOG_REWRITE");
+        assert!(one.state.rewrite.as_deref().unwrap().contains("changed no file"));
+    }
+
+    #[test]
+    fn the_same_difference_again_after_it_was_sent_back_is_seen() {
+        let mut one = Loop::new("- [ ] A\n");
+        let work = json!({ "changed": true, "diff": "d" });
+        one.step(StepOutcome::Ok, work.clone());
+        one.red("x");
+        one.step(StepOutcome::Ok, work);
+        assert_eq!(one.red("y"), "verification A [open] WATCHDOG_SIGNAL WATCHDOG_REWRITE");
+    }
+
+    #[test]
+    fn a_reviewer_without_a_verdict_is_asked_again_and_then_told_how() {
+        let mut one = Loop::new("- [x] A\n");
+        let none = json!({ "malformed": true });
+        assert_eq!(one.step(StepOutcome::Failed, none.clone()), "review A");
+        assert_eq!(
+            one.step(StepOutcome::Failed, none),
+            "review A WATCHDOG_SIGNAL WATCHDOG_REWRITE"
+        );
+        assert_eq!(one.ok(), "review A");
+    }
+
+    #[test]
+    fn failures_in_a_row_end_a_run() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.failures_max = 3;
+        one.request.bounds.attempts_max = 100;
+        for number in 0..3 {
+            one.ok();
+            one.red(&number.to_string());
+        }
+        assert_eq!(
+            one.next(),
+            Next::Fail { reason: "max_consecutive_failures:verification:3".into() }
+        );
+    }
+
+    #[test]
+    fn a_step_that_was_stopped_or_cut_short_is_done_again_and_counts_for_nothing() {
+        let mut one = Loop::new("- [ ] A\n");
+        assert_eq!(one.step(StepOutcome::Stopped, Value::Null), "implementation A");
+        assert_eq!(
+            (one.state.iterations, one.state.tasks.values().next().unwrap().attempts),
+            (0, 0)
+        );
+        assert_eq!(one.ok(), "implementation A");
+        assert_eq!(one.step(StepOutcome::Stopped, Value::Null), "verification A");
+        assert_eq!(one.ok(), "verification A [implemented]");
+    }
+
+    #[test]
+    fn a_step_that_kills_its_worker_again_and_again_waits_for_a_person() {
+        let mut one = Loop::new("- [ ] A\n");
+        for step in 1..=INTERRUPTIONS_MAX {
+            let Next::Implement { task } = one.next() else { panic!("{:?}", one.next()) };
+            one.state.apply(&Payload::StepStarted {
+                step,
+                kind: "implementation".into(),
+                task,
+                attempt: 1,
+                iteration: 1,
+                head: None,
+                detail: Value::Null,
+            });
+            one.state.apply(&Payload::StepInterrupted { step, reason: "gone".into() });
+        }
+        assert!(matches!(one.next(), Next::Wait { .. }));
+    }
+
+    #[test]
+    fn one_task_is_enough_if_one_was_asked_for() {
+        let mut one = Loop::new(PLAN);
+        one.request.once = true;
+        for _ in 0..4 {
+            one.ok();
+        }
+        assert!(
+            matches!(one.next(), Next::Pause { reason } if reason.contains("Write the parser"))
+        );
+    }
+
+    #[test]
+    fn a_plan_without_tasks_is_worked_on_once_and_then_somebody_has_to_look() {
+        let mut one = Loop::new("Just do it.\n");
+        assert_eq!(one.next(), Next::Implement { task: None });
+        one.ok();
+        one.ok();
+        one.ok();
+        one.ok();
+        assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("cannot be told")));
+    }
+
+    #[test]
+    fn blocked_tasks_keep_a_run_from_being_complete() {
+        let one = Loop::new("- [R] A\n- [~] B\n");
+        assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
+    }
+}

@@ -1,0 +1,76 @@
+//! What runs of a workspace learnt, kept as a file that people may read and change, and offered to later prompts.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::skill::Digest;
+use repertoire_text::fs;
+
+use crate::limits::LEARNINGS_BYTES_MAX;
+
+/// The learnings of a workspace.
+#[derive(Clone, Debug)]
+pub struct Learnings {
+    path: Utf8PathBuf,
+}
+
+const HEAD: &str = "# Learnings\n\nNotes that later prompts in this workspace are shown. Change or remove them as you like.\n\n";
+
+impl Learnings {
+    /// Those of a workspace, below a folder.
+    pub fn new(folder: &Utf8Path, workspace: &str) -> Self {
+        let digest = Digest::of(workspace.as_bytes()).to_string();
+        let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default().to_owned();
+        Learnings { path: folder.join(short).join("LEARNINGS.md") }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The notes, the oldest first. They only help: a file that cannot be read has none.
+    pub fn read(&self) -> Vec<String> {
+        let text = fs::read_text(&self.path, LEARNINGS_BYTES_MAX).unwrap_or_default();
+        let notes = text.lines().filter_map(|line| line.strip_prefix("- "));
+        notes.map(str::trim).filter(|note| !note.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Adds notes that are not there yet.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn add(&self, notes: &[String]) -> std::io::Result<()> {
+        let known = self.read();
+        let mut text =
+            fs::read_text(&self.path, LEARNINGS_BYTES_MAX).unwrap_or_else(|_| HEAD.to_owned());
+        let mut is_new = false;
+        for note in notes {
+            let line = note.split_whitespace().collect::<Vec<_>>().join(" ");
+            if !known.contains(&line) {
+                text.push_str(&format!("- {line}\n"));
+                is_new = true;
+            }
+        }
+        if is_new && (text.len() as u64) < LEARNINGS_BYTES_MAX {
+            fs::write_atomic(&self.path, text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_kept_once_and_on_one_line() {
+        let keep = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(keep.path()).unwrap();
+        let learnings = Learnings::new(folder, "/repo");
+        assert_eq!(learnings.read(), Vec::<String>::new());
+        learnings.add(&["use the\nother port".into(), "b".into()]).unwrap();
+        learnings.add(&["b".into(), "c".into()]).unwrap();
+        assert_eq!(learnings.read(), ["use the other port", "b", "c"]);
+        assert_eq!(Learnings::new(folder, "/other").read(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,535 @@
+//! Drives one run: from taking it up to where it stops.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::{RunOptions, System};
+use repertoire_flow::plan::{self, Plan};
+use repertoire_journal::event::StepOutcome;
+use repertoire_journal::run::{Run, RunStatus, Wish};
+use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
+use repertoire_text::fs;
+use tokio_util::sync::CancellationToken;
+
+use self::pulse::{Pulse, Stop};
+use super::decide::{self, Next};
+use super::keeper;
+use super::learnings::Learnings;
+use super::records::{self, Records};
+use super::request::{EndingWord, PlanRequest};
+use super::skills;
+use super::state::PlanState;
+use super::watchdog::choices;
+use crate::checks::{self, Check};
+use crate::git::{Git, GitError};
+use crate::limits::{DIFF_BYTES_MAX, PLAN_BYTES_MAX};
+use crate::worktree::{
+    Checkout, Ending, Finished, How, Owner, Setup, Wanted, Worktree, WorktreeError, Worktrees,
+};
+
+mod preview;
+mod pulse;
+mod steps;
+
+pub use preview::Preview;
+
+/// Who does the work of runs: puts together what a run needs in its workspace.
+pub trait Crew: Send + Sync {
+    /// What a run is worked on with.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, for people.
+    fn station(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<Station, String>;
+}
+
+/// What a run is worked on with.
+#[derive(Clone)]
+pub struct Station {
+    /// Skills, tools and models of the workspace.
+    pub system: System,
+    /// How an implementer is run.
+    pub implementer: RunOptions,
+    /// How a reviewer is run.
+    pub reviewer: RunOptions,
+    /// The environment of git and of checks.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Where runs keep what they need.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Worktrees.
+    pub worktrees: Utf8PathBuf,
+    /// Prompts, logs and reports, a folder for each run.
+    pub runs: Utf8PathBuf,
+    /// What was learnt, a file for each workspace.
+    pub learnings: Utf8PathBuf,
+}
+
+/// Drives runs.
+#[derive(Clone)]
+pub struct Runner {
+    /// Where everything is recorded.
+    pub journal: Journal,
+    /// Who does the work.
+    pub crew: Arc<dyn Crew>,
+    /// Where runs keep what they need.
+    pub places: Places,
+    /// Who is told what agents do, besides the logs.
+    pub on_agent_event: Option<repertoire_agent::event::Sink>,
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+/// Why a run was let go without an end.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Somebody else has it.
+    #[error("the run was lost to another worker: {0}")]
+    Lost(String),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What it needs on disk cannot be had; the run was stopped for a person.
+    #[error("{0}")]
+    Stopped(String),
+}
+
+impl From<GitError> for DriveError {
+    fn from(error: GitError) -> Self {
+        DriveError::Stopped(error.to_string())
+    }
+}
+
+impl From<WorktreeError> for DriveError {
+    fn from(error: WorktreeError) -> Self {
+        match error {
+            WorktreeError::Fenced { .. } => DriveError::Lost(error.to_string()),
+            other => DriveError::Stopped(other.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for DriveError {
+    fn from(error: std::io::Error) -> Self {
+        DriveError::Stopped(error.to_string())
+    }
+}
+
+impl Runner {
+    /// Drives a run that was claimed until it ends, waits, pauses, or `shutdown` asks to let go of it.
+    ///
+    /// # Errors
+    ///
+    /// When it was lost to another worker, or the journal cannot be written. The journal knows how far it came.
+    pub async fn drive(
+        &self,
+        claimed: Claimed,
+        shutdown: &CancellationToken,
+    ) -> Result<Run, DriveError> {
+        let Claimed { run, lease } = claimed;
+        let work = shutdown.child_token();
+        let pulse = Pulse::start(self.journal.clone(), lease.clone(), work.clone());
+        let driven = self.take_up(&run, &lease, &work, shutdown, &pulse).await;
+        let stopped = match driven {
+            Err(DriveError::Stopped(reason)) => reason,
+            Err(error) => return Err(error),
+            Ok(()) => return self.as_it_stands(&run).await,
+        };
+        // What a person has to mend is no failure of the work.
+        let waiting = Payload::RunWaiting { reason: stopped, choices: choices() };
+        let mut payloads = Vec::new();
+        if let Some(step) = self.as_it_stands(&run).await?.open_step {
+            payloads
+                .push(Payload::StepInterrupted { step, reason: "it could not go on".to_owned() });
+        }
+        payloads.push(waiting);
+        Ok(self.journal.append(&lease, payloads).await?)
+    }
+
+    async fn as_it_stands(&self, run: &Run) -> Result<Run, DriveError> {
+        Ok(self.journal.run(&run.id).await?.unwrap_or_else(|| run.clone()))
+    }
+
+    async fn take_up(
+        &self,
+        run: &Run,
+        lease: &Lease,
+        work: &CancellationToken,
+        shutdown: &CancellationToken,
+        pulse: &Pulse,
+    ) -> Result<(), DriveError> {
+        let request: PlanRequest =
+            serde_json::from_value(run.request.clone()).map_err(|error| {
+                DriveError::Stopped(format!("what the run was asked for cannot be read: {error}"))
+            })?;
+        let workspace = Utf8Path::new(&run.workspace);
+        let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
+        let repository = Git::new(workspace, station.environment.clone());
+        let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
+        let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
+        let events = all_events(&self.journal, run).await?;
+        let system = station.system.in_dir(&worktree.dir);
+        let mut session = Session {
+            runner: self,
+            lease,
+            work,
+            shutdown,
+            pulse,
+            run: run.clone(),
+            state: PlanState::replay(&events),
+            git: worktree.git.clone(),
+            records: Records::open(&self.places.runs, run.id.as_str())?,
+            learnings: Learnings::new(&self.places.learnings, &run.workspace),
+            station: Station { system, ..station },
+            plan_text: String::new(),
+            request,
+            worktrees,
+            worktree,
+        };
+        session.begin().await?;
+        session.go().await
+    }
+}
+
+fn wanted<'a>(run: &'a Run, lease: &Lease, request: &'a PlanRequest) -> Wanted<'a> {
+    Wanted {
+        run: run.id.as_str(),
+        name: &run.name,
+        base: request.base_branch.clone(),
+        branch_prefix: &request.branch_prefix,
+        owner: Owner { worker: lease.worker.clone(), token: lease.token },
+        checkout: if request.allow_dirty { Checkout::Any } else { Checkout::Clean },
+    }
+}
+
+fn how(how: &How) -> String {
+    match how {
+        How::Created => "created".to_owned(),
+        How::Adopted => "adopted".to_owned(),
+        How::Repaired(what) => format!("repaired: {}", what.join("; ")),
+    }
+}
+
+/// The name of a branch without what the branches of runs begin with.
+fn plain_name(branch: &str) -> String {
+    branch.rsplit('/').next().unwrap_or(branch).to_owned()
+}
+
+/// Brings the work of a run where it should go, and says where that is.
+///
+/// # Errors
+///
+/// When it cannot be merged. Nothing has changed then.
+pub async fn deliver(
+    worktrees: &Worktrees,
+    worktree: &Worktree,
+    ending: EndingWord,
+    name: &str,
+) -> Result<Payload, WorktreeError> {
+    let into = worktree.base_branch.clone();
+    let wanted = match ending {
+        EndingWord::Keep => Ending::Keep,
+        EndingWord::Branch => Ending::Branch { name: plain_name(&worktree.branch) },
+        EndingWord::Merge => Ending::Merge { into },
+        EndingWord::Squash => Ending::Squash { into, message: name.to_owned() },
+    };
+    let (branch, commit) = match worktrees.finish(worktree, &wanted).await? {
+        Finished::Kept { branch } => (branch, None),
+        Finished::Merged { into, oid } | Finished::Branched { name: into, oid } => {
+            (into, Some(oid))
+        }
+        Finished::AlreadyMerged { into } => (into, None),
+        Finished::Nothing => (worktree.base_branch.clone(), None),
+    };
+    Ok(Payload::Delivered {
+        strategy: ending.as_str().to_owned(),
+        branch,
+        commit: commit.map(|oid| oid.as_str().to_owned()),
+    })
+}
+
+/// All events of a run.
+pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event>, JournalError> {
+    const PAGE: u32 = 1_000;
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = journal.events(&run.id, after, PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        events.extend(page);
+        if is_last {
+            return Ok(events);
+        }
+    }
+}
+
+/// A run that is being driven.
+struct Session<'a> {
+    runner: &'a Runner,
+    lease: &'a Lease,
+    /// Ends the step that is at work.
+    work: &'a CancellationToken,
+    /// Lets go of the run.
+    shutdown: &'a CancellationToken,
+    pulse: &'a Pulse,
+    run: Run,
+    request: PlanRequest,
+    state: PlanState,
+    station: Station,
+    worktrees: Worktrees,
+    worktree: Worktree,
+    git: Git,
+    records: Records,
+    learnings: Learnings,
+    /// The plan as the engine left it.
+    plan_text: String,
+}
+
+impl Session<'_> {
+    /// Records what happened: in the journal first, and in memory when it is there.
+    async fn append(&mut self, payloads: Vec<Payload>) -> Result<(), DriveError> {
+        let learnt = payloads.iter().filter_map(|payload| match payload {
+            Payload::Learned { note, .. } => Some(note.clone()),
+            _ => None,
+        });
+        let learnt: Vec<String> = learnt.collect();
+        let appended = self.runner.journal.append(self.lease, payloads.clone()).await;
+        self.run = appended.map_err(|error| match error {
+            JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
+            other => other.into(),
+        })?;
+        for payload in &payloads {
+            self.state.apply(payload);
+        }
+        if !learnt.is_empty() {
+            self.learnings.add(&learnt)?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<(), DriveError> {
+        let mut payloads = vec![Payload::RunStarted { worker: self.lease.worker.clone() }];
+        if self.run.worktree.is_none() {
+            payloads.push(Payload::WorktreeProviderSelected { provider: "git".to_owned() });
+        }
+        payloads.push(Payload::WorktreeCreated {
+            path: self.worktree.dir.to_string(),
+            branch: self.worktree.branch.clone(),
+            base_branch: self.worktree.base_branch.clone(),
+            base: self.worktree.base_oid.as_str().to_owned(),
+            how: how(&self.worktree.how),
+        });
+        if self.request.skills.enabled {
+            payloads.extend(skills::discovered(&self.station.system.catalog()));
+        }
+        self.plan_text = self.fetch_plan()?;
+        if !self.state.is_read {
+            payloads.push(keeper::first_read(&self.plan_text, &self.request.plan));
+        }
+        self.append(payloads).await?;
+        self.set_up().await?;
+        self.keep_plan().await
+    }
+
+    /// What a new worktree needs that is not in the repository.
+    async fn set_up(&mut self) -> Result<(), DriveError> {
+        let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
+        let setup = Setup { copy: self.request.copy.clone(), check };
+        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let done =
+            self.worktrees.setup(&mut self.worktree, &setup, &place, self.work, &|_| {}).await?;
+        match done.verdict.filter(|verdict| !verdict.green) {
+            Some(verdict) => Err(DriveError::Stopped(format!(
+                "the worktree could not be made ready: {}",
+                checks::notes(&verdict)
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn plan_file(&self) -> Utf8PathBuf {
+        self.worktree.dir.join(&self.request.plan)
+    }
+
+    /// The plan in the worktree; a plan that git does not know yet is brought over from the workspace.
+    fn fetch_plan(&self) -> Result<String, DriveError> {
+        let read = |path: &Utf8Path| fs::read_text(path, PLAN_BYTES_MAX);
+        if let Ok(text) = read(&self.plan_file()) {
+            return Ok(text);
+        }
+        let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
+        read(&original).map_err(|error| {
+            DriveError::Stopped(format!("the plan {original} cannot be read: {error}"))
+        })
+    }
+
+    fn plan(&self) -> Plan {
+        plan::parse(&self.plan_text, &self.request.plan)
+    }
+
+    /// Makes the file show what the journal says, and commits that.
+    async fn keep_plan(&mut self) -> Result<(), DriveError> {
+        let text = match self.state.fallback {
+            Some(_) => self.plan_text.clone(),
+            None => keeper::with_marks(&self.plan_text, &self.request.plan, &self.state),
+        };
+        let file = self.plan_file();
+        let on_disk = fs::read_text(&file, PLAN_BYTES_MAX).ok();
+        if on_disk.as_deref() != Some(&text) {
+            fs::write_atomic(&file, text.as_bytes())?;
+        }
+        self.plan_text = text;
+        let paths = [self.request.plan.to_string()];
+        self.git.commit_paths(&paths, "plan: bring the marks up to date").await?;
+        Ok(())
+    }
+
+    /// Step after step, until there is none.
+    async fn go(&mut self) -> Result<(), DriveError> {
+        loop {
+            if let Some(Stop::Lost(reason)) = self.pulse.stop() {
+                return Err(DriveError::Lost(reason));
+            }
+            let run = self.runner.journal.run(&self.run.id).await?;
+            let wish = run.as_ref().and_then(|run| run.wish);
+            self.hear(run.as_ref()).await?;
+            match wish {
+                Some(Wish::Cancel) => return self.cancelled().await,
+                Some(Wish::Pause) => {
+                    let reason = "somebody paused it".to_owned();
+                    return self.end(Payload::RunPaused { reason }).await;
+                }
+                None if self.shutdown.is_cancelled() => return self.let_go().await,
+                None => {}
+            }
+            if let Some(reason) = over_budget(&self.run) {
+                let choices =
+                    vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
+                return self.end(Payload::RunWaiting { reason, choices }).await;
+            }
+            match decide::next(&self.state, &self.plan(), &self.request) {
+                Next::Implement { task } => self.implement(task).await?,
+                Next::Verify { task, after } => self.verify(task, after).await?,
+                Next::Review { task } => self.review(task).await?,
+                Next::Complete => return self.complete().await,
+                Next::Pause { reason } => return self.end(Payload::RunPaused { reason }).await,
+                Next::Fail { reason } => return self.end(Payload::RunFailed { reason }).await,
+                Next::Wait { reason } => {
+                    return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
+                }
+            }
+            if self.run.status != RunStatus::Running {
+                return self.report().await;
+            }
+        }
+    }
+
+    /// What people said since the last look is in the journal, but not yet here.
+    async fn hear(&mut self, now: Option<&Run>) -> Result<(), DriveError> {
+        if now.is_none_or(|run| run.seq == self.run.seq) {
+            return Ok(());
+        }
+        let missed = self.runner.journal.events(&self.run.id, self.run.seq, 1_000).await?;
+        for event in &missed {
+            self.state.apply(&event.payload);
+            self.run.seq = event.seq;
+        }
+        Ok(())
+    }
+
+    async fn cancelled(&mut self) -> Result<(), DriveError> {
+        self.end(Payload::RunCancelled { reason: "somebody cancelled it".to_owned() }).await
+    }
+
+    async fn let_go(&mut self) -> Result<(), DriveError> {
+        Ok(self.runner.journal.release(self.lease, "the worker stops").await?)
+    }
+
+    /// Everything agrees: the work goes where it was asked to go, and the run is complete.
+    async fn complete(&mut self) -> Result<(), DriveError> {
+        self.keep_plan().await?;
+        let delivered =
+            deliver(&self.worktrees, &self.worktree, self.request.ending, &self.run.name).await;
+        let payload = match delivered {
+            Ok(payload) => payload,
+            Err(error) => {
+                let reason = format!("merge_failed: {error}");
+                return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
+            }
+        };
+        let head = Some(self.git.head().await?.as_str().to_owned());
+        let done = self.state.tasks.values().filter(|task| task.touched).count();
+        let summary = format!(
+            "{done} tasks done; nothing is open, nothing waits for review, and the checks are green"
+        );
+        self.append(vec![payload]).await?;
+        self.end(Payload::RunCompleted { summary, head }).await
+    }
+
+    /// Stops, and leaves a report.
+    async fn end(&mut self, how: Payload) -> Result<(), DriveError> {
+        let reason = how.name().to_lowercase();
+        self.append(vec![Payload::PostmortemStart { reason }, how]).await?;
+        self.report().await
+    }
+
+    async fn report(&mut self) -> Result<(), DriveError> {
+        let journal = &self.runner.journal;
+        let run = self.runner.as_it_stands(&self.run).await?;
+        let steps = journal.steps(&run.id).await?;
+        let mut files = vec![
+            self.records.keep("summary.json", &records::summary(&run, &steps))?,
+            self.records.keep("report.tsv", &records::table(&steps))?,
+            self.records
+                .keep("report.md", &records::post_mortem(&run, &steps, &self.state.learnings))?,
+        ];
+        let of = crate::git::DiffOf::Commits {
+            from: self.worktree.base_oid.clone(),
+            to: self.git.head().await?,
+        };
+        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
+        files.push(self.records.keep("changes.diff", &diff.text)?);
+        let files = files.iter().map(|name| self.records.dir().join(name).to_string()).collect();
+        let ended = Payload::PostmortemEnd { status: "ok".to_owned(), files };
+        journal.order(&run.id, repertoire_journal::Command::Event(ended)).await?;
+        Ok(())
+    }
+
+    /// What a step that was told to stop leads to; nothing if it was not.
+    async fn stopped(
+        &mut self,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<bool, DriveError> {
+        match self.pulse.stop() {
+            Some(Stop::Lost(reason)) => Err(DriveError::Lost(reason)),
+            Some(Stop::Cancel) => {
+                self.append(vec![finished(StepOutcome::Stopped)]).await?;
+                Ok(true)
+            }
+            None if self.shutdown.is_cancelled() => {
+                self.append(vec![finished(StepOutcome::Stopped)]).await?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}
+
+/// Which limit is reached, if any.
+fn over_budget(run: &Run) -> Option<String> {
+    let (limits, spent) = (&run.limits, &run.spent);
+    if let Some(max) = limits.cost_usd.filter(|max| spent.cost_usd() >= *max) {
+        return Some(format!("budget:cost: ${:.4} of ${max} is spent", spent.cost_usd()));
+    }
+    if let Some(max) = limits.tokens.filter(|max| spent.tokens() >= *max) {
+        return Some(format!("budget:tokens: {} of {max} tokens are used", spent.tokens()));
+    }
+    let max = limits.time_ms.filter(|max| spent.time_ms >= *max)?;
+    Some(format!("budget:time: {} of {} s at work are used", spent.time_ms / 1000, max / 1000))
+}

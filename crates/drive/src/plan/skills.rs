@@ -1,0 +1,190 @@
+//! Skills for a step: those that the task names first, then those that fit it, within a small limit, with reasons.
+
+use repertoire_journal::Payload;
+use repertoire_journal::event::SelectedSkill;
+use repertoire_journal::limits::NAMES_MAX;
+use repertoire_select::selection::Strategy;
+use repertoire_select::{Selection, Selector, Settings, Task};
+use repertoire_skill::activate::{Activation, Budget, References, Request, activate_all};
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::openskills::{self, Location, Style};
+use repertoire_skill::render::{catalog::is_offered, message};
+use repertoire_skill::skill::Scope;
+use repertoire_skill::trust::Trust;
+
+use super::prompt::Assignment;
+use super::request::SkillRules;
+use super::state::Kind;
+use crate::limits::REASONS_SHOWN;
+
+/// Skills for a step, as its prompt shows them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chosen {
+    /// The list of skills that there are, those that fit best first.
+    pub available: String,
+    /// The text of those that were chosen.
+    pub loaded: String,
+    /// What to record.
+    pub events: Vec<Payload>,
+    /// The names of those that were chosen.
+    pub names: Vec<String>,
+}
+
+/// What was found on disk, to record.
+pub fn discovered(catalog: &Catalog) -> Vec<Payload> {
+    let names = catalog.entries().iter().filter(|entry| is_offered(entry));
+    let mut names: Vec<String> = names.map(|entry| entry.id.clone()).collect();
+    let count = names.len() as u64;
+    names.truncate(NAMES_MAX);
+    let roots = catalog.roots().iter().filter(|report| report.found > 0);
+    let locations = roots.map(|report| report.root.dir.to_string()).collect();
+    let failed = catalog.broken().iter().map(|broken| Payload::SkillsLoadFailed {
+        name: broken.path.to_string(),
+        error: broken.reason.message.clone(),
+    });
+    let found = Payload::SkillsDiscovered { count, locations, names };
+    std::iter::once(found).chain(failed.take(NAMES_MAX)).collect()
+}
+
+/// Chooses and loads skills for a step.
+pub fn choose(
+    catalog: &Catalog,
+    selector: &Selector,
+    assignment: &Assignment,
+    kind: Kind,
+    rules: &SkillRules,
+) -> Chosen {
+    if !rules.enabled {
+        return Chosen::default();
+    }
+    let max = match kind {
+        Kind::Review => rules.review_max,
+        _ => rules.impl_max,
+    };
+    let task = Task { hints: assignment.hints.clone(), ..Task::new(assignment.words()) };
+    let settings = Settings { enabled: rules.chosen, max_skills: max, ..*selector.settings() };
+    let selection = selector.with_settings(settings).select(&task);
+    let (entries, mut errors) = picked(catalog, &selection, max);
+    let budget = Budget { body_chars_max: rules.body_chars_max, ..Budget::default() };
+    let references = if rules.references { References::Appended } else { References::OnDemand };
+    let request = Request { budget, references, ..Request::default() };
+    let activated = activate_all(entries.iter().map(|(entry, _)| *entry), &request);
+    let reason_of = |id: &str| {
+        entries.iter().find(|(entry, _)| entry.id == id).map_or("", |(_, reason)| reason.as_str())
+    };
+    let loaded: Vec<String> =
+        activated.activations.iter().map(|one| block(one, reason_of(&one.id))).collect();
+    errors.sort();
+    let mut events = vec![Payload::SkillsSelected {
+        step_kind: kind.as_str().to_owned(),
+        task_label: assignment.label.clone(),
+        skills: entries
+            .iter()
+            .map(|(entry, reason)| SelectedSkill { name: entry.id.clone(), reason: reason.clone() })
+            .collect(),
+        strategy: strategy(&selection, entries.is_empty()).to_owned(),
+        errors,
+    }];
+    events.extend(
+        activated.events.into_iter().map(|cut| Payload::SkillsTruncated {
+            name: cut.name,
+            max_chars: cut.max_chars as u64,
+        }),
+    );
+    let names: Vec<String> = entries.iter().map(|(entry, _)| entry.id.clone()).collect();
+    let available = available(catalog, selector, &task, &names, rules.listed_max);
+    Chosen { available, loaded: loaded.join("\n"), events, names }
+}
+
+/// The entries of the picks, within the limit, each with its reason; and what was left out.
+fn picked<'c>(
+    catalog: &'c Catalog,
+    selection: &Selection,
+    max: usize,
+) -> (Vec<(&'c Entry, String)>, Vec<String>) {
+    let mut errors: Vec<String> = selection
+        .unresolved
+        .iter()
+        .map(|unknown| match &unknown.nearest {
+            Some(near) => format!("there is no skill `{}`; `{near}` may be meant", unknown.named),
+            None => format!("there is no skill `{}`", unknown.named),
+        })
+        .collect();
+    let mut entries = Vec::new();
+    for pick in &selection.picks {
+        if entries.len() == max {
+            if pick.strategy == Strategy::Hint {
+                errors.push(format!("`{}` was named, but at most {max} are loaded", pick.name));
+            }
+            continue;
+        }
+        let reasons = pick.reasons.iter().take(REASONS_SHOWN).map(ToString::to_string);
+        let reason = reasons.collect::<Vec<_>>().join("; ");
+        match catalog.get(&pick.name) {
+            Some(entry) => entries.push((entry, reason)),
+            None => errors.push(format!("`{}` is gone", pick.name)),
+        }
+    }
+    (entries, errors)
+}
+
+/// The three words of the plan loop: what a skill's own trigger says is a match as well.
+fn strategy(selection: &Selection, is_empty: bool) -> &'static str {
+    match selection.strategy() {
+        _ if is_empty => "none",
+        "hint" => "hint",
+        _ => "match",
+    }
+}
+
+/// A skill that a person agreed to is shown as OpenSkills shows it; any other says whose it is.
+fn block(activation: &Activation, reason: &str) -> String {
+    if activation.trust != Trust::Trusted {
+        return format!("{}\n", message::auto_loaded(activation, reason).text);
+    }
+    let dir = activation.origin.dir().as_str();
+    openskills::read_block(&activation.name, dir, activation.body.trim_end())
+}
+
+fn available(
+    catalog: &Catalog,
+    selector: &Selector,
+    task: &Task,
+    chosen: &[String],
+    listed_max: usize,
+) -> String {
+    let ranked = selector.rank(task, listed_max);
+    let mut order: Vec<&str> = chosen.iter().map(String::as_str).collect();
+    order.extend(ranked.iter().map(|ranked| ranked.name.as_str()));
+    order.extend(catalog.entries().iter().map(|entry| entry.id.as_str()));
+    let mut seen = std::collections::BTreeSet::new();
+    let offered: Vec<&Entry> = order
+        .into_iter()
+        .filter(|id| seen.insert(*id))
+        .filter_map(|id| catalog.get(id))
+        .filter(|entry| is_offered(entry))
+        .collect();
+    if offered.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<openskills::Entry<'_>> = offered
+        .iter()
+        .take(listed_max)
+        .map(|entry| openskills::Entry {
+            name: &entry.id,
+            description: &entry.skill.description,
+            location: match entry.skill.origin.scope {
+                Scope::Project => Location::Project,
+                _ => Location::Global,
+            },
+        })
+        .collect();
+    let mut out = openskills::render_block(&listed, Style::Repertoire);
+    if offered.len() > listed.len() {
+        let more = offered.len() - listed.len();
+        out.push_str(&format!(
+            "\n\n{more} more skills are not listed; `rep match \"WHAT YOU NEED\"` finds them."
+        ));
+    }
+    out
+}

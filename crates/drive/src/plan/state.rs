@@ -1,0 +1,403 @@
+//! How far a plan loop is: a fold of its events, rebuilt from the journal whenever a worker takes the run up.
+
+use std::collections::BTreeMap;
+
+use repertoire_flow::plan::Mark;
+use repertoire_journal::event::{StepOutcome, TaskRef};
+use repertoire_journal::{Event, Payload};
+use serde_json::Value;
+
+use crate::limits::HISTORY_MAX;
+
+/// The task that is not in any plan: what the final checks found.
+pub const FINAL_TASK: &str = "final-checks";
+/// Its words.
+pub const FINAL_LABEL: &str = "Make the final checks pass";
+
+/// The kinds of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// An agent works on a task.
+    Implementation,
+    /// Declared checks run.
+    Verification,
+    /// An agent looks at the work of another.
+    Review,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Implementation => "implementation",
+            Kind::Verification => "verification",
+            Kind::Review => "review",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Kind::Implementation, Kind::Verification, Kind::Review]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+    }
+}
+
+/// What a verification comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Work on a task.
+    Implementation,
+    /// A review of it.
+    Review,
+    /// Everything.
+    Everything,
+}
+
+impl After {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            After::Implementation => "implementation",
+            After::Review => "review",
+            After::Everything => "everything",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        [After::Implementation, After::Review, After::Everything]
+            .into_iter()
+            .find(|after| after.as_str() == word)
+    }
+}
+
+/// How a step of the past ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With an outcome.
+    With(StepOutcome),
+    /// Its worker was gone.
+    Interrupted,
+}
+
+/// A step of the past.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// Its number.
+    pub number: u32,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it came after, if it was a verification.
+    pub after: Option<After>,
+    /// Its task.
+    pub task: Option<TaskRef>,
+    /// How it ended; nothing while it is under way.
+    pub ended: Option<Ended>,
+    /// Why.
+    pub reason: Option<String>,
+    /// The result.
+    pub result: Value,
+}
+
+impl Past {
+    /// Whether it ended as it should.
+    pub fn is_ok(&self) -> bool {
+        self.ended == Some(Ended::With(StepOutcome::Ok))
+    }
+
+    /// Whether it says that something is wrong with the work.
+    pub fn is_bad(&self) -> bool {
+        matches!(self.ended, Some(Ended::With(StepOutcome::Failed | StepOutcome::SentBack)))
+    }
+
+    /// A text of the result.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.result.get(name)?.as_str()
+    }
+
+    /// A flag of the result.
+    pub fn flag(&self, name: &str) -> bool {
+        self.result.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskState {
+    /// Its words.
+    pub label: String,
+    /// How far the engine says that it is.
+    pub mark: Mark,
+    /// Implementations that came to an end.
+    pub attempts: u32,
+    /// Steps in a row whose worker was gone.
+    pub interruptions: u32,
+    /// The commit that work on it began on.
+    pub base: Option<String>,
+    /// The commit that the last work on it ended on.
+    pub head: Option<String>,
+    /// Whether it got where it is in this run.
+    pub touched: bool,
+}
+
+/// How far a plan loop is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanState {
+    /// Tasks, by id; also those that are gone from the file.
+    pub tasks: BTreeMap<String, TaskState>,
+    /// The order in which they were first seen.
+    pub order: Vec<String>,
+    /// Steps, the last one last, as many as are worth remembering.
+    pub history: Vec<Past>,
+    /// Implementations and reviews so far.
+    pub iterations: u32,
+    /// Bad steps in a row, by kind.
+    pub failures: BTreeMap<Kind, u32>,
+    /// Times that the watchdog put other words before a prompt.
+    pub rewrites: u32,
+    /// The words for the next prompt.
+    pub rewrite: Option<String>,
+    /// The step after which the watchdog last acted.
+    pub watched_to: u32,
+    /// What people said for the next prompt.
+    pub steering: Vec<String>,
+    /// How many of these the step under way was told.
+    steering_told: usize,
+    /// What the last bad step said.
+    pub notes: Option<String>,
+    /// What was learnt.
+    pub learnings: Vec<String>,
+    /// Why the tasks of the plan cannot be told, if so.
+    pub fallback: Option<String>,
+    /// Whether the plan was read in this run.
+    pub is_read: bool,
+}
+
+impl PlanState {
+    /// The state after these events.
+    pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut state = PlanState::default();
+        for event in events {
+            state.apply(&event.payload);
+        }
+        state
+    }
+
+    /// One event more. What does not concern the loop changes nothing.
+    pub fn apply(&mut self, payload: &Payload) {
+        match payload {
+            Payload::PlanRead { tasks, .. } => {
+                self.is_read = true;
+                self.fallback = None;
+                for seen in tasks {
+                    self.see(&seen.task, mark_of(&seen.mark));
+                }
+            }
+            Payload::PlanFallback { reason } => {
+                self.is_read = true;
+                self.fallback = Some(reason.clone());
+            }
+            Payload::TaskMarked { task, mark, .. } => {
+                self.see(task, mark_of(mark));
+                let state = self.task_mut(task);
+                state.mark = mark_of(mark);
+                state.touched = true;
+            }
+            Payload::StepStarted { step, kind, task, head, detail, .. } => {
+                if let Some(kind) = Kind::from_word(kind) {
+                    self.begin(*step, kind, task.as_ref(), head.as_ref(), detail);
+                }
+            }
+            Payload::StepFinished { step, outcome, reason, head, result, .. } => {
+                self.end(*step, Ended::With(*outcome), reason.clone(), head.as_ref(), result);
+            }
+            Payload::StepInterrupted { step, reason } => {
+                self.end(*step, Ended::Interrupted, Some(reason.clone()), None, &Value::Null);
+            }
+            Payload::WatchdogRewrite { step, rewrite, text, .. } => {
+                self.rewrites = *rewrite;
+                self.rewrite = Some(text.clone());
+                self.watched_to = *step;
+            }
+            Payload::Steered { note, .. } => self.steering.push(note.clone()),
+            Payload::Learned { note, .. } => self.learnings.push(note.clone()),
+            Payload::RunRetried { tasks, .. } => self.retry(tasks),
+            // A person has looked.
+            Payload::RunResumed { .. } => self.look_again(),
+            _ => {}
+        }
+    }
+
+    /// The last step.
+    pub fn last(&self) -> Option<&Past> {
+        self.history.last()
+    }
+
+    /// Tasks that the engine says are so far, in the order of the plan.
+    pub fn marked(&self, mark: Mark) -> impl Iterator<Item = (&str, &TaskState)> {
+        let known = self.order.iter().filter_map(|id| Some((id.as_str(), self.tasks.get(id)?)));
+        known.filter(move |(_, task)| task.mark == mark)
+    }
+
+    /// A task, with the words that it is known by.
+    pub fn task_ref(&self, id: &str) -> Option<TaskRef> {
+        let task = self.tasks.get(id)?;
+        Some(TaskRef { id: id.to_owned(), label: task.label.clone() })
+    }
+
+    fn see(&mut self, task: &TaskRef, mark: Mark) {
+        if self.tasks.contains_key(&task.id) {
+            return;
+        }
+        self.order.push(task.id.clone());
+        let state = TaskState {
+            label: task.label.clone(),
+            mark,
+            attempts: 0,
+            interruptions: 0,
+            base: None,
+            head: None,
+            touched: false,
+        };
+        self.tasks.insert(task.id.clone(), state);
+    }
+
+    fn task_mut(&mut self, task: &TaskRef) -> &mut TaskState {
+        self.tasks.entry(task.id.clone()).or_insert_with(|| TaskState {
+            label: task.label.clone(),
+            mark: Mark::Open,
+            attempts: 0,
+            interruptions: 0,
+            base: None,
+            head: None,
+            touched: false,
+        })
+    }
+
+    fn begin(
+        &mut self,
+        number: u32,
+        kind: Kind,
+        task: Option<&TaskRef>,
+        head: Option<&String>,
+        detail: &Value,
+    ) {
+        if let (Kind::Implementation, Some(task)) = (kind, task) {
+            self.see(task, Mark::Open);
+            let state = self.task_mut(task);
+            if state.base.is_none() {
+                state.base = head.cloned();
+            }
+        }
+        if kind != Kind::Verification {
+            self.iterations += 1;
+            self.steering_told = self.steering.len();
+        }
+        let after = detail.get("after").and_then(Value::as_str).and_then(After::from_word);
+        let task = task.cloned();
+        let (ended, reason, result) = (None, None, Value::Null);
+        self.history.push(Past { number, kind, after, task, ended, reason, result });
+        if self.history.len() > HISTORY_MAX {
+            self.history.remove(0);
+        }
+    }
+
+    fn end(
+        &mut self,
+        number: u32,
+        ended: Ended,
+        reason: Option<String>,
+        head: Option<&String>,
+        result: &Value,
+    ) {
+        let Some(past) = self.history.iter_mut().find(|past| past.number == number) else { return };
+        past.ended = Some(ended);
+        past.reason = reason;
+        past.result = result.clone();
+        let past = past.clone();
+        self.count(&past, head);
+        let is_agent = past.kind != Kind::Verification;
+        let counts = !matches!(ended, Ended::Interrupted | Ended::With(StepOutcome::Stopped));
+        if is_agent && !counts {
+            // It cost no attempt, so it is no round either.
+            self.iterations = self.iterations.saturating_sub(1);
+        }
+        if is_agent && counts {
+            let told = self.steering_told.min(self.steering.len());
+            self.steering.drain(..told);
+            self.rewrite = None;
+        }
+        self.steering_told = 0;
+        if past.is_bad() {
+            let said = past.text("notes").map(str::to_owned).or(past.reason.clone());
+            self.notes = said.or(self.notes.take());
+        } else if past.is_ok() && past.kind == Kind::Verification {
+            self.notes = None;
+        }
+    }
+
+    fn count(&mut self, past: &Past, head: Option<&String>) {
+        match past.ended {
+            _ if past.is_ok() => {
+                self.failures.remove(&past.kind);
+            }
+            _ if past.is_bad() => {
+                let failures = self.failures.entry(past.kind).or_default();
+                *failures = failures.saturating_add(1);
+            }
+            _ => {}
+        }
+        let Some(task) = &past.task else { return };
+        let state = self.task_mut(task);
+        match past.ended {
+            Some(Ended::Interrupted) => state.interruptions += 1,
+            Some(Ended::With(StepOutcome::Stopped)) | None => {}
+            Some(Ended::With(_)) => {
+                state.interruptions = 0;
+                state.attempts += u32::from(past.kind == Kind::Implementation);
+                state.head = head.cloned().or(state.head.take());
+            }
+        }
+    }
+
+    fn retry(&mut self, tasks: &[String]) {
+        for (id, task) in &mut self.tasks {
+            let is_meant = tasks.is_empty() || tasks.contains(id);
+            if is_meant && task.mark == Mark::Failed {
+                task.mark = Mark::Open;
+                task.attempts = 0;
+                task.interruptions = 0;
+            }
+        }
+        self.look_again();
+    }
+
+    fn look_again(&mut self) {
+        self.failures.clear();
+        self.rewrites = 0;
+        self.watched_to = self.last().map_or(0, |past| past.number);
+        for task in self.tasks.values_mut() {
+            task.interruptions = 0;
+        }
+    }
+}
+
+/// The word for a mark.
+pub fn mark_word(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Open => "open",
+        Mark::Blocked => "blocked",
+        Mark::Implemented => "implemented",
+        Mark::Reviewed => "reviewed",
+        Mark::ManualQa => "manual_qa",
+        Mark::Failed => "failed",
+    }
+}
+
+/// The mark of a word; one that nobody knows is not done.
+fn mark_of(word: &str) -> Mark {
+    [Mark::Blocked, Mark::Implemented, Mark::Reviewed, Mark::ManualQa, Mark::Failed]
+        .into_iter()
+        .find(|mark| mark_word(*mark) == word)
+        .unwrap_or(Mark::Open)
+}

@@ -1,0 +1,194 @@
+//! What a reviewer answers: a typed verdict, which acts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::limits::{FINDING_CHARS_MAX, FINDINGS_MAX};
+
+/// A reviewer's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// What becomes of the work.
+    pub verdict: Word,
+    /// In a sentence or two.
+    #[serde(default)]
+    pub summary: String,
+    /// What was found.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// Something that later work should know.
+    #[serde(default)]
+    pub learning: Option<String>,
+}
+
+/// What becomes of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// It is good as it is.
+    Approve,
+    /// It had faults, and the reviewer has mended them.
+    Fixed,
+    /// It has to be done again.
+    SendBack,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// What.
+    pub problem: String,
+    /// Where.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// The line.
+    #[serde(default)]
+    pub line: Option<u32>,
+}
+
+/// An answer that is no verdict.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerdictError {
+    /// There is none.
+    #[error("the reviewer gave no verdict: {0}")]
+    Missing(String),
+    /// It is not of the shape.
+    #[error("the verdict does not have the shape that was asked for: {0}")]
+    Malformed(String),
+    /// Work is sent back, and nobody knows why.
+    #[error("the verdict is `send_back`, but names nothing to do")]
+    WithoutFindings,
+    /// A repair is claimed that is not there.
+    #[error("the verdict is `fixed`, but no file has changed")]
+    NothingFixed,
+}
+
+impl Verdict {
+    /// The verdict in a structured answer. `changed` is whether files have changed since the review began: who approves and
+    /// changes something has fixed something.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or contradicts itself or what is on disk.
+    pub fn read(answer: Option<&Value>, changed: bool) -> Result<Self, VerdictError> {
+        let answer =
+            answer.ok_or_else(|| VerdictError::Missing("no structured answer".to_owned()))?;
+        let mut verdict: Verdict = serde_json::from_value(answer.clone())
+            .map_err(|error| VerdictError::Malformed(error.to_string()))?;
+        verdict.findings.retain(|finding| !finding.problem.trim().is_empty());
+        verdict.findings.truncate(FINDINGS_MAX);
+        for finding in &mut verdict.findings {
+            finding.problem = finding.problem.chars().take(FINDING_CHARS_MAX).collect();
+        }
+        match verdict.verdict {
+            Word::Fixed if !changed => return Err(VerdictError::NothingFixed),
+            Word::Approve if changed => verdict.verdict = Word::Fixed,
+            Word::SendBack if verdict.findings.is_empty() && verdict.summary.trim().is_empty() => {
+                return Err(VerdictError::WithoutFindings);
+            }
+            _ => {}
+        }
+        Ok(verdict)
+    }
+
+    /// What the next implementer is told.
+    pub fn notes(&self) -> String {
+        let mut out = String::from("The reviewer sent the work back.");
+        if !self.summary.trim().is_empty() {
+            out.push_str(&format!(" {}", self.summary.trim()));
+        }
+        for finding in &self.findings {
+            let at = match (&finding.file, finding.line) {
+                (Some(file), Some(line)) => format!(" ({file}:{line})"),
+                (Some(file), None) => format!(" ({file})"),
+                _ => String::new(),
+            };
+            out.push_str(&format!("\n- {}{at}", finding.problem.trim()));
+        }
+        out
+    }
+}
+
+/// The JSON Schema of a verdict. It is written out, because some backends take only the plainest of schemas.
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "verdict": { "type": "string", "enum": ["approve", "fixed", "send_back"] },
+            "summary": { "type": "string" },
+            "findings": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "problem": { "type": "string" },
+                        "file": { "type": ["string", "null"] },
+                        "line": { "type": ["integer", "null"], "minimum": 0 }
+                    },
+                    "required": ["problem", "file", "line"],
+                    "additionalProperties": false
+                }
+            },
+            "learning": { "type": ["string", "null"] }
+        },
+        "required": ["verdict", "summary", "findings", "learning"],
+        "additionalProperties": false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(answer: Value, changed: bool) -> Result<Word, VerdictError> {
+        Verdict::read(Some(&answer), changed).map(|verdict| verdict.verdict)
+    }
+
+    #[test]
+    fn a_verdict_has_to_agree_with_itself_and_with_the_disk() {
+        assert_eq!(read(json!({"verdict": "approve"}), false), Ok(Word::Approve));
+        assert_eq!(read(json!({"verdict": "approve"}), true), Ok(Word::Fixed));
+        assert_eq!(read(json!({"verdict": "fixed"}), true), Ok(Word::Fixed));
+        assert_eq!(read(json!({"verdict": "fixed"}), false), Err(VerdictError::NothingFixed));
+        assert_eq!(
+            read(json!({"verdict": "send_back"}), false),
+            Err(VerdictError::WithoutFindings)
+        );
+        let found = json!({"verdict": "send_back", "findings": [{"problem": "no test"}]});
+        assert_eq!(read(found, false), Ok(Word::SendBack));
+    }
+
+    #[test]
+    fn praise_in_prose_is_no_verdict() {
+        assert!(matches!(Verdict::read(None, false), Err(VerdictError::Missing(_))));
+        assert!(matches!(read(json!("APPROVED"), false), Err(VerdictError::Malformed(_))));
+        assert!(matches!(read(json!({"verdict": "lgtm"}), false), Err(VerdictError::Malformed(_))));
+    }
+
+    #[test]
+    fn findings_become_notes() {
+        let answer = json!({"verdict": "send_back", "summary": "Not yet.", "findings": [
+            {"problem": "the error is swallowed", "file": "src/a.rs", "line": 7},
+            {"problem": "no test"},
+        ]});
+        let verdict = Verdict::read(Some(&answer), false).unwrap();
+        assert_eq!(
+            verdict.notes(),
+            "The reviewer sent the work back. Not yet.\n- the error is swallowed (src/a.rs:7)\n- no test"
+        );
+    }
+
+    #[test]
+    fn the_schema_takes_what_the_type_writes() {
+        let verdict = Verdict {
+            verdict: Word::SendBack,
+            summary: "s".into(),
+            findings: vec![Finding { problem: "p".into(), file: None, line: Some(3) }],
+            learning: None,
+        };
+        let value = serde_json::to_value(&verdict).unwrap();
+        assert!(jsonschema::is_valid(&schema(), &value), "{value}");
+    }
+}

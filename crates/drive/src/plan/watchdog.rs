@@ -1,0 +1,146 @@
+//! Sees when a loop goes round in circles: what it did, not what it says.
+
+use repertoire_journal::Payload;
+
+use super::request::PlanRequest;
+use super::state::{Kind, Past, PlanState};
+
+/// How often the same failure may come back before it is one.
+const SAME_FAILURES: usize = 3;
+/// How often nothing may change.
+const IDLE_STEPS: usize = 2;
+/// How often an answer may be unreadable.
+const MALFORMED_ANSWERS: usize = 2;
+
+/// A sign that a loop goes round in circles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Its name.
+    pub name: &'static str,
+    /// What was seen.
+    pub evidence: String,
+}
+
+/// The sign to act on, the most telling first. Only what came after the last time that it acted counts.
+pub fn signal(state: &PlanState) -> Option<Signal> {
+    let recent: Vec<&Past> =
+        state.history.iter().filter(|past| past.number > state.watched_to).collect();
+    same_failure(&recent)
+        .or_else(|| no_progress(&recent))
+        .or_else(|| repeated_diff(&recent))
+        .or_else(|| malformed(&recent))
+}
+
+/// What the watchdog does about the step that has just ended: other words for the next prompt, or a person.
+pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
+    let (Some(signal), Some(last)) = (signal(state), state.last()) else { return Vec::new() };
+    let step = last.number;
+    let seen = Payload::WatchdogSignal {
+        step,
+        signal: signal.name.to_owned(),
+        evidence: signal.evidence.clone(),
+    };
+    let then = if state.rewrites < request.bounds.rewrites_max {
+        Payload::WatchdogRewrite {
+            step,
+            signal: signal.name.to_owned(),
+            rewrite: state.rewrites + 1,
+            text: words(&signal),
+        }
+    } else {
+        Payload::RunWaiting {
+            reason: format!("watchdog:{}: {}", signal.name, signal.evidence),
+            choices: choices(),
+        }
+    };
+    vec![seen, then]
+}
+
+/// What a person can do about a run that waits.
+pub fn choices() -> Vec<String> {
+    [
+        "steer it with a note, then resume",
+        "retry the tasks that failed",
+        "change the plan, then resume",
+        "cancel it",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+fn same_failure(recent: &[&Past]) -> Option<Signal> {
+    let mut prints = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind == Kind::Verification)
+        .map(|past| past.is_bad().then(|| past.text("failure")).flatten());
+    let first = prints.next()??;
+    let same = 1 + prints.take_while(|print| *print == Some(first)).count();
+    (same >= SAME_FAILURES).then(|| Signal {
+        name: "same_failure",
+        evidence: format!("the same checks failed in the same way {same} times in a row"),
+    })
+}
+
+fn no_progress(recent: &[&Past]) -> Option<Signal> {
+    let idle = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind == Kind::Implementation && past.ended.is_some())
+        .take_while(|past| past.is_bad() && !past.flag("changed"))
+        .count();
+    (idle >= IDLE_STEPS).then(|| Signal {
+        name: "no_progress",
+        evidence: format!("{idle} implementations in a row changed no file"),
+    })
+}
+
+/// The same work again after it was found wanting.
+fn repeated_diff(recent: &[&Past]) -> Option<Signal> {
+    let mut works = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind == Kind::Implementation && past.flag("changed"));
+    let last = works.next()?;
+    let diff = last.text("diff")?;
+    let before = works.find(|past| past.task == last.task && past.text("diff") == Some(diff))?;
+    Some(Signal {
+        name: "repeated_diff",
+        evidence: format!(
+            "step {} left the same difference as step {}",
+            last.number, before.number
+        ),
+    })
+}
+
+fn malformed(recent: &[&Past]) -> Option<Signal> {
+    let count = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind == Kind::Review && past.ended.is_some())
+        .take_while(|past| past.flag("malformed"))
+        .count();
+    (count >= MALFORMED_ANSWERS).then(|| Signal {
+        name: "malformed_output",
+        evidence: format!("{count} reviews in a row gave no verdict that can be read"),
+    })
+}
+
+fn words(signal: &Signal) -> String {
+    let advice = match signal.name {
+        "same_failure" => {
+            "What was tried did not touch the cause. Read the whole failure first, find the smallest command that \
+             shows it, and say to yourself what you expect to see before you change anything."
+        }
+        "no_progress" => {
+            "Nothing was changed on disk. Work in the current folder with your tools; an answer in words is not \
+             work. If the task cannot be done, mark it `[~]` in the plan and write the reason below it."
+        }
+        "repeated_diff" => {
+            "The same change was made again although it was found wanting. Take another way: read what was \
+             said about it, and change something else."
+        }
+        _ => "Answer with the verdict in the shape that is asked for, and nothing else.",
+    };
+    format!("**Take care: {}.** {advice}", signal.evidence)
+}
