@@ -83,15 +83,15 @@ fn same_failure(recent: &[&Past]) -> Option<Signal> {
 }
 
 fn no_progress(recent: &[&Past]) -> Option<Signal> {
-    let idle = recent
-        .iter()
-        .rev()
-        .filter(|past| past.kind == Kind::Implementation && past.ended.is_some())
-        .take_while(|past| past.is_bad() && !past.flag("changed"))
-        .count();
+    let works = || {
+        let works = recent.iter().rev().filter(|past| past.kind == Kind::Implementation);
+        works.filter(|past| past.ended.is_some())
+    };
+    let idle = works().take_while(|past| past.is_bad() && !past.flag("changed")).count();
+    let reason = works().next().and_then(|past| past.reason.as_deref()).unwrap_or_default();
     (idle >= IDLE_STEPS).then(|| Signal {
         name: "no_progress",
-        evidence: format!("{idle} implementations in a row changed no file"),
+        evidence: format!("{idle} implementations in a row changed no file ({reason})"),
     })
 }
 

@@ -4,6 +4,7 @@
 
 mod checks;
 mod git;
+mod plan;
 mod repo;
 mod worktree;
 
