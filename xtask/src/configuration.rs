@@ -35,6 +35,8 @@ fn shape(key: &Key) -> String {
         Shape::Path => "path".to_owned(),
         Shape::Paths => "list of paths".to_owned(),
         Shape::Text => "text".to_owned(),
+        Shape::Texts => "list of texts".to_owned(),
+        Shape::Secret => "text, never shown".to_owned(),
         Shape::Amount => "number from 0".to_owned(),
         Shape::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
         Shape::Model => "`service/model`".to_owned(),

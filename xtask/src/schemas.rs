@@ -66,9 +66,9 @@ fn property(key: &Key) -> Value {
         Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::Path => json!({ "type": "string" }),
         Shape::Paths => json!({ "type": "array", "items": { "type": "string" } }),
-        Shape::Text | Shape::Duration | Shape::Model => json!({ "type": "string" }),
+        Shape::Text | Shape::Secret | Shape::Duration | Shape::Model => json!({ "type": "string" }),
         Shape::Amount => json!({ "type": "number", "minimum": 0 }),
-        Shape::Rules => json!({ "type": "array", "items": { "type": "string" } }),
+        Shape::Rules | Shape::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Shape::Table => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
         Shape::Word(words) => json!({ "type": "string", "enum": words }),
         Shape::Profile => {

@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod matching;
 pub(crate) mod new;
+pub(crate) mod plan;
 pub(crate) mod props;
 pub(crate) mod read;
 pub(crate) mod run;
@@ -24,6 +25,7 @@ pub(crate) mod sync;
 pub(crate) mod to_prompt;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod worker;
 pub(crate) mod workflow;
 
 use camino::{Utf8Path, Utf8PathBuf};

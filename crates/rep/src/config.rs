@@ -23,210 +23,13 @@ use toml::Value;
 use crate::env::Env;
 use crate::failure::Failure;
 
+mod keys;
+
+pub use keys::{KEYS, Key, Shape};
+
 /// The name of the file, in a project and in the user's configuration folder.
 pub const FILE_NAME: &str = "repertoire.toml";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-
-/// The shape of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// `true` or `false`.
-    Bool,
-    /// A whole number from 0.
-    Number,
-    /// A number from 0 to 1.
-    Share,
-    /// A path; relative ones start at the file's folder.
-    Path,
-    /// A list of paths.
-    Paths,
-    /// One of the profiles.
-    Profile,
-    /// A text.
-    Text,
-    /// A number from 0, with a fraction.
-    Amount,
-    /// A time such as `10m`.
-    Duration,
-    /// The name of a model, `service/model`.
-    Model,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// Permission rules such as `bash(git status:*)`. What a project asks for is added to what you ask for.
-    Rules,
-    /// A table with keys of its own.
-    Table,
-}
-
-/// One key.
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// Its shape.
-    pub shape: Shape,
-    /// Its default, as TOML; empty for none.
-    pub default: &'static str,
-    /// What it does.
-    pub about: &'static str,
-    /// Whether only the user may set it: a stranger's project may not say where we write, raise a limit,
-    /// or choose a profile in which untrusted skills replace trusted ones.
-    pub user_only: bool,
-}
-
-const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
-    Key { name, shape, default, about, user_only: false }
-}
-
-const fn user_key(
-    name: &'static str,
-    shape: Shape,
-    default: &'static str,
-    about: &'static str,
-) -> Key {
-    Key { name, shape, default, about, user_only: true }
-}
-
-/// Every key.
-pub static KEYS: &[Key] = &[
-    user_key(
-        "profile",
-        Shape::Profile,
-        "\"repertoire\"",
-        "Whose order of roots and collision rule to follow.",
-    ),
-    key("skills_enabled", Shape::Bool, "true", "Whether skills are discovered at all."),
-    key("skills_dirs", Shape::Paths, "", "Roots to search instead of the profile's own, in order."),
-    key("extra_roots", Shape::Paths, "[]", "Roots to search before all others."),
-    user_key(
-        "skills_builtin_dir",
-        Shape::Path,
-        "",
-        "A folder to use as the built-in pack, in place of the embedded one.",
-    ),
-    user_key(
-        "skills_sync_dir",
-        Shape::Path,
-        "",
-        "Where the built-in pack is kept as files; `skills` in the data folder by default.",
-    ),
-    key(
-        "skills_sync_on_start",
-        Shape::Bool,
-        "true",
-        "Whether the built-in pack is brought up to date when `rep` starts.",
-    ),
-    key(
-        "skills_max_selected_impl",
-        Shape::Number,
-        "2",
-        "Most skills selected for an implementation step.",
-    ),
-    key(
-        "skills_max_selected_review",
-        Shape::Number,
-        "1",
-        "Most skills selected for a review step.",
-    ),
-    key(
-        "auto_trigger.enabled",
-        Shape::Bool,
-        "true",
-        "Whether skills are picked that nobody named.",
-    ),
-    key(
-        "auto_trigger.confidence_threshold",
-        Shape::Share,
-        "0.6",
-        "How sure to be of a skill before it is picked; a skill's `triggers.confidence` may ask for more.",
-    ),
-    key(
-        "auto_trigger.max_skills",
-        Shape::Number,
-        "3",
-        "Most skills picked for a task, besides those that it names and what they need.",
-    ),
-    user_key(
-        "selection.vectors",
-        Shape::Path,
-        "",
-        "A folder with word vectors (`vocab.txt`, `static.i8`, `static.scale.f32`) to use in place of the embedded ones.",
-    ),
-    key(
-        "skills_load_references",
-        Shape::Bool,
-        "false",
-        "Whether files under `references/` are loaded with a skill.",
-    ),
-    key(
-        "skills_max_body_chars",
-        Shape::Number,
-        "20000",
-        "Most characters of a body that are loaded.",
-    ),
-    user_key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
-    user_key(
-        "walk.entries_max",
-        Shape::Number,
-        "20000",
-        "How many entries are looked at below one root.",
-    ),
-    user_key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
-    user_key(
-        "limits.frontmatter_bytes_max",
-        Shape::Number,
-        "65536",
-        "Largest frontmatter that is parsed.",
-    ),
-    user_key("limits.depth", Shape::Number, "5", "How deep agents may delegate work."),
-    user_key("limits.iterations", Shape::Number, "50", "Most turns of one agent."),
-    user_key("limits.tokens", Shape::Number, "", "Most tokens of a run, sub-agents included."),
-    user_key("limits.cost", Shape::Amount, "", "Most US dollars of a run, sub-agents included."),
-    user_key("limits.duration", Shape::Duration, "\"1h\"", "Longest time of a run."),
-    key(
-        "model",
-        Shape::Model,
-        "\"anthropic/claude-haiku-4-5\"",
-        "The model of agents that ask for none: `anthropic/…`, `openai/…`, or `compat/…` for any OpenAI-compatible server.",
-    ),
-    user_key(
-        "models",
-        Shape::Table,
-        "",
-        "Prices and sizes of models that are not known, or others than those that are: a table for each model.",
-    ),
-    user_key(
-        "permissions.mode",
-        Shape::Word(&["default", "read-only", "accept-edits", "full"]),
-        "\"default\"",
-        "What agents may do where no rule says otherwise.",
-    ),
-    user_key(
-        "permissions.allow",
-        Shape::Rules,
-        "[]",
-        "What agents may do without asking, such as `bash(git status:*)`.",
-    ),
-    key("permissions.ask", Shape::Rules, "[]", "What agents have to ask for."),
-    key("permissions.deny", Shape::Rules, "[]", "What agents may not do."),
-    user_key(
-        "sandbox",
-        Shape::Word(&["auto", "off", "require"]),
-        "\"auto\"",
-        "Whether commands of agents run in a sandbox: where there is one, never, or not without.",
-    ),
-    user_key(
-        "mcp_servers",
-        Shape::Table,
-        "",
-        "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
-    ),
-    user_key(
-        "research.search_url",
-        Shape::Text,
-        "",
-        "Where the `research` tool searches: an address with `{query}` that answers as SearXNG does (`format=json`).",
-    ),
-];
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -255,6 +58,17 @@ pub struct Setting {
     base: Utf8PathBuf,
     /// Whether a stranger may have written it.
     from_project: bool,
+}
+
+impl Setting {
+    /// The value, for people and programs that read along; what is secret is not shown.
+    pub fn shown(&self) -> Option<Value> {
+        let is_secret = KEYS.iter().any(|key| key.name == self.name && key.shape == Shape::Secret);
+        match is_secret {
+            true => self.value.as_ref().map(|_| Value::from("(set, not shown)")),
+            false => self.value.clone(),
+        }
+    }
 }
 
 /// The effective configuration.
@@ -427,6 +241,11 @@ impl Config {
         self.value(name)?.as_table()
     }
 
+    /// Whether a stranger may have written a value.
+    pub(crate) fn is_from_project(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|setting| setting.from_project)
+    }
+
     /// Where a value came from, for messages.
     pub(crate) fn origin(&self, name: &str) -> String {
         match self.setting(name).map(|setting| &setting.origin) {
@@ -445,7 +264,7 @@ impl Config {
         self.setting(name)?.value.as_ref()
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
@@ -454,7 +273,7 @@ impl Config {
         usize::try_from(number).unwrap_or(0)
     }
 
-    fn path(&self, name: &str) -> Option<Utf8PathBuf> {
+    pub(crate) fn path(&self, name: &str) -> Option<Utf8PathBuf> {
         let setting = self.setting(name)?;
         let text = setting.value.as_ref()?.as_str()?;
         Some(self.resolve(setting, text))
@@ -611,7 +430,7 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
             Shape::Number => text.parse().map(Value::Integer).ok(),
             Shape::Share => text.parse().map(Value::Float).ok(),
             Shape::Amount => text.parse().map(Value::Float).ok(),
-            Shape::Rules => {
+            Shape::Rules | Shape::Texts => {
                 let items = text.split(';').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::Array(items.map(Value::from).collect()))
             }
@@ -619,6 +438,7 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
             Shape::Path
             | Shape::Profile
             | Shape::Text
+            | Shape::Secret
             | Shape::Duration
             | Shape::Model
             | Shape::Word(_) => Some(Value::from(text)),
@@ -666,7 +486,8 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             let number = share_of(value);
             (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".to_owned())
         }
-        Shape::Text => (value.is_str(), "a text".to_owned()),
+        Shape::Text | Shape::Secret => (value.is_str(), "a text".to_owned()),
+        Shape::Texts => (strings(value), "a list of texts".to_owned()),
         Shape::Amount => (share_of(value).is_some_and(|n| n >= 0.0), "a number from 0".to_owned()),
         Shape::Duration => (
             value.as_str().is_some_and(|text| duration(text).is_ok()),

@@ -87,7 +87,7 @@ pub(crate) struct RunFlags {
     pub(crate) deny: Vec<String>,
 }
 
-fn dollars(text: &str) -> Result<f64, String> {
+pub(crate) fn dollars(text: &str) -> Result<f64, String> {
     let number: f64 =
         text.trim_start_matches('$').parse().map_err(|_| "it is not a number".to_owned())?;
     let fits = number.is_finite() && number > 0.0;
@@ -224,7 +224,7 @@ impl Ctx<'_> {
         self.env.data_dir().join("usage.json")
     }
 
-    fn builder(&self, flags: &RunFlags) -> Result<Builder, Failure> {
+    pub(crate) fn builder(&self, flags: &RunFlags) -> Result<Builder, Failure> {
         Ok(System::builder()
             .discover(self.config.request()?)
             .config(self.agent_config(flags)?)
@@ -457,7 +457,7 @@ pub(crate) fn broken_name(broken: &Broken) -> Option<&str> {
     broken.path.file_stem().filter(|stem| is_agent && !stem.eq_ignore_ascii_case("skill"))
 }
 
-fn not_built(error: BuildError) -> Failure {
+pub(crate) fn not_built(error: BuildError) -> Failure {
     Failure::cannot_run(error.to_string())
 }
 

@@ -71,6 +71,13 @@ impl Ui<'_> {
         serde_json::to_writer_pretty(&mut *self.out, value).map_err(std::io::Error::from)?;
         writeln!(self.out)
     }
+
+    /// Writes a value as JSON on one line, at once: somebody may be reading along.
+    pub fn print_json_line(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
+        serde_json::to_writer(&mut *self.out, value).map_err(std::io::Error::from)?;
+        writeln!(self.out)?;
+        self.out.flush()
+    }
 }
 
 /// Columns that a text takes.

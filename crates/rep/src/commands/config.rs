@@ -21,7 +21,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .iter()
             .map(|setting| SettingJson {
                 key: setting.name.to_owned(),
-                value: serde_json::to_value(&setting.value).unwrap_or_default(),
+                value: serde_json::to_value(setting.shown()).unwrap_or_default(),
                 origin: setting.origin.clone(),
             })
             .collect();
@@ -31,7 +31,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let lines: Vec<(String, String)> = settings
         .iter()
         .map(|setting| {
-            let value = setting.value.as_ref().map_or("(not set)".to_owned(), |v| v.to_string());
+            let value = setting.shown().map_or("(not set)".to_owned(), |v| v.to_string());
             (format!("{} = {value}", setting.name), origin(ctx, &setting.origin))
         })
         .collect();

@@ -1,0 +1,50 @@
+//! `rep plan prompt`: what the next step would be told, to the byte, without running it.
+
+use repertoire_drive::plan::Preview;
+use repertoire_drive::plan::state::Kind;
+
+use super::{PlanArg, find_plan};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::planning::{House, PlanFlags};
+use crate::running::runtime;
+use crate::schema::plan::PlanPromptJson;
+use crate::ui::Ui;
+
+/// Which prompt.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    plan: PlanArg,
+    /// The prompt of a review instead
+    #[arg(long)]
+    review: bool,
+    /// For this task, by its id, instead of the next one
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    #[command(flatten)]
+    flags: PlanFlags,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let workspace = ctx.project_dir(None);
+    let plan = find_plan(ctx, &args.plan, &workspace)?;
+    let request = ctx.plan_request(plan, &workspace, &args.flags)?;
+    let kind = if args.review { Kind::Review } else { Kind::Implementation };
+    let station = House::new(ctx.env).station_at_rest(&workspace, &request)?;
+    let learnings = ctx.learnings(&workspace);
+    let task = args.task.as_deref();
+    let preview = runtime()?
+        .block_on(Preview::of(&workspace, &station, &request, kind, task, &learnings))
+        .map_err(|error| Failure::no(error.to_string()))?;
+    match ui.json {
+        true => ui.print_json(&PlanPromptJson {
+            task: preview.task,
+            skills: preview.skills,
+            events: preview.events,
+            prompt: preview.text,
+        })?,
+        false => write!(ui.out, "{}", preview.text)?,
+    }
+    Ok(Exit::Done)
+}

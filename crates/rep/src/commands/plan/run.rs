@@ -1,0 +1,250 @@
+//! `rep plan run`: works through a plan until it is done, and shows what happens.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use repertoire_drive::plan::{DriveError, KIND, PlanRequest};
+use repertoire_journal::run::{Run, RunStatus};
+use repertoire_journal::{Command, Journal, NewRun, Rules, RunId};
+use repertoire_skill::skill::Digest;
+use repertoire_text::fs;
+use tokio_util::sync::CancellationToken;
+
+use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::planning::{PlanFlags, host, host_label};
+use crate::running::runtime;
+use crate::runs_text::{Narrator, status_line};
+use crate::ui::Ui;
+
+/// How often a plan is looked at for new tasks.
+const WATCH_POLL: Duration = Duration::from_secs(1);
+/// How often the journal is looked at when it does not call.
+const TELL_POLL: Duration = Duration::from_millis(500);
+
+/// The plan, and how to go about it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    plan: PlanArg,
+    /// Do one task and pause
+    #[arg(long)]
+    once: bool,
+    /// Stay, and begin again when the plan has new tasks
+    #[arg(long, conflicts_with_all = ["once", "detach"])]
+    watch: bool,
+    /// Leave the work to a daemon or worker, and return at once
+    #[arg(long)]
+    detach: bool,
+    /// A name to know the run by; the plan's title otherwise
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What a worker has to have to take it (may be repeated)
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// Let workers on other hosts take it; they need the repository at the same path
+    #[arg(long)]
+    anywhere: bool,
+    /// What comes first in the queue: larger is earlier
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
+    #[command(flatten)]
+    flags: PlanFlags,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let workspace = ctx.project_dir(None);
+    let plan = find_plan(ctx, &args.plan, &workspace)?;
+    let mut request = ctx.plan_request(plan, &workspace, &args.flags)?;
+    request.once = args.once;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let journal = ctx.journal(None).await?;
+        loop {
+            let run = create(ctx, args, &journal, &workspace, &request).await?;
+            if args.detach {
+                return detached(&run, ui);
+            }
+            if request.checks.is_empty() && request.final_checks.is_empty() {
+                ui.note("no checks are declared: nothing but the review stands between an agent's word and `done`")?;
+            }
+            let ended = attend(ctx, &journal, &run.id, ui).await?;
+            if !args.watch || ended.status != RunStatus::Completed {
+                return verdict(&ended, ui);
+            }
+            verdict(&ended, ui)?;
+            if !wait_for_tasks(&workspace.join(&request.plan), ui).await? {
+                return Ok(Exit::Interrupted);
+            }
+        }
+    })
+}
+
+async fn create(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    journal: &Journal,
+    workspace: &Utf8Path,
+    request: &PlanRequest,
+) -> Result<Run, Failure> {
+    let mut labels: BTreeSet<String> = args.labels.iter().cloned().collect();
+    if !args.anywhere {
+        labels.insert(host_label());
+    }
+    let text =
+        fs::read_text(&workspace.join(&request.plan), PLAN_BYTES_MAX as u64).unwrap_or_default();
+    let title = repertoire_flow::plan::parse(&text, &request.plan).title;
+    let stem = || request.plan.file_stem().unwrap_or("plan").to_owned();
+    let new = NewRun {
+        id: RunId::new(),
+        kind: KIND.to_owned(),
+        name: args.name.clone().or(title).unwrap_or_else(stem),
+        workspace: workspace.to_string(),
+        labels,
+        priority: args.priority,
+        limits: ctx.plan_limits(&args.flags),
+        request: serde_json::to_value(request)
+            .map_err(|error| Failure::cannot_run(error.to_string()))?,
+    };
+    journal.create(new).await.map_err(not_recorded)
+}
+
+pub(crate) fn not_recorded(error: repertoire_journal::JournalError) -> Failure {
+    Failure::cannot_run(error.to_string())
+}
+
+fn detached(run: &Run, ui: &mut Ui<'_>) -> Outcome {
+    match ui.json {
+        true => ui.print_json(run)?,
+        false => writeln!(ui.out, "{}", run.id)?,
+    }
+    ui.note(&format!("`rep daemon` works on it; `rep events {} -f` shows how", run.id.short()))?;
+    Ok(Exit::Done)
+}
+
+/// Drives a run here, tells what happens, and gives it back however it ended.
+pub(crate) async fn attend(
+    ctx: &Ctx<'_>,
+    journal: &Journal,
+    id: &RunId,
+    ui: &mut Ui<'_>,
+) -> Result<Run, Failure> {
+    let runner = ctx.runner(journal.clone());
+    let who = repertoire_journal::Worker {
+        name: format!("{}:{}", host(), std::process::id()),
+        labels: ctx.worker_labels(&own_labels(journal, id).await?),
+        kinds: BTreeSet::from([KIND.to_owned()]),
+        lease: ctx.lease(),
+    };
+    let claimed = journal.claim_run(id, &who, &Rules::default()).await.map_err(not_recorded)?;
+    let Some(claimed) = claimed else {
+        return Err(Failure::no(format!(
+            "run {} is not free: somebody else has it, or it is over",
+            id.short()
+        ))
+        .hint(format!("`rep runs show {}` says how far it is.", id.short())));
+    };
+    let shutdown = CancellationToken::new();
+    let drive = runner.drive(claimed, &shutdown);
+    tokio::pin!(drive);
+    let mut changes = journal.changes();
+    let mut narrator = Narrator::new(id.clone());
+    let mut interrupted = false;
+    let driven = loop {
+        tokio::select! {
+            driven = &mut drive => break driven,
+            _ = changes.next(TELL_POLL) => narrator.tell(journal, ui).await?,
+            _ = tokio::signal::ctrl_c(), if !interrupted => {
+                interrupted = true;
+                ui.note("stopping; the run can be resumed")?;
+                shutdown.cancel();
+            }
+        }
+    };
+    narrator.tell(journal, ui).await?;
+    match driven {
+        Ok(_) if interrupted => {
+            // Nobody else shall take it from the queue: who pressed the key wants it to stop.
+            let by = "interrupted".to_owned();
+            let paused = journal.order(id, Command::Pause { by }).await;
+            let current = journal.run(id).await.map_err(not_recorded)?;
+            narrator.tell(journal, ui).await?;
+            paused.or_else(|error| current.ok_or(error)).map_err(not_recorded)
+        }
+        Ok(run) => Ok(run),
+        Err(DriveError::Lost(reason)) => {
+            Err(Failure::no(format!("the run was lost to another worker: {reason}")))
+        }
+        Err(error) => Err(Failure::cannot_run(error.to_string())
+            .hint(format!("`rep runs resume {}` goes on where it stopped.", id.short()))),
+    }
+}
+
+/// Who is asked for a run here has what it asks for.
+async fn own_labels(journal: &Journal, id: &RunId) -> Result<Vec<String>, Failure> {
+    let run = journal.run(id).await.map_err(not_recorded)?;
+    let labels = run.into_iter().flat_map(|run| run.labels);
+    Ok(labels.filter(|label| !label.starts_with("host:")).collect())
+}
+
+/// How the command ends with a run.
+pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
+    match ui.json {
+        true => ui.print_json(run)?,
+        false => {
+            let line = status_line(run, ui);
+            writeln!(ui.out, "{line}")?;
+        }
+    }
+    let short = run.id.short();
+    match run.status {
+        RunStatus::Completed => {
+            if !ui.json && run.worktree.is_some() {
+                ui.note(&format!(
+                    "`rep runs diff {short}` shows the work, `rep runs merge {short}` takes it"
+                ))?;
+            }
+            Ok(Exit::Done)
+        }
+        RunStatus::Queued => {
+            ui.note("it goes on by itself when a worker is free")?;
+            Ok(Exit::Done)
+        }
+        RunStatus::Paused => {
+            ui.note(&format!("`rep runs resume {short}` goes on"))?;
+            Ok(Exit::Done)
+        }
+        RunStatus::Waiting => {
+            let is_json = ui.json;
+            for choice in run.choices.iter().filter(|_| !is_json) {
+                ui.note(&format!("you can {choice}"))?;
+            }
+            Ok(Exit::No)
+        }
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Running => Ok(Exit::No),
+    }
+}
+
+/// Waits until the plan changes and has an open task; false when somebody interrupts.
+async fn wait_for_tasks(plan: &Utf8Path, ui: &mut Ui<'_>) -> Result<bool, Failure> {
+    ui.note(&format!("waiting for new tasks in {plan}"))?;
+    let read = || fs::read_text(plan, PLAN_BYTES_MAX as u64).unwrap_or_default();
+    let mut seen = Digest::of(read().as_bytes());
+    loop {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => return Ok(false),
+            () = tokio::time::sleep(WATCH_POLL) => {}
+        }
+        let text = read();
+        let now = Digest::of(text.as_bytes());
+        if now != seen {
+            seen = now;
+            let parsed = repertoire_flow::plan::parse(&text, plan);
+            if parsed.progress().open > 0 {
+                return Ok(true);
+            }
+        }
+    }
+}

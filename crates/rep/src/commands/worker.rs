@@ -1,0 +1,149 @@
+//! `rep daemon` and `rep worker`: take runs from the queue and work on them until told to stop.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use repertoire_drive::worker::{Told, Worker};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::planning::host;
+use crate::running::runtime;
+use crate::runs_text::status_line;
+use crate::ui::{self, Ui};
+
+/// How often what was told is written.
+const TELL_POLL: Duration = Duration::from_millis(100);
+
+/// How to work.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DaemonArgs {
+    /// Most runs at once; `queue.runs_max` otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// What this worker has, besides `host:NAME` (may be repeated, or a list)
+    #[arg(long, value_name = "LABELS", value_delimiter = ',')]
+    labels: Vec<String>,
+    /// A name to know it by; host and process otherwise
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// Where to work, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// The database that runs are recorded in, as postgres://…; `database_url` otherwise
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+}
+
+/// `rep daemon`: the worker of this machine.
+pub(crate) fn run_daemon(ctx: &Ctx<'_>, args: &DaemonArgs, ui: &mut Ui<'_>) -> Outcome {
+    work(ctx, args, None, ui)
+}
+
+/// `rep worker`: one of many, on a database that they share.
+pub(crate) fn run_worker(ctx: &Ctx<'_>, args: &WorkerArgs, ui: &mut Ui<'_>) -> Outcome {
+    work(ctx, &args.daemon, args.database.as_deref(), ui)
+}
+
+fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_>) -> Outcome {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let journal = ctx.journal(database).await?;
+        let mut rules = ctx.queue_rules();
+        let at_once = args.runs.or(rules.total_max).unwrap_or(u32::MAX);
+        if let Some(runs) = args.runs {
+            rules.total_max = rules.total_max.map(|total| total.max(runs));
+        }
+        let name =
+            args.name.clone().unwrap_or_else(|| format!("{}:{}", host(), std::process::id()));
+        let worker = Worker {
+            runner: ctx.runner(journal.clone()),
+            labels: ctx.worker_labels(&args.labels),
+            lease: ctx.lease(),
+            rules,
+            at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
+            name,
+        };
+        let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
+        ui.note(&format!(
+            "{} works on runs ({}); Ctrl-C stops it",
+            worker.name,
+            labels.join(", ")
+        ))?;
+        let shutdown = CancellationToken::new();
+        stop_when_asked(shutdown.clone())?;
+        let (sender, told) = mpsc::channel();
+        let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
+            // Nobody listens any more when the command ends.
+            let _ = sender.send(what);
+        });
+        let working = worker.work(&shutdown, &hearer);
+        tokio::pin!(working);
+        loop {
+            let over = tokio::select! {
+                () = &mut working => true,
+                () = tokio::time::sleep(TELL_POLL) => false,
+            };
+            while let Ok(what) = told.try_recv() {
+                say(&what, ui)?;
+            }
+            if over {
+                return Ok(Exit::Done);
+            }
+        }
+    })
+}
+
+/// A terminal's interrupt and a supervisor's request both mean: let go of everything, and end.
+fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let cannot = |error| Failure::cannot_run(format!("signals cannot be heard: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+fn say(told: &Told, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    if ui.json {
+        return ui.print_json_line(&as_json(told));
+    }
+    let line = match told {
+        Told::Took(run) => format!("took {} {} in {}", run.id.short(), run.name, run.workspace),
+        Told::LetGo(run) => status_line(run, ui),
+        Told::Failed { run, error } => {
+            ui.paint_err(ui::BAD, format!("{} was left: {error}", run.short()))
+        }
+        Told::Unreachable(error) => {
+            ui.paint_err(ui::WARN, format!("the journal cannot be reached: {error}; trying again"))
+        }
+    };
+    ui.note(&line)
+}
+
+fn as_json(told: &Told) -> serde_json::Value {
+    match told {
+        Told::Took(run) => serde_json::json!({ "told": "took", "run": run.id }),
+        Told::LetGo(run) => {
+            serde_json::json!({ "told": "let_go", "run": run.id, "status": run.status, "reason": run.reason })
+        }
+        Told::Failed { run, error } => {
+            serde_json::json!({ "told": "failed", "run": run, "error": error.to_string() })
+        }
+        Told::Unreachable(error) => {
+            serde_json::json!({ "told": "unreachable", "error": error.to_string() })
+        }
+    }
+}

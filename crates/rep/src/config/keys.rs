@@ -1,0 +1,282 @@
+//! Every key of the configuration, as a table.
+
+/// The shape of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number from 0.
+    Number,
+    /// A number from 0 to 1.
+    Share,
+    /// A path; relative ones start at the file's folder.
+    Path,
+    /// A list of paths.
+    Paths,
+    /// One of the profiles.
+    Profile,
+    /// A text.
+    Text,
+    /// A number from 0, with a fraction.
+    Amount,
+    /// A time such as `10m`.
+    Duration,
+    /// The name of a model, `service/model`.
+    Model,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Permission rules such as `bash(git status:*)`. What a project asks for is added to what you ask for.
+    Rules,
+    /// A table with keys of its own.
+    Table,
+    /// A list of texts.
+    Texts,
+    /// A text that is not shown.
+    Secret,
+}
+
+/// One key.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its default, as TOML; empty for none.
+    pub default: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Whether only the user may set it: a stranger's project may not say where we write, raise a limit,
+    /// or choose a profile in which untrusted skills replace trusted ones.
+    pub user_only: bool,
+}
+
+const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
+    Key { name, shape, default, about, user_only: false }
+}
+
+const fn user_key(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key { name, shape, default, about, user_only: true }
+}
+
+/// Every key.
+pub static KEYS: &[Key] = &[
+    user_key(
+        "profile",
+        Shape::Profile,
+        "\"repertoire\"",
+        "Whose order of roots and collision rule to follow.",
+    ),
+    key("skills_enabled", Shape::Bool, "true", "Whether skills are discovered at all."),
+    key("skills_dirs", Shape::Paths, "", "Roots to search instead of the profile's own, in order."),
+    key("extra_roots", Shape::Paths, "[]", "Roots to search before all others."),
+    user_key(
+        "skills_builtin_dir",
+        Shape::Path,
+        "",
+        "A folder to use as the built-in pack, in place of the embedded one.",
+    ),
+    user_key(
+        "skills_sync_dir",
+        Shape::Path,
+        "",
+        "Where the built-in pack is kept as files; `skills` in the data folder by default.",
+    ),
+    key(
+        "skills_sync_on_start",
+        Shape::Bool,
+        "true",
+        "Whether the built-in pack is brought up to date when `rep` starts.",
+    ),
+    key(
+        "skills_max_selected_impl",
+        Shape::Number,
+        "2",
+        "Most skills selected for an implementation step.",
+    ),
+    key(
+        "skills_max_selected_review",
+        Shape::Number,
+        "1",
+        "Most skills selected for a review step.",
+    ),
+    key(
+        "auto_trigger.enabled",
+        Shape::Bool,
+        "true",
+        "Whether skills are picked that nobody named.",
+    ),
+    key(
+        "auto_trigger.confidence_threshold",
+        Shape::Share,
+        "0.6",
+        "How sure to be of a skill before it is picked; a skill's `triggers.confidence` may ask for more.",
+    ),
+    key(
+        "auto_trigger.max_skills",
+        Shape::Number,
+        "3",
+        "Most skills picked for a task, besides those that it names and what they need.",
+    ),
+    user_key(
+        "selection.vectors",
+        Shape::Path,
+        "",
+        "A folder with word vectors (`vocab.txt`, `static.i8`, `static.scale.f32`) to use in place of the embedded ones.",
+    ),
+    key(
+        "skills_load_references",
+        Shape::Bool,
+        "false",
+        "Whether files under `references/` are loaded with a skill.",
+    ),
+    key(
+        "skills_max_body_chars",
+        Shape::Number,
+        "20000",
+        "Most characters of a body that are loaded.",
+    ),
+    user_key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
+    user_key(
+        "walk.entries_max",
+        Shape::Number,
+        "20000",
+        "How many entries are looked at below one root.",
+    ),
+    user_key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
+    user_key(
+        "limits.frontmatter_bytes_max",
+        Shape::Number,
+        "65536",
+        "Largest frontmatter that is parsed.",
+    ),
+    user_key("limits.depth", Shape::Number, "5", "How deep agents may delegate work."),
+    user_key("limits.iterations", Shape::Number, "50", "Most turns of one agent."),
+    user_key("limits.tokens", Shape::Number, "", "Most tokens of a run, sub-agents included."),
+    user_key("limits.cost", Shape::Amount, "", "Most US dollars of a run, sub-agents included."),
+    user_key("limits.duration", Shape::Duration, "\"1h\"", "Longest time of a run."),
+    key(
+        "model",
+        Shape::Model,
+        "\"anthropic/claude-haiku-4-5\"",
+        "The model of agents that ask for none: `anthropic/…`, `openai/…`, or `compat/…` for any OpenAI-compatible server.",
+    ),
+    user_key(
+        "models",
+        Shape::Table,
+        "",
+        "Prices and sizes of models that are not known, or others than those that are: a table for each model.",
+    ),
+    user_key(
+        "permissions.mode",
+        Shape::Word(&["default", "read-only", "accept-edits", "full"]),
+        "\"default\"",
+        "What agents may do where no rule says otherwise.",
+    ),
+    user_key(
+        "permissions.allow",
+        Shape::Rules,
+        "[]",
+        "What agents may do without asking, such as `bash(git status:*)`.",
+    ),
+    key("permissions.ask", Shape::Rules, "[]", "What agents have to ask for."),
+    key("permissions.deny", Shape::Rules, "[]", "What agents may not do."),
+    user_key(
+        "sandbox",
+        Shape::Word(&["auto", "off", "require"]),
+        "\"auto\"",
+        "Whether commands of agents run in a sandbox: where there is one, never, or not without.",
+    ),
+    user_key(
+        "mcp_servers",
+        Shape::Table,
+        "",
+        "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
+    ),
+    user_key(
+        "research.search_url",
+        Shape::Text,
+        "",
+        "Where the `research` tool searches: an address with `{query}` that answers as SearXNG does (`format=json`).",
+    ),
+    key("plan.review", Shape::Bool, "true", "Whether work on a plan is reviewed before it counts."),
+    key(
+        "plan.checks",
+        Shape::Table,
+        "",
+        "What has to hold after every change of a plan's run: a table for each, with `command`, and `timeout`, `critical`, `depends_on`, `retries`, `network`.",
+    ),
+    key(
+        "plan.final_checks",
+        Shape::Table,
+        "",
+        "What has to hold besides before a plan's run is complete.",
+    ),
+    key("plan.agent", Shape::Text, "", "The agent that works on plans; `default` if absent."),
+    key("plan.review_agent", Shape::Text, "", "The agent that reviews work on plans."),
+    user_key("plan.backend", Shape::Text, "", "Who executes work on plans, as `--backend`."),
+    user_key(
+        "plan.review_backend",
+        Shape::Text,
+        "",
+        "Who executes reviews, if it is somebody else.",
+    ),
+    key("plan.model", Shape::Model, "", "The model that works on plans."),
+    key("plan.review_model", Shape::Model, "", "The model that reviews work on plans."),
+    key(
+        "plan.instructions",
+        Shape::Path,
+        "",
+        "A file that replaces the usual instructions of an implementation; `SPEC_PATH` and `PLAN_PATH` in it are filled in.",
+    ),
+    key("plan.attempts", Shape::Number, "5", "Attempts at a task before it is marked failed."),
+    key("plan.failures", Shape::Number, "6", "Failed steps of a kind in a row before a run fails."),
+    key("plan.iterations", Shape::Number, "200", "Most implementations and reviews of a run."),
+    key("plan.step_time", Shape::Duration, "\"1h\"", "Longest time of one step of an agent."),
+    user_key("plan.max_cost", Shape::Amount, "", "Most US dollars of a plan's run."),
+    user_key("plan.max_tokens", Shape::Number, "", "Most tokens of a plan's run."),
+    user_key("plan.max_time", Shape::Duration, "", "Longest time at work of a plan's run."),
+    user_key(
+        "plan.ending",
+        Shape::Word(&["keep", "merge", "squash", "branch"]),
+        "\"keep\"",
+        "Where the work goes when a plan is done.",
+    ),
+    key("plan.branch_prefix", Shape::Text, "\"rep/\"", "What the branches of runs begin with."),
+    key(
+        "plan.copy",
+        Shape::Texts,
+        "[]",
+        "Files that git does not know and a worktree needs, as globs, such as `.env`.",
+    ),
+    key("plan.setup", Shape::Text, "", "A command that makes a new worktree ready."),
+    user_key(
+        "database_url",
+        Shape::Secret,
+        "",
+        "Where runs are recorded, as `postgres://…`; a file in the data folder if absent.",
+    ),
+    user_key(
+        "queue.order",
+        Shape::Word(&["fifo", "newest"]),
+        "\"fifo\"",
+        "Which run a worker takes first, among those of the same priority.",
+    ),
+    user_key("queue.runs_max", Shape::Number, "3", "Most runs at work at once; 0 for no limit."),
+    user_key(
+        "queue.workspace_runs_max",
+        Shape::Number,
+        "0",
+        "Most runs at work at once in one workspace; 0 for no limit.",
+    ),
+    user_key(
+        "queue.lease",
+        Shape::Duration,
+        "\"30s\"",
+        "How long a worker may be silent before another one takes its runs over.",
+    ),
+];

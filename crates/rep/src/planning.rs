@@ -1,0 +1,441 @@
+//! From the configuration and the command line to runs of plans: the journal, what a run is asked for, and who does the work.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::System;
+use repertoire_drive::checks::{self, Check};
+use repertoire_drive::plan::learnings::Learnings;
+use repertoire_drive::plan::{
+    Bounds, Crew, EndingWord, Hand, Places, PlanRequest, Runner, SkillRules, Station,
+};
+use repertoire_journal::run::Limits;
+use repertoire_journal::{Journal, Order, Rules, Target};
+use repertoire_select::settings::StepKind;
+use repertoire_text::fs;
+
+use crate::cli::Ctx;
+use crate::config::{Config, Flags, duration};
+use crate::env::Env;
+use crate::failure::Failure;
+use crate::running::{RunFlags, not_built};
+
+const INSTRUCTIONS_BYTES_MAX: u64 = 256 * 1024;
+const WHAT: &str = "What to do";
+const WHO: &str = "Who does it";
+const LIMITS: &str = "Limits";
+const FREEDOM: &str = "Permissions";
+
+/// What a run of a plan is asked for.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct PlanFlags {
+    /// What the plan is for: a file that prompts refer to (may be repeated)
+    #[arg(long = "spec", value_name = "FILE", help_heading = WHAT)]
+    pub(crate) specs: Vec<Utf8PathBuf>,
+    /// Another file that prompts refer to (may be repeated)
+    #[arg(long = "context", value_name = "FILE", help_heading = WHAT)]
+    pub(crate) context: Vec<Utf8PathBuf>,
+    /// A command that has to succeed after every change (may be repeated; besides `plan.checks`)
+    #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
+    pub(crate) checks: Vec<String>,
+    /// Take work without a review
+    #[arg(long, help_heading = WHAT)]
+    pub(crate) no_review: bool,
+    /// The branch to begin on; the current one otherwise
+    #[arg(long, value_name = "BRANCH", help_heading = WHAT)]
+    pub(crate) base: Option<String>,
+    /// Begin although the checkout has changes, and leave them behind
+    #[arg(long, help_heading = WHAT)]
+    pub(crate) allow_dirty: bool,
+    /// Where the work goes in the end
+    #[arg(long, value_name = "HOW", value_parser = ["keep", "merge", "squash", "branch"], help_heading = WHAT)]
+    pub(crate) ending: Option<String>,
+    /// Who executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM, command:PROGRAM, scripted:FILE
+    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
+    pub(crate) backend: Option<String>,
+    /// Who executes reviews, if it is somebody else
+    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
+    pub(crate) review_backend: Option<String>,
+    /// The model, as anthropic/NAME, openai/NAME or compat/NAME
+    #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
+    pub(crate) model: Option<String>,
+    /// The model of reviews, if it is another one
+    #[arg(long, value_name = "MODEL", help_heading = WHO)]
+    pub(crate) review_model: Option<String>,
+    /// The agent; `default` otherwise
+    #[arg(short, long, value_name = "AGENT", help_heading = WHO)]
+    pub(crate) agent: Option<String>,
+    /// The agent of reviews
+    #[arg(long, value_name = "AGENT", help_heading = WHO)]
+    pub(crate) review_agent: Option<String>,
+    /// Most US dollars of the whole run
+    #[arg(long, value_name = "USD", value_parser = crate::running::dollars, help_heading = LIMITS)]
+    pub(crate) max_cost: Option<f64>,
+    /// Most tokens of the whole run
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub(crate) max_tokens: Option<u64>,
+    /// Longest time at work of the whole run, as 90s, 10m or 1h
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    pub(crate) max_time: Option<Duration>,
+    /// Attempts at a task before it is marked failed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LIMITS)]
+    pub(crate) attempts: Option<u32>,
+    /// Let agents do anything without asking; otherwise they change files in the worktree and run commands in the sandbox
+    #[arg(long, help_heading = FREEDOM)]
+    pub(crate) full_access: bool,
+    /// Allow what fits a rule, as 'bash(git status:*)' (may be repeated)
+    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
+    pub(crate) allow: Vec<String>,
+    /// Forbid what fits a rule (may be repeated)
+    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
+    pub(crate) deny: Vec<String>,
+}
+
+impl Ctx<'_> {
+    /// Where runs are recorded: the database of the configuration, or a file in the data folder.
+    pub(crate) fn journal_target(&self, database: Option<&str>) -> Target {
+        match database.or(self.config.text("database_url")) {
+            Some(url) => Target::Url(url.to_owned()),
+            None => Target::File(self.env.data_dir().join("journal.sqlite")),
+        }
+    }
+
+    /// Opens the journal.
+    pub(crate) async fn journal(&self, database: Option<&str>) -> Result<Journal, Failure> {
+        let target = self.journal_target(database);
+        let clock = Arc::new(|| {
+            use repertoire_agent::clock::Clock;
+            repertoire_agent::clock::SystemClock.now_ms()
+        });
+        Journal::open(&target, clock).await.map_err(|error| {
+            Failure::cannot_run(error.to_string()).hint(match &target {
+                Target::File(path) => format!("Runs are recorded in {path}."),
+                Target::Url(_) => {
+                    "`database_url` (REPERTOIRE_DATABASE_URL) says where runs are recorded."
+                        .to_owned()
+                }
+            })
+        })
+    }
+
+    /// Where runs keep what they need.
+    pub(crate) fn run_places(&self) -> Places {
+        let data = self.env.data_dir();
+        Places {
+            worktrees: data.join("worktrees"),
+            runs: data.join("runs"),
+            learnings: data.join("learnings"),
+        }
+    }
+
+    /// What was learnt in a workspace.
+    pub(crate) fn learnings(&self, workspace: &Utf8Path) -> Learnings {
+        Learnings::new(&self.run_places().learnings, workspace.as_str())
+    }
+
+    /// What drives runs.
+    pub(crate) fn runner(&self, journal: Journal) -> Runner {
+        Runner {
+            journal,
+            crew: Arc::new(House::new(self.env)),
+            places: self.run_places(),
+            on_agent_event: None,
+        }
+    }
+
+    /// Which run comes first, and how many there may be.
+    pub(crate) fn queue_rules(&self) -> Rules {
+        let count = |name: &str| {
+            self.config.amount(name).map(|number| number as u32).filter(|number| *number > 0)
+        };
+        Rules {
+            order: match self.config.text("queue.order") {
+                Some("newest") => Order::NewestFirst,
+                _ => Order::Fifo,
+            },
+            total_max: count("queue.runs_max"),
+            per_workspace_max: count("queue.workspace_runs_max"),
+        }
+    }
+
+    /// How long a worker may be silent before others take over.
+    pub(crate) fn lease(&self) -> Duration {
+        let text = self.config.text("queue.lease").and_then(|text| duration(text).ok());
+        text.unwrap_or(Duration::from_secs(30)).max(Duration::from_millis(100))
+    }
+
+    /// What a run of a plan is asked for, by the command line and the configuration. `plan` is below the workspace.
+    pub(crate) fn plan_request(
+        &self,
+        plan: Utf8PathBuf,
+        workspace: &Utf8Path,
+        flags: &PlanFlags,
+    ) -> Result<PlanRequest, Failure> {
+        let config = &self.config;
+        let text = |name: &str| config.text(name).map(str::to_owned);
+        let backend = flags.backend.clone().or_else(|| text("plan.backend"));
+        let model = flags.model.clone().or_else(|| text("plan.model"));
+        let review_backend = flags.review_backend.clone().or_else(|| text("plan.review_backend"));
+        let review_model = flags.review_model.clone().or_else(|| text("plan.review_model"));
+        let implementer = Hand {
+            agent: flags.agent.clone().or_else(|| text("plan.agent")),
+            backend: backend.map(|backend| self.absolute_backend(&backend)),
+            model,
+            mode: flags.full_access.then(|| "full".to_owned()),
+            allow: flags.allow.clone(),
+            deny: flags.deny.clone(),
+        };
+        // Who is told of another backend is not told the first one's model.
+        let own_model = review_backend.is_none().then(|| implementer.model.clone()).flatten();
+        let reviewer = Hand {
+            agent: flags.review_agent.clone().or_else(|| text("plan.review_agent")),
+            backend: match review_backend {
+                Some(backend) => Some(self.absolute_backend(&backend)),
+                None => implementer.backend.clone(),
+            },
+            model: review_model.or(own_model),
+            ..implementer.clone()
+        };
+        let ending = flags.ending.clone().or_else(|| text("plan.ending"));
+        let number = |name: &str, other: u32| config.amount(name).map_or(other, |n| n as u32);
+        let usual = Bounds::default();
+        let bounds = Bounds {
+            attempts_max: flags.attempts.unwrap_or(number("plan.attempts", usual.attempts_max)),
+            failures_max: number("plan.failures", usual.failures_max),
+            iterations_max: number("plan.iterations", usual.iterations_max),
+            step_ms_max: text("plan.step_time")
+                .and_then(|text| duration(&text).ok())
+                .map_or(usual.step_ms_max, |time| time.as_millis() as u64),
+            ..usual
+        };
+        let mut all = self.checks("plan.checks")?;
+        let typed = flags.checks.iter().enumerate();
+        all.extend(typed.map(|(at, command)| Check::new(format!("check-{}", at + 1), command)));
+        let request = PlanRequest {
+            plan,
+            specs: self.below(workspace, &flags.specs)?,
+            context: self.below(workspace, &flags.context)?,
+            instructions: self.instructions()?,
+            implementer,
+            reviewer,
+            review: !flags.no_review && config.flag("plan.review"),
+            checks: all,
+            final_checks: self.checks("plan.final_checks")?,
+            base_branch: flags.base.clone(),
+            branch_prefix: text("plan.branch_prefix").unwrap_or_else(|| "rep/".to_owned()),
+            allow_dirty: flags.allow_dirty,
+            copy: config.texts("plan.copy"),
+            setup: text("plan.setup"),
+            ending: ending.and_then(|word| EndingWord::from_word(&word)).unwrap_or_default(),
+            once: false,
+            bounds,
+            skills: SkillRules {
+                enabled: config.flag("skills_enabled"),
+                chosen: config.selection().enabled,
+                impl_max: config.max_skills_for(StepKind::Implementation),
+                review_max: config.max_skills_for(StepKind::Review),
+                body_chars_max: config.body_chars_max(),
+                references: config.load_references(),
+                ..SkillRules::default()
+            },
+        };
+        let both: Vec<Check> =
+            request.checks.iter().chain(&request.final_checks).cloned().collect();
+        checks::validate(&both).map_err(|error| {
+            Failure::usage(error.to_string())
+                .hint("Checks are declared in `plan.checks` of repertoire.toml.")
+        })?;
+        Ok(request)
+    }
+
+    /// What a run may use, by the command line and the configuration.
+    pub(crate) fn plan_limits(&self, flags: &PlanFlags) -> Limits {
+        let config = &self.config;
+        let time = config.text("plan.max_time").and_then(|text| duration(text).ok());
+        Limits {
+            cost_usd: flags.max_cost.or_else(|| config.amount("plan.max_cost")),
+            tokens: flags.max_tokens.or_else(|| config.amount("plan.max_tokens").map(|n| n as u64)),
+            time_ms: flags.max_time.or(time).map(|time| time.as_millis() as u64),
+        }
+    }
+
+    fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
+        let Some(table) = self.config.table(name) else { return Ok(Vec::new()) };
+        let wrong = |check: &str, problem: String| {
+            Failure::usage(format!("{}: `{name}.{check}`: {problem}", self.config.origin(name)))
+                .hint("A check is a table with `command`, and perhaps `timeout`, `critical`, `depends_on`, `retries`, `network`.")
+        };
+        let read = |(check, value): (&String, &toml::Value)| {
+            let toml::Value::Table(fields) = value else {
+                return Err(wrong(check, "it is not a table".to_owned()));
+            };
+            let mut fields = fields.clone();
+            fields.insert("name".to_owned(), toml::Value::from(check.as_str()));
+            toml::Value::Table(fields)
+                .try_into::<Check>()
+                .map_err(|error| wrong(check, error.message().to_owned()))
+        };
+        table.iter().map(read).collect()
+    }
+
+    fn instructions(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = self.config.path("plan.instructions") else { return Ok(None) };
+        let project = self.project_dir(None);
+        let real = path.canonicalize_utf8().unwrap_or_else(|_| path.clone());
+        // A stranger's project must not have other files of the user sent to a model.
+        if self.config.is_from_project("plan.instructions") && !real.starts_with(&project) {
+            let origin = self.config.origin("plan.instructions");
+            return Err(Failure::usage(format!(
+                "{origin}: `plan.instructions` {path} is not in {project}"
+            ))
+            .hint("A project may name a file of its own; your own configuration any file."));
+        }
+        let read = fs::read_text(&path, INSTRUCTIONS_BYTES_MAX);
+        read.map(Some).map_err(|error| {
+            let origin = self.config.origin("plan.instructions");
+            Failure::usage(format!("{origin}: `plan.instructions` {path} cannot be read: {error}"))
+        })
+    }
+
+    /// Paths that were typed, as paths below the workspace: in a worktree they are somewhere else.
+    pub(crate) fn below(
+        &self,
+        workspace: &Utf8Path,
+        paths: &[Utf8PathBuf],
+    ) -> Result<Vec<Utf8PathBuf>, Failure> {
+        let one = |path: &Utf8PathBuf| {
+            let full = self.env.here.join(path);
+            let full = full
+                .canonicalize_utf8()
+                .map_err(|error| Failure::usage(format!("`{path}` cannot be found: {error}")))?;
+            full.strip_prefix(workspace).map(Utf8Path::to_owned).map_err(|_| {
+                Failure::usage(format!("`{path}` is not in {workspace}")).hint(
+                    "Runs work in a worktree of the repository, so what they need has to be in it.",
+                )
+            })
+        };
+        paths.iter().map(one).collect()
+    }
+
+    /// A backend whose file is named from here is still found from elsewhere.
+    fn absolute_backend(&self, backend: &str) -> String {
+        match backend.split_once(':') {
+            Some(("scripted", file)) => format!("scripted:{}", self.env.here.join(file)),
+            Some((kind, rest)) if rest.starts_with("./") || rest.starts_with("../") => {
+                let (program, args) = rest.split_once(' ').unwrap_or((rest, ""));
+                format!("{kind}:{} {args}", self.env.here.join(program)).trim_end().to_owned()
+            }
+            _ => backend.to_owned(),
+        }
+    }
+
+    /// The labels that a worker here has: what it was given, and this host.
+    pub(crate) fn worker_labels(&self, given: &[String]) -> BTreeSet<String> {
+        let given =
+            given.iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
+        given.chain([host_label()]).collect()
+    }
+}
+
+/// The label of this host: a run in a folder of it can only be worked on here.
+pub(crate) fn host_label() -> String {
+    format!("host:{}", host())
+}
+
+/// The name of this host.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Puts together what runs need, under the configuration of their workspace.
+pub(crate) struct House {
+    env: Env,
+    /// Skills and models are the same for all runs of a workspace.
+    systems: Mutex<BTreeMap<Utf8PathBuf, System>>,
+}
+
+/// Whether agents and their models have to be within reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Checked,
+    Unchecked,
+}
+
+impl House {
+    pub(crate) fn new(env: &Env) -> Self {
+        House { env: env.clone(), systems: Mutex::default() }
+    }
+
+    /// A station that nobody works at: no key and no program is needed to look at a prompt.
+    pub(crate) fn station_at_rest(
+        &self,
+        workspace: &Utf8Path,
+        request: &PlanRequest,
+    ) -> Result<Station, Failure> {
+        let (implementer, reviewer) = (Hand::default(), Hand::default());
+        let request = PlanRequest { implementer, reviewer, ..request.clone() };
+        self.put_together(workspace, &request, Reach::Unchecked)
+    }
+
+    fn put_together(
+        &self,
+        workspace: &Utf8Path,
+        request: &PlanRequest,
+        reach: Reach,
+    ) -> Result<Station, Failure> {
+        let env = Env { here: workspace.to_owned(), moved: true, ..self.env.clone() };
+        let config = Config::load(&env, workspace, &Flags::default())?;
+        let ctx = Ctx { env: &env, config };
+        let flags = run_flags(&request.implementer)?;
+        let known =
+            self.systems.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).cloned();
+        let system = match known {
+            Some(system) => system,
+            None => {
+                let system = ctx.builder(&flags)?.build().map_err(not_built)?;
+                let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
+                systems.insert(workspace.to_owned(), system.clone());
+                system
+            }
+        };
+        for hand in [&request.implementer, &request.reviewer] {
+            if reach == Reach::Unchecked {
+                break;
+            }
+            let agent = hand.agent.as_deref().unwrap_or("default");
+            ctx.check_reach(&system, agent, &run_flags(hand)?, None)?;
+        }
+        Ok(Station {
+            system,
+            implementer: ctx.run_options(&flags)?,
+            reviewer: ctx.run_options(&run_flags(&request.reviewer)?)?,
+            environment: env.tool_environment(false),
+        })
+    }
+}
+
+impl Crew for House {
+    fn station(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<Station, String> {
+        self.put_together(workspace, request, Reach::Checked).map_err(|failure| {
+            let hints = failure.hints.iter().map(|hint| format!(" {hint}"));
+            format!("{}.{}", failure.message.trim_end_matches('.'), hints.collect::<String>())
+        })
+    }
+}
+
+/// The options of a run that one who works on a step has.
+fn run_flags(hand: &Hand) -> Result<RunFlags, Failure> {
+    let model = hand.model.as_deref().map(str::parse).transpose();
+    let model = model.map_err(|error| Failure::usage(format!("the model: {error}")))?;
+    Ok(RunFlags {
+        model,
+        backend: hand.backend.clone(),
+        accept_edits: hand.mode.as_deref() != Some("full"),
+        full_access: hand.mode.as_deref() == Some("full"),
+        allow: hand.allow.clone(),
+        deny: hand.deny.clone(),
+        ..RunFlags::default()
+    })
+}
