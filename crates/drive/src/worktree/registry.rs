@@ -181,10 +181,10 @@ pub(super) async fn checkouts(repo: &Git) -> Result<Vec<(Utf8PathBuf, Option<Str
         if let Some(dir) = line.strip_prefix("worktree ") {
             checkouts.push((dir.into(), None));
         }
-        if let Some(branch) = line.strip_prefix("branch refs/heads/") {
-            if let Some((_, checked_out)) = checkouts.last_mut() {
-                *checked_out = Some(branch.to_owned());
-            }
+        if let Some(branch) = line.strip_prefix("branch refs/heads/")
+            && let Some((_, checked_out)) = checkouts.last_mut()
+        {
+            *checked_out = Some(branch.to_owned());
         }
     }
     Ok(checkouts)
