@@ -16,6 +16,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
+use crate::limits::{GIT_CONFIG_POLL, GIT_CONFIG_TRIES};
+
 mod call;
 mod commit;
 mod diff;
@@ -262,9 +264,16 @@ impl Git {
         }
     }
 
-    /// Sets a value of the repository's own configuration.
+    /// Sets a value of the repository's own configuration. git does not wait for others who do so; this does.
     pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), GitError> {
-        self.ok(&["config", "--local", "--replace-all", key, value]).await.map(drop)
+        let args = ["config", "--local", "--replace-all", key, value];
+        for _ in 1..GIT_CONFIG_TRIES {
+            match self.ok(&args).await {
+                Err(GitError::Locked { .. }) => tokio::time::sleep(GIT_CONFIG_POLL).await,
+                done => return done.map(drop),
+            }
+        }
+        self.ok(&args).await.map(drop)
     }
 
     /// The hooks of the repository that a commit would run, had the engine not made it.

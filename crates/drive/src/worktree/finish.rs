@@ -112,6 +112,10 @@ impl Worktrees {
     /// Where the branch is, with nothing left to commit.
     async fn tip(&self, worktree: &Worktree) -> Result<Oid, WorktreeError> {
         if worktree.dir.is_dir() {
+            if worktree.git.branch().await?.as_ref() != Some(&worktree.branch) {
+                let (dir, branch) = (worktree.dir.clone(), worktree.branch.clone());
+                return Err(WorktreeError::Elsewhere { dir, branch });
+            }
             let files: Vec<String> =
                 worktree.git.status().await?.into_iter().map(|change| change.path).collect();
             if !files.is_empty() {

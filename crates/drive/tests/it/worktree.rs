@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use repertoire_drive::checks::Check;
-use repertoire_drive::git::Progress;
+use repertoire_drive::git::{Git, Progress};
 use repertoire_drive::worktree::{
     Checkout, Ending, Finished, How, Owner, Removal, Setup, Wanted, Why, Worktree, WorktreeError,
     Worktrees,
@@ -271,6 +271,40 @@ async fn a_rebase_in_progress_is_aborted_and_what_it_had_is_rescued() {
 }
 
 #[tokio::test]
+async fn a_bisection_is_left_though_changes_are_in_its_way() {
+    let repo = Repo::new();
+    let made = prepared(&repo, 1).await;
+    for n in 0..4 {
+        write(&made.dir.join("a.txt"), &format!("{n}\n"));
+        commit_in(&made.dir, "work");
+    }
+    let tip = made.git.head().await.unwrap();
+    git_in(&made.dir, &["bisect", "start", "HEAD", "HEAD~4"]);
+    write(&made.dir.join("a.txt"), "looking\n");
+    let again = prepared(&repo, 1).await;
+    repaired(&again, "a bisection was in progress");
+    assert_eq!((again.git.head().await.unwrap(), again.git.is_clean().await.unwrap()), (tip, true));
+    assert_eq!(repo.git(&["show", "rep/rescue/add-a-parser-000000a1-1:a.txt"]), "looking");
+}
+
+/// Many keep a bare repository, with all branches in worktrees.
+#[tokio::test]
+async fn the_repository_itself_may_be_bare() {
+    let repo = Repo::new();
+    let (bare, main) = (repo.base.join("bare.git"), repo.base.join("main"));
+    repo.git(&["clone", "--quiet", "--bare", ".", bare.as_str()]);
+    git_in(&bare, &["worktree", "add", "--quiet", main.as_str(), "main"]);
+    let engine = Git::new(&main, crate::repo::environment(&repo.base));
+    let all = Worktrees::new(engine, repo.base.join("data"));
+    let made = all.prepare(&Wanted::new(RUN, "x", owner(1))).await.unwrap();
+    write(&made.dir.join("b.txt"), "b\n");
+    made.git.commit_all("work", None).await.unwrap().unwrap();
+    all.finish(&made, &Ending::Merge { into: "main".into() }).await.unwrap();
+    assert_eq!(read(&main.join("b.txt")), "b\n");
+    assert_eq!(all.prune(&|_| false).await.unwrap().removed.len(), 1);
+}
+
+#[tokio::test]
 async fn a_detached_head_is_attached_again_without_touching_files() {
     let repo = Repo::new();
     let made = prepared(&repo, 1).await;
@@ -378,7 +412,9 @@ async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     write(&merged.dir.join("ignored/x"), "x\n");
     git_in(&middle.dir, &["bisect", "start"]);
     std::fs::remove_dir_all(&missing.dir).unwrap();
-    // Another one, of the user's own.
+    // One of another installation, which we know nothing of; and one of the user's own.
+    let other = Worktrees::new(repo.engine(), repo.base.join("other"));
+    let others = other.prepare(&Wanted::new("others", "x", owner(1))).await.unwrap();
     repo.git(&["worktree", "add", "--quiet", "-b", "mine", repo.base.join("mine").as_str()]);
 
     let pruned = all.prune(&|run| run == "used").await.unwrap();
@@ -392,6 +428,7 @@ async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     assert_eq!(*why("missing"), Why::Unmerged { commits: 1, base: "main".into() });
     assert!(matches!(why("middle"), Why::InTheMiddle { .. }));
     assert_eq!(pruned.kept.len(), 5);
+    assert!(others.dir.exists());
     assert!(!merged.dir.exists() && dirty.dir.exists() && repo.base.join("mine/a.txt").exists());
     assert!(!repo.engine().branch_exists(&merged.branch).await.unwrap());
     assert!(repo.engine().branch_exists(&ahead.branch).await.unwrap());
@@ -529,6 +566,10 @@ async fn the_other_endings_keep_the_work() {
     let merge = Ending::Merge { into: "main".into() };
     assert_eq!(all.finish(&made, &merge).await.unwrap(), Finished::Nothing);
     let made = with_work(&repo).await;
+    git_in(&made.dir, &["checkout", "--quiet", "--detach"]);
+    let error = all.finish(&made, &merge).await.unwrap_err();
+    assert!(matches!(error, WorktreeError::Elsewhere { .. }), "{error}");
+    let made = prepared(&repo, 1).await;
     let kept = all.finish(&made, &Ending::Keep).await.unwrap();
     assert_eq!(kept, Finished::Kept { branch: made.branch.clone() });
     let named = Ending::Branch { name: "feature/parser".into() };
@@ -587,7 +628,7 @@ async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
     assert!(again.verdict.unwrap().green && made.set_up);
     assert_eq!(read(&made.dir.join(".env")), "SECRET=2\n");
     let mut made = prepared(&repo, 1).await;
-    assert!(made.set_up);
+    assert!(made.set_up && made.how == How::Adopted);
     all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap();
     assert_eq!(read(&made.dir.join("ignored/count")), "x\nx\n");
 
