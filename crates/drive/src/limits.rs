@@ -61,6 +61,10 @@ pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
 pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
 /// How often it looks.
 pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
+/// How long a git that works in a worktree has to end before it is in the way.
+pub const AT_WORK_WAIT: Duration = Duration::from_secs(2);
+/// How often it is looked for.
+pub const AT_WORK_POLL: Duration = Duration::from_millis(50);
 /// Largest file that says whose a worktree is, or where.
 pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
 /// Largest log of what was checked out that is read.

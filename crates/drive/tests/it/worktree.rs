@@ -1,5 +1,7 @@
 //! Worktrees of runs, against real repositories.
 
+use std::time::Duration;
+
 use camino::Utf8PathBuf;
 use repertoire_drive::checks::Check;
 use repertoire_drive::git::{Git, Progress};
@@ -373,6 +375,15 @@ async fn a_worktree_that_was_cut_short_is_finished() {
     assert!(again.git.is_clean().await.unwrap());
     assert_eq!((again.base_branch.as_str(), &again.base_oid), ("main", &made.base_oid));
     assert_eq!(prepared(&repo, 1).await.how, How::Adopted);
+
+    // Earlier still, and with the configuration locked.
+    std::fs::remove_file(made.git_dir.join("repertoire-owner.json")).unwrap();
+    std::fs::remove_file(made.git_dir.join("HEAD")).unwrap();
+    repo.git(&["config", "--unset", &format!("branch.{}.repertoireBase", made.branch)]);
+    write(&repo.dir.join(".git/config.lock"), "");
+    let again = prepared(&repo, 1).await;
+    repaired(&again, "made again from its branch");
+    assert!(again.git.is_clean().await.unwrap() && again.base_branch == "main");
 }
 
 #[tokio::test]
@@ -638,4 +649,52 @@ async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
         let error = all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap_err();
         assert!(matches!(error, WorktreeError::BadPattern { .. }), "{error}");
     }
+}
+
+/// A branch and a lock are all that is left of a worker that was killed early.
+#[tokio::test]
+async fn a_branch_without_a_worktree_and_with_a_lock_is_taken_up() {
+    let repo = Repo::new();
+    let made = prepared(&repo, 1).await;
+    std::fs::remove_dir_all(&made.dir).unwrap();
+    std::fs::remove_dir_all(&made.git_dir).unwrap();
+    write(&repo.dir.join(format!(".git/refs/heads/{}.lock", made.branch)), "");
+    repaired(&prepared(&repo, 1).await, "of a process that is gone was removed");
+}
+
+/// The end of a runtime kills git in the middle of what it does, as the end of a worker may.
+#[test]
+fn a_worker_may_end_at_any_moment() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let repo = Repo::new();
+    for n in 0..300 {
+        repo.file(&format!("many/{n}.txt"), &format!("{n}\n").repeat(50));
+    }
+    repo.commit("many files");
+    let all = worktrees(&repo);
+    let squash = Ending::Squash { into: "main".into(), message: "all of it".into() };
+    let mut cut_short = 0;
+    for ms in (1..100).step_by(7) {
+        let run = format!("run-{ms}");
+        let wanted = Wanted::new(&run, "x", owner(1));
+        let time = Duration::from_millis(ms);
+        let first =
+            runtime().block_on(async { tokio::time::timeout(time, all.prepare(&wanted)).await });
+        cut_short += usize::from(first.is_err());
+        runtime().block_on(async {
+            let made = all.prepare(&wanted).await.unwrap();
+            assert_eq!(made.git.branch().await.unwrap().as_ref(), Some(&made.branch));
+            assert_eq!(made.git.status().await.unwrap(), [], "{ms}: {:?}", made.how);
+            assert_eq!(made.base_branch, "main");
+            write(&made.dir.join(&run), "x\n");
+            made.git.commit_all("work", None).await.unwrap().unwrap();
+            // Whoever stops waiting does not stop it.
+            let first = tokio::time::timeout(time, all.finish(&made, &squash)).await;
+            cut_short += usize::from(first.is_err());
+            all.finish(&made, &squash).await.unwrap();
+        });
+        assert_eq!(repo.git(&["log", "--format=%s", "main", "--", &run]), "all of it", "{ms}");
+        assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    }
+    assert!(cut_short > 5, "{cut_short}");
 }
