@@ -2,7 +2,7 @@
 //!
 //! An agent that works in a worktree may write to the repository's configuration: it shares one with the user's checkout.
 //! What the engine itself runs must therefore not start what that configuration names. Hooks, the file system monitor,
-//! external diffs, text conversion, signing and pagers are off in every call (see [`call`]), and a worktree is addressed
+//! external diffs, text conversion, signing and pagers are off in every call, and a worktree is addressed
 //! by its git folder, not by the `.git` file in it, which anybody may have rewritten. Filters and merge drivers stay: a
 //! repository that keeps its large files elsewhere cannot be read without them.
 //!
