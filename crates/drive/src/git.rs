@@ -2,7 +2,7 @@
 //!
 //! An agent that works in a worktree may write to the repository's configuration: it shares one with the user's checkout.
 //! What the engine itself runs must therefore not start what that configuration names. Hooks, the file system monitor,
-//! external diffs, text conversion, signing and pagers are off in every call (see [`call`]), and a worktree is addressed
+//! external diffs, text conversion, signing and pagers are off in every call, and a worktree is addressed
 //! by its git folder, not by the `.git` file in it, which anybody may have rewritten. Filters and merge drivers stay: a
 //! repository that keeps its large files elsewhere cannot be read without them.
 //!
@@ -15,6 +15,8 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
+
+use crate::limits::{GIT_CONFIG_POLL, GIT_CONFIG_TRIES};
 
 mod call;
 mod commit;
@@ -262,9 +264,16 @@ impl Git {
         }
     }
 
-    /// Sets a value of the repository's own configuration.
+    /// Sets a value of the repository's own configuration. git does not wait for others who do so; this does.
     pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), GitError> {
-        self.ok(&["config", "--local", "--replace-all", key, value]).await.map(drop)
+        let args = ["config", "--local", "--replace-all", key, value];
+        for _ in 1..GIT_CONFIG_TRIES {
+            match self.ok(&args).await {
+                Err(GitError::Locked { .. }) => tokio::time::sleep(GIT_CONFIG_POLL).await,
+                done => return done.map(drop),
+            }
+        }
+        self.ok(&args).await.map(drop)
     }
 
     /// The hooks of the repository that a commit would run, had the engine not made it.

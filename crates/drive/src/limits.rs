@@ -48,6 +48,10 @@ pub const GIT_GRACE: Duration = Duration::from_secs(5);
 pub const GIT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most of git's complaints that go into an error.
 pub const GIT_SAID_BYTES_MAX: usize = 2 * 1024;
+/// How often a change to the configuration is tried while another process makes one.
+pub const GIT_CONFIG_TRIES: u32 = 40;
+/// How long it waits in between.
+pub const GIT_CONFIG_POLL: Duration = Duration::from_millis(50);
 /// Most commits of a log.
 pub const LOG_COMMITS_MAX: usize = 10_000;
 
@@ -57,6 +61,10 @@ pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
 pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
 /// How often it looks.
 pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
+/// How long a git that works in a worktree has to end before it is in the way.
+pub const AT_WORK_WAIT: Duration = Duration::from_secs(2);
+/// How often it is looked for.
+pub const AT_WORK_POLL: Duration = Duration::from_millis(50);
 /// Largest file that says whose a worktree is, or where.
 pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
 /// Largest log of what was checked out that is read.
@@ -72,6 +80,8 @@ pub const COPY_FILES_MAX: usize = 1_000;
 
 /// Most checks that are declared together.
 pub const CHECKS_MAX: usize = 200;
+/// Longest name of a check.
+pub const CHECK_NAME_BYTES_MAX: usize = 100;
 /// Most attempts of a check after the first one.
 pub const CHECK_RETRIES_MAX: u32 = 10;
 /// The longest time that a check may be given.

@@ -135,8 +135,25 @@ impl Worktrees {
         Worktrees { repo, root: root.into() }
     }
 
-    /// The worktree of a run: made, or taken up again.
+    /// The worktree of a run: made, or taken up again. It goes on to its end also if nobody waits for it any longer:
+    /// stopped in the middle, git would leave its locks behind.
     pub async fn prepare(&self, wanted: &Wanted<'_>) -> Result<Worktree, WorktreeError> {
+        let (this, wanted) = (self.clone(), wanted.clone());
+        let texts = [wanted.run, wanted.name, wanted.branch_prefix].map(str::to_owned);
+        let (base, owner, checkout) = (wanted.base, wanted.owner, wanted.checkout);
+        let task = tokio::spawn(async move {
+            let [run, name, branch_prefix] = texts.each_ref().map(String::as_str);
+            let wanted = Wanted { run, name, branch_prefix, base, owner, checkout };
+            this.prepare_to_the_end(&wanted).await
+        });
+        task.await.map_err(|error| self.broke_off(error))?
+    }
+
+    fn broke_off(&self, error: tokio::task::JoinError) -> WorktreeError {
+        WorktreeError::io(&self.root, std::io::Error::other(error))
+    }
+
+    async fn prepare_to_the_end(&self, wanted: &Wanted<'_>) -> Result<Worktree, WorktreeError> {
         let names = Names::of(wanted)?;
         self.repo.check_branch_name(&names.branch).await?;
         let common = self.repo.common_dir().await?;

@@ -1,7 +1,5 @@
 //! What is kept of a check's output: its start, its end, and the lines between that look like errors.
 
-use std::collections::VecDeque;
-
 use repertoire_agent::spill::clean;
 
 use crate::limits::{
@@ -12,9 +10,9 @@ use crate::limits::{
 #[derive(Default)]
 pub(super) struct Output {
     head: Vec<u8>,
-    tail: VecDeque<u8>,
+    tail: Vec<u8>,
     telling: Vec<String>,
-    left_out: u64,
+    tail_total: u64,
 }
 
 /// Words of lines that say what is wrong, in the tongues of common tools.
@@ -47,12 +45,17 @@ impl Output {
         }
     }
 
+    /// Twice as much as is kept may gather, so that moving it is rare.
     fn push_tail(&mut self, bytes: &[u8]) {
-        let over = (self.tail.len() + bytes.len()).saturating_sub(CHECK_TAIL_BYTES_MAX);
-        self.left_out += over as u64;
-        let bytes = &bytes[bytes.len().saturating_sub(CHECK_TAIL_BYTES_MAX)..];
-        self.tail.drain(..over.min(self.tail.len()));
-        self.tail.extend(bytes);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(CHECK_TAIL_BYTES_MAX)..]);
+        self.tail_total += bytes.len() as u64;
+        if self.tail.len() > 2 * CHECK_TAIL_BYTES_MAX {
+            self.trim_tail();
+        }
+    }
+
+    fn trim_tail(&mut self) {
+        self.tail.drain(..self.tail.len().saturating_sub(CHECK_TAIL_BYTES_MAX));
     }
 
     fn look(&mut self, line: &[u8]) {
@@ -70,13 +73,13 @@ impl Output {
     }
 
     /// The start and the end, with a word on what is missing between them; and the lines that look like errors.
-    pub(super) fn end(self) -> (String, Vec<String>) {
-        let tail: Vec<u8> = self.tail.into();
-        let text = match self.left_out {
-            0 => clean(&String::from_utf8_lossy(&[self.head, tail].concat())),
+    pub(super) fn end(mut self) -> (String, Vec<String>) {
+        self.trim_tail();
+        let text = match self.tail_total - self.tail.len() as u64 {
+            0 => clean(&String::from_utf8_lossy(&[self.head, self.tail].concat())),
             left_out => {
                 let head = clean(&String::from_utf8_lossy(&self.head));
-                let tail = clean(&String::from_utf8_lossy(&tail));
+                let tail = clean(&String::from_utf8_lossy(&self.tail));
                 format!("{}\n[… {left_out} bytes left out …]\n{tail}", head.trim_end())
             }
         };
@@ -121,6 +124,6 @@ mod tests {
             output.take(&vec![b'x'; 1 << 20]);
         }
         assert!(output.head.len() == CHECK_HEAD_BYTES_MAX);
-        assert!(output.tail.len() == CHECK_TAIL_BYTES_MAX);
+        assert!(output.tail.len() <= 2 * CHECK_TAIL_BYTES_MAX);
     }
 }

@@ -1,6 +1,8 @@
 //! Whether checks make sense, before any of them runs.
 
-use crate::limits::{CHECK_COMMAND_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX};
+use crate::limits::{
+    CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX,
+};
 
 use super::{Check, time};
 
@@ -85,6 +87,12 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
     if check.command.trim().is_empty() {
         return Err(CheckError::NoCommand { name });
     }
+    if name.contains(|c: char| c.is_control() || c == '`') || name.len() > CHECK_NAME_BYTES_MAX {
+        let why = format!(
+            "a name has at most {CHECK_NAME_BYTES_MAX} bytes, on one line, without backticks"
+        );
+        return Err(CheckError::BadValue { name: name.escape_debug().take(100).collect(), why });
+    }
     let bad_variable = |(variable, value): (&String, &String)| {
         variable.is_empty() || variable.contains(['=', '\0']) || value.contains('\0')
     };
@@ -165,6 +173,9 @@ mod tests {
         refused(&circle, "these checks wait for each other: a → b → c → a");
         refused(&[Check::new("a", " \n")], "check `a` has no command");
         refused(&[check("a", &[]), check(" ", &[])], "check number 2 has no name");
+        for name in ["a\nb", "`a`", &"x".repeat(1000)] {
+            assert!(validate(&[check(name, &[])]).is_err(), "{name}");
+        }
         let nul = Check::new("a", "echo \0");
         refused(&[nul], "check `a`: its command has a NUL byte");
         let many = Check { retries: 1000, ..Check::new("a", "true") };

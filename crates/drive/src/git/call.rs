@@ -141,7 +141,8 @@ impl Answer {
             return GitError::NotARepository { dir: self.dir.clone() };
         }
         let command = self.command.clone();
-        if said.contains(".lock") && said.contains("File exists") {
+        let lock = said.contains(".lock") || said.contains("could not lock");
+        if lock && said.contains("File exists") {
             return GitError::Locked { command, said };
         }
         GitError::Failed { command, dir: self.dir.clone(), code: self.code, said }

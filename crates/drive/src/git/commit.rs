@@ -1,5 +1,7 @@
 //! Commits that the engine makes, and the state of the files as a tree.
 
+use std::path::Path;
+
 use repertoire_agent::process::Stdin;
 use repertoire_text::fs::is_beneath;
 
@@ -83,10 +85,7 @@ impl Git {
             tempfile::Builder::new().prefix("repertoire-").tempdir_in(&git_dir).map_err(io)?;
         let index = keep.path().join("index");
         // With what git knows of times and sizes, only what has changed is read.
-        match std::fs::copy(git_dir.join("index"), &index) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
-        }
+        copy_index(git_dir.join("index").as_std_path(), &index).map_err(io)?;
         let environment = vec![pair("GIT_INDEX_FILE", &index.to_string_lossy())];
         let add = ["add", "--all", "--", ":/"];
         self.fine(Ask { environment: environment.clone(), ..Ask::new(&add) }).await?;
@@ -133,6 +132,17 @@ impl Git {
 
 const COMMIT: &[&str] =
     &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"];
+
+/// Copies an index with its time: git takes a file that is as young as the index for one that may have changed since, and
+/// looks into it. A missing index is as good as an empty one.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    let modified = match std::fs::metadata(from).and_then(|metadata| metadata.modified()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        modified => modified?,
+    };
+    std::fs::copy(from, to)?;
+    std::fs::File::options().write(true).open(to)?.set_modified(modified)
+}
 
 fn check_message(message: &str) -> Result<(), GitError> {
     match message.trim().is_empty() {

@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::registry::Record;
+use super::stale::{remove_locks, set_setting};
 use super::{Checkout, How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock_reason};
 use crate::git::{ChangeKind, Oid};
 use crate::limits::ASIDE_NAMES_MAX;
@@ -40,6 +41,9 @@ impl Worktrees {
             )),
             None => self.check_checkout(wanted).await?,
         }
+        // A branch that is made and not marked would be taken for somebody else's.
+        self.mark(&names.branch, wanted.run, &base).await?;
+        notes.extend(remove_locks(&dir, &dir, common, &names.branch).await?);
         self.add(&dir, wanted.run, &names.branch, tip.is_none().then_some(&base.oid)).await?;
         let how = if notes.is_empty() { How::Created } else { How::Repaired(notes) };
         self.hand_over(dir, wanted, names.branch.clone(), base, common, how).await
@@ -94,17 +98,27 @@ impl Worktrees {
 
     /// The branch remembers its run, and the git folder its owner; in this order, since the second one says it is done.
     pub(super) async fn remember(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        let key = |what: &str| format!("branch.{}.repertoire{what}", worktree.branch);
-        for (what, value) in [
-            ("Run", worktree.run.as_str()),
-            ("Base", worktree.base_branch.as_str()),
-            ("BaseCommit", worktree.base_oid.as_str()),
-        ] {
+        let base = Base { branch: worktree.base_branch.clone(), oid: worktree.base_oid.clone() };
+        self.mark(&worktree.branch, &worktree.run, &base).await?;
+        Record::of(worktree).write(&worktree.git_dir)
+    }
+
+    /// Writes down which run a branch is of, and what it builds on.
+    pub(super) async fn mark(
+        &self,
+        branch: &str,
+        run: &str,
+        base: &Base,
+    ) -> Result<(), WorktreeError> {
+        let key = |what: &str| format!("branch.{branch}.repertoire{what}");
+        let values =
+            [("Run", run), ("Base", base.branch.as_str()), ("BaseCommit", base.oid.as_str())];
+        for (what, value) in values {
             if self.repo.setting(&key(what)).await?.as_deref() != Some(value) {
-                self.repo.set_setting(&key(what), value).await?;
+                set_setting(&self.repo, &key(what), value).await?;
             }
         }
-        Record::of(worktree).write(&worktree.git_dir)
+        Ok(())
     }
 
     /// What a new branch builds on.

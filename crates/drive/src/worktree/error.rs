@@ -126,6 +126,14 @@ pub enum WorktreeError {
         /// The files.
         files: Vec<String>,
     },
+    /// Something else is checked out in the worktree, and may have commits of its own.
+    #[error("`{branch}` is not what is checked out in {dir}; prepare the worktree again")]
+    Elsewhere {
+        /// The worktree.
+        dir: Utf8PathBuf,
+        /// The run's branch.
+        branch: String,
+    },
     /// It is not safe to remove it.
     #[error("the worktree of run {run} is kept: {why}")]
     NotSafe {

@@ -8,6 +8,7 @@ use repertoire_text::fs::read_text;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Record, checkouts};
+use super::stale::set_setting;
 use super::{Worktree, WorktreeError, Worktrees, lock};
 use crate::git::{ChangeKind, Git, Merged, Oid};
 use crate::limits::OWNER_BYTES_MAX;
@@ -71,8 +72,19 @@ pub enum Finished {
 
 impl Worktrees {
     /// Ends the work on a run's branch. The worktree stays, for [`Worktrees::prune`] to remove. Doing it again does
-    /// nothing more.
+    /// nothing more. It goes on to its end also if nobody waits for it any longer: stopped in the middle, it would leave
+    /// the user's checkout half changed.
     pub async fn finish(
+        &self,
+        worktree: &Worktree,
+        ending: &Ending,
+    ) -> Result<Finished, WorktreeError> {
+        let (this, worktree, ending) = (self.clone(), worktree.clone(), ending.clone());
+        let task = tokio::spawn(async move { this.finish_to_the_end(&worktree, &ending).await });
+        task.await.map_err(|error| self.broke_off(error))?
+    }
+
+    async fn finish_to_the_end(
         &self,
         worktree: &Worktree,
         ending: &Ending,
@@ -112,6 +124,10 @@ impl Worktrees {
     /// Where the branch is, with nothing left to commit.
     async fn tip(&self, worktree: &Worktree) -> Result<Oid, WorktreeError> {
         if worktree.dir.is_dir() {
+            if worktree.git.branch().await?.as_ref() != Some(&worktree.branch) {
+                let (dir, branch) = (worktree.dir.clone(), worktree.branch.clone());
+                return Err(WorktreeError::Elsewhere { dir, branch });
+            }
             let files: Vec<String> =
                 worktree.git.status().await?.into_iter().map(|change| change.path).collect();
             if !files.is_empty() {
@@ -268,7 +284,7 @@ impl Landing {
 
     async fn write(&self, repo: &Git, branch: &str) -> Result<(), WorktreeError> {
         let value = format!("{} {} {}", self.commit, self.tip, self.into);
-        Ok(repo.set_setting(&Landing::key(branch), &value).await?)
+        set_setting(repo, &Landing::key(branch), &value).await
     }
 
     async fn has_landed(&self, repo: &Git) -> Result<bool, WorktreeError> {

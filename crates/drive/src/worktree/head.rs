@@ -22,7 +22,13 @@ pub(super) async fn leave_progress(
         if !git.is_clean().await? || !on_branch(git, &worktree.branch).await? {
             notes.push(rescue(git, &names.rescue).await?);
         }
-        git.abort(progress).await?;
+        if git.abort(progress).await.is_err() {
+            // Changes are in its way. They are rescued, so that they need not be.
+            git.reset_hard(&git.head().await?).await?;
+            if git.progress().await? == Some(progress) {
+                git.abort(progress).await?;
+            }
+        }
         notes.push(format!("{} was in progress and is aborted", progress.as_str()));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::registry::{Entry, Record, checkouts, entries, find};
+use super::registry::{Entry, Record, checkouts, find};
 use super::{WorktreeError, Worktrees, finish, lock};
 use crate::git::{Git, Oid};
 
@@ -97,7 +97,7 @@ impl Worktrees {
         let common = self.repo.common_dir().await?;
         let _lock = lock(&common).await?;
         let mut pruned = Pruned::default();
-        for entry in entries(&common)? {
+        for entry in self.ours(&common)? {
             let Some(record) = entry.record.clone() else { continue };
             let ended = match in_use(&record.run) {
                 true => Err(Why::InUse),

@@ -107,7 +107,7 @@ impl Worktrees {
     /// The worktrees of runs, in the order of their folders.
     pub async fn list(&self) -> Result<Vec<Listed>, WorktreeError> {
         let common = self.repo.common_dir().await?;
-        let ours = entries(&common)?.into_iter().filter_map(|entry| {
+        let ours = self.ours(&common)?.into_iter().filter_map(|entry| {
             let record = entry.record?;
             Some(Listed {
                 is_there: entry.dir.is_dir(),
@@ -121,6 +121,13 @@ impl Worktrees {
             })
         });
         Ok(ours.collect())
+    }
+
+    /// The worktrees in our folder: those in another one are of an installation that knows other runs.
+    pub(super) fn ours(&self, common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
+        let root = self.root.canonicalize_utf8().unwrap_or_else(|_| self.root.clone());
+        let all = entries(common)?.into_iter();
+        Ok(all.filter(|entry| entry.dir.starts_with(&root)).collect())
     }
 }
 
@@ -139,7 +146,7 @@ pub(super) fn find(common: &Utf8Path, run: &str) -> Result<Option<Entry>, Worktr
 }
 
 /// All worktrees that git knows of, the main one excepted. One whose record cannot be read must not hold up the others.
-pub(super) fn entries(common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
+fn entries(common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
     let folder = common.join("worktrees");
     let listed = match repertoire_text::fs::entries(&folder) {
         Ok(listed) => listed,
@@ -172,7 +179,7 @@ fn entry(git_dir: Utf8PathBuf) -> Option<Entry> {
     Some(Entry { git_dir, dir, record, bad, locked })
 }
 
-/// The checkouts of a repository, the main one first, each with its branch.
+/// The checkouts of a repository, the main one first unless it is bare, each with its branch.
 pub(super) async fn checkouts(repo: &Git) -> Result<Vec<(Utf8PathBuf, Option<String>)>, GitError> {
     let bytes = repo.ok(&["worktree", "list", "--porcelain", "-z"]).await?;
     let text = String::from_utf8_lossy(&bytes);
@@ -181,10 +188,13 @@ pub(super) async fn checkouts(repo: &Git) -> Result<Vec<(Utf8PathBuf, Option<Str
         if let Some(dir) = line.strip_prefix("worktree ") {
             checkouts.push((dir.into(), None));
         }
-        if let Some(branch) = line.strip_prefix("branch refs/heads/") {
-            if let Some((_, checked_out)) = checkouts.last_mut() {
-                *checked_out = Some(branch.to_owned());
-            }
+        if let Some(branch) = line.strip_prefix("branch refs/heads/")
+            && let Some((_, checked_out)) = checkouts.last_mut()
+        {
+            *checked_out = Some(branch.to_owned());
+        }
+        if line == "bare" {
+            checkouts.pop();
         }
     }
     Ok(checkouts)

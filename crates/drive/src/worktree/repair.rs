@@ -6,7 +6,7 @@ use repertoire_text::fs::{read_text, write_atomic};
 use super::create::{Base, free_name};
 use super::head::{attach, leave_progress};
 use super::registry::Entry;
-use super::stale::remove_locks;
+use super::stale::{remove_locks, set_setting};
 use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock_worktree};
 use crate::limits::OWNER_BYTES_MAX;
 
@@ -22,13 +22,17 @@ impl Worktrees {
         if let Some(record) = &entry.record {
             record.check(&wanted.owner)?;
         }
+        if entry.record.is_none() && !is_whole(&entry.git_dir) {
+            forget(&entry)?;
+            return self.create(wanted, names, common).await;
+        }
         if !entry.dir.is_dir() {
             return self.make_again(entry, wanted, names, common).await;
         }
         let mut notes: Vec<String> = link(&entry)?.into_iter().collect();
         let mut worktree = self.worktree_of(&entry, wanted, names, common).await?;
         let git_dir = &worktree.git_dir;
-        notes.extend(remove_locks(&worktree.dir, git_dir, common, &worktree.branch)?);
+        notes.extend(remove_locks(&worktree.dir, git_dir, common, &worktree.branch).await?);
         self.mend_index(&entry, &worktree, &mut notes).await?;
         leave_progress(&worktree, names, &mut notes).await?;
         attach(&worktree, names, &mut notes).await?;
@@ -51,19 +55,17 @@ impl Worktrees {
         let dir = entry.dir.as_str();
         if let Some(record) = &entry.record {
             // Once it is forgotten by git, the branch is all that remembers.
-            let key = |what: &str| format!("branch.{}.repertoire{what}", record.branch);
-            self.repo.set_setting(&key("Run"), &record.run).await?;
-            self.repo.set_setting(&key("Base"), &record.base_branch).await?;
-            self.repo.set_setting(&key("BaseCommit"), record.base_oid.as_str()).await?;
+            let base = Base { branch: record.base_branch.clone(), oid: record.base_oid.clone() };
+            self.mark(&record.branch, &record.run, &base).await?;
         }
         let branch = entry.record.as_ref().map_or(&names.branch, |record| &record.branch);
         let names = Names { branch: branch.clone(), ..names.clone() };
-        remove_locks(&entry.dir, &entry.git_dir, common, &names.branch)?;
+        remove_locks(&entry.dir, &entry.git_dir, common, &names.branch).await?;
         self.repo.ok(&["worktree", "remove", "--force", "--force", dir]).await?;
         if self.repo.branch_exists(&names.branch).await? {
             // The lock reason may have been all that told whose the branch is.
             let key = format!("branch.{}.repertoireRun", names.branch);
-            self.repo.set_setting(&key, wanted.run).await?;
+            set_setting(&self.repo, &key, wanted.run).await?;
         }
         self.create(wanted, &names, common).await
     }
@@ -123,6 +125,26 @@ impl Worktrees {
         notes.push("the index was missing and is made again".to_owned());
         Ok(())
     }
+}
+
+/// Whether git had made all that it needs in a worktree's git folder.
+fn is_whole(git_dir: &Utf8Path) -> bool {
+    let has = |name: &str| std::fs::metadata(git_dir.join(name)).is_ok_and(|file| file.len() > 0);
+    has("HEAD") && has("commondir")
+}
+
+/// Removes what is left of a worktree that git had only begun to make: nobody was given it, and nothing is in it but a
+/// link. If there is more, it stays where it is.
+fn forget(entry: &Entry) -> Result<(), WorktreeError> {
+    let gone = |path: &Utf8Path, done: std::io::Result<()>| match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(WorktreeError::io(path, error))
+        }
+        _ => Ok(()),
+    };
+    let link = entry.dir.join(".git");
+    gone(&link, std::fs::remove_file(&link))?;
+    gone(&entry.git_dir, std::fs::remove_dir_all(&entry.git_dir))
 }
 
 /// The file `.git` in a worktree leads to its git folder. Whatever else is in its place is moved out of the worktree.

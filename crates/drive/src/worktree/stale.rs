@@ -1,11 +1,15 @@
 //! Locks that a process left which is gone.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::WorktreeError;
+use crate::git::{Git, GitError};
+use crate::limits::{AT_WORK_POLL, AT_WORK_WAIT};
 
 /// Removes git's locks of a worktree and of its branch, unless a process is still at work. Tells what was removed.
-pub(super) fn remove_locks(
+pub(super) async fn remove_locks(
     dir: &Utf8Path,
     git_dir: &Utf8Path,
     common: &Utf8Path,
@@ -18,13 +22,38 @@ pub(super) fn remove_locks(
     ];
     let mut notes = Vec::new();
     for lock in locks.into_iter().filter(|lock| lock.symlink_metadata().is_ok()) {
-        if let Some(process) = at_work(dir, &lock) {
-            return Err(WorktreeError::AtWork { process, path: lock });
-        }
-        std::fs::remove_file(&lock).map_err(|source| WorktreeError::io(&lock, source))?;
-        notes.push(format!("the lock {lock} of a process that is gone was removed"));
+        notes.extend(remove_lock(dir, &lock).await?);
     }
     Ok(notes)
+}
+
+/// Removes a lock, unless a process is still at work; one that was killed just now is given the time to vanish.
+async fn remove_lock(dir: &Utf8Path, lock: &Utf8Path) -> Result<Option<String>, WorktreeError> {
+    let mut waited = Duration::ZERO;
+    while let Some(process) = at_work(dir, lock) {
+        if waited >= AT_WORK_WAIT {
+            return Err(WorktreeError::AtWork { process, path: lock.to_owned() });
+        }
+        tokio::time::sleep(AT_WORK_POLL).await;
+        waited += AT_WORK_POLL;
+    }
+    match std::fs::remove_file(lock) {
+        Ok(()) => Ok(Some(format!("the lock {lock} of a process that is gone was removed"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(WorktreeError::io(lock, error)),
+    }
+}
+
+/// Sets a value of the repository's configuration, though a process that is gone has locked it.
+pub(super) async fn set_setting(repo: &Git, key: &str, value: &str) -> Result<(), WorktreeError> {
+    match repo.set_setting(key, value).await {
+        Err(GitError::Locked { .. }) => {
+            let common = repo.common_dir().await?;
+            remove_lock(&common, &common.join("config.lock")).await?;
+            Ok(repo.set_setting(key, value).await?)
+        }
+        done => Ok(done?),
+    }
 }
 
 /// A process that may hold a lock: one that has it open, or a git in the worktree, which closes its lock early. git does

@@ -172,7 +172,7 @@ async fn no_more_run_at_once_than_is_allowed() {
 #[tokio::test]
 async fn a_hundred_megabytes_neither_block_nor_stay() {
     let bench = Bench::new();
-    let line = "a line of output that is about as long as such lines are, more or less";
+    let line = "a line of output that is longer than such lines are ".repeat(10);
     let command = format!(
         "echo begin; yes '{line}' | head -c 60000000; echo; echo 'error[E0308]: mismatched types'; \
          yes '{line}' | head -c 40000000 >&2; echo; echo end; exit 1"

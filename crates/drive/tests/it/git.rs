@@ -329,6 +329,14 @@ async fn a_lock_is_told_as_a_lock() {
     repo.file("b.txt", "b\n");
     let error = repo.engine().commit_all("x", None).await.unwrap_err();
     assert!(matches!(error, GitError::Locked { .. }), "{error}");
+    write(&repo.dir.join(".git/config.lock"), "");
+    let git = repo.engine();
+    let (set, ()) = tokio::join!(git.set_setting("branch.x.word", "a b"), async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        std::fs::remove_file(repo.dir.join(".git/config.lock")).unwrap();
+    });
+    set.unwrap();
+    assert_eq!(git.setting("branch.x.word").await.unwrap().as_deref(), Some("a b"));
     // Looking needs no lock.
     assert_eq!(repo.engine().status().await.unwrap().len(), 1);
 }

@@ -1,8 +1,10 @@
 //! Worktrees of runs, against real repositories.
 
+use std::time::Duration;
+
 use camino::Utf8PathBuf;
 use repertoire_drive::checks::Check;
-use repertoire_drive::git::Progress;
+use repertoire_drive::git::{Git, Progress};
 use repertoire_drive::worktree::{
     Checkout, Ending, Finished, How, Owner, Removal, Setup, Wanted, Why, Worktree, WorktreeError,
     Worktrees,
@@ -271,6 +273,40 @@ async fn a_rebase_in_progress_is_aborted_and_what_it_had_is_rescued() {
 }
 
 #[tokio::test]
+async fn a_bisection_is_left_though_changes_are_in_its_way() {
+    let repo = Repo::new();
+    let made = prepared(&repo, 1).await;
+    for n in 0..4 {
+        write(&made.dir.join("a.txt"), &format!("{n}\n"));
+        commit_in(&made.dir, "work");
+    }
+    let tip = made.git.head().await.unwrap();
+    git_in(&made.dir, &["bisect", "start", "HEAD", "HEAD~4"]);
+    write(&made.dir.join("a.txt"), "looking\n");
+    let again = prepared(&repo, 1).await;
+    repaired(&again, "a bisection was in progress");
+    assert_eq!((again.git.head().await.unwrap(), again.git.is_clean().await.unwrap()), (tip, true));
+    assert_eq!(repo.git(&["show", "rep/rescue/add-a-parser-000000a1-1:a.txt"]), "looking");
+}
+
+/// Many keep a bare repository, with all branches in worktrees.
+#[tokio::test]
+async fn the_repository_itself_may_be_bare() {
+    let repo = Repo::new();
+    let (bare, main) = (repo.base.join("bare.git"), repo.base.join("main"));
+    repo.git(&["clone", "--quiet", "--bare", ".", bare.as_str()]);
+    git_in(&bare, &["worktree", "add", "--quiet", main.as_str(), "main"]);
+    let engine = Git::new(&main, crate::repo::environment(&repo.base));
+    let all = Worktrees::new(engine, repo.base.join("data"));
+    let made = all.prepare(&Wanted::new(RUN, "x", owner(1))).await.unwrap();
+    write(&made.dir.join("b.txt"), "b\n");
+    made.git.commit_all("work", None).await.unwrap().unwrap();
+    all.finish(&made, &Ending::Merge { into: "main".into() }).await.unwrap();
+    assert_eq!(read(&main.join("b.txt")), "b\n");
+    assert_eq!(all.prune(&|_| false).await.unwrap().removed.len(), 1);
+}
+
+#[tokio::test]
 async fn a_detached_head_is_attached_again_without_touching_files() {
     let repo = Repo::new();
     let made = prepared(&repo, 1).await;
@@ -339,6 +375,15 @@ async fn a_worktree_that_was_cut_short_is_finished() {
     assert!(again.git.is_clean().await.unwrap());
     assert_eq!((again.base_branch.as_str(), &again.base_oid), ("main", &made.base_oid));
     assert_eq!(prepared(&repo, 1).await.how, How::Adopted);
+
+    // Earlier still, and with the configuration locked.
+    std::fs::remove_file(made.git_dir.join("repertoire-owner.json")).unwrap();
+    std::fs::remove_file(made.git_dir.join("HEAD")).unwrap();
+    repo.git(&["config", "--unset", &format!("branch.{}.repertoireBase", made.branch)]);
+    write(&repo.dir.join(".git/config.lock"), "");
+    let again = prepared(&repo, 1).await;
+    repaired(&again, "made again from its branch");
+    assert!(again.git.is_clean().await.unwrap() && again.base_branch == "main");
 }
 
 #[tokio::test]
@@ -378,7 +423,9 @@ async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     write(&merged.dir.join("ignored/x"), "x\n");
     git_in(&middle.dir, &["bisect", "start"]);
     std::fs::remove_dir_all(&missing.dir).unwrap();
-    // Another one, of the user's own.
+    // One of another installation, which we know nothing of; and one of the user's own.
+    let other = Worktrees::new(repo.engine(), repo.base.join("other"));
+    let others = other.prepare(&Wanted::new("others", "x", owner(1))).await.unwrap();
     repo.git(&["worktree", "add", "--quiet", "-b", "mine", repo.base.join("mine").as_str()]);
 
     let pruned = all.prune(&|run| run == "used").await.unwrap();
@@ -392,6 +439,7 @@ async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     assert_eq!(*why("missing"), Why::Unmerged { commits: 1, base: "main".into() });
     assert!(matches!(why("middle"), Why::InTheMiddle { .. }));
     assert_eq!(pruned.kept.len(), 5);
+    assert!(others.dir.exists());
     assert!(!merged.dir.exists() && dirty.dir.exists() && repo.base.join("mine/a.txt").exists());
     assert!(!repo.engine().branch_exists(&merged.branch).await.unwrap());
     assert!(repo.engine().branch_exists(&ahead.branch).await.unwrap());
@@ -529,6 +577,10 @@ async fn the_other_endings_keep_the_work() {
     let merge = Ending::Merge { into: "main".into() };
     assert_eq!(all.finish(&made, &merge).await.unwrap(), Finished::Nothing);
     let made = with_work(&repo).await;
+    git_in(&made.dir, &["checkout", "--quiet", "--detach"]);
+    let error = all.finish(&made, &merge).await.unwrap_err();
+    assert!(matches!(error, WorktreeError::Elsewhere { .. }), "{error}");
+    let made = prepared(&repo, 1).await;
     let kept = all.finish(&made, &Ending::Keep).await.unwrap();
     assert_eq!(kept, Finished::Kept { branch: made.branch.clone() });
     let named = Ending::Branch { name: "feature/parser".into() };
@@ -587,7 +639,7 @@ async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
     assert!(again.verdict.unwrap().green && made.set_up);
     assert_eq!(read(&made.dir.join(".env")), "SECRET=2\n");
     let mut made = prepared(&repo, 1).await;
-    assert!(made.set_up);
+    assert!(made.set_up && made.how == How::Adopted);
     all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap();
     assert_eq!(read(&made.dir.join("ignored/count")), "x\nx\n");
 
@@ -597,4 +649,52 @@ async fn a_new_worktree_gets_ignored_files_and_its_command_once() {
         let error = all.setup(&mut made, &setup, &workplace, &stop, &|_| {}).await.unwrap_err();
         assert!(matches!(error, WorktreeError::BadPattern { .. }), "{error}");
     }
+}
+
+/// A branch and a lock are all that is left of a worker that was killed early.
+#[tokio::test]
+async fn a_branch_without_a_worktree_and_with_a_lock_is_taken_up() {
+    let repo = Repo::new();
+    let made = prepared(&repo, 1).await;
+    std::fs::remove_dir_all(&made.dir).unwrap();
+    std::fs::remove_dir_all(&made.git_dir).unwrap();
+    write(&repo.dir.join(format!(".git/refs/heads/{}.lock", made.branch)), "");
+    repaired(&prepared(&repo, 1).await, "of a process that is gone was removed");
+}
+
+/// The end of a runtime kills git in the middle of what it does, as the end of a worker may.
+#[test]
+fn a_worker_may_end_at_any_moment() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let repo = Repo::new();
+    for n in 0..300 {
+        repo.file(&format!("many/{n}.txt"), &format!("{n}\n").repeat(50));
+    }
+    repo.commit("many files");
+    let all = worktrees(&repo);
+    let squash = Ending::Squash { into: "main".into(), message: "all of it".into() };
+    let mut cut_short = 0;
+    for ms in (1..100).step_by(7) {
+        let run = format!("run-{ms}");
+        let wanted = Wanted::new(&run, "x", owner(1));
+        let time = Duration::from_millis(ms);
+        let first =
+            runtime().block_on(async { tokio::time::timeout(time, all.prepare(&wanted)).await });
+        cut_short += usize::from(first.is_err());
+        runtime().block_on(async {
+            let made = all.prepare(&wanted).await.unwrap();
+            assert_eq!(made.git.branch().await.unwrap().as_ref(), Some(&made.branch));
+            assert_eq!(made.git.status().await.unwrap(), [], "{ms}: {:?}", made.how);
+            assert_eq!(made.base_branch, "main");
+            write(&made.dir.join(&run), "x\n");
+            made.git.commit_all("work", None).await.unwrap().unwrap();
+            // Whoever stops waiting does not stop it.
+            let first = tokio::time::timeout(time, all.finish(&made, &squash)).await;
+            cut_short += usize::from(first.is_err());
+            all.finish(&made, &squash).await.unwrap();
+        });
+        assert_eq!(repo.git(&["log", "--format=%s", "main", "--", &run]), "all of it", "{ms}");
+        assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    }
+    assert!(cut_short > 5, "{cut_short}");
 }
