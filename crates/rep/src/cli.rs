@@ -134,6 +134,8 @@ enum Command {
     /// Follow workflows: steps, reviews and gates that the engine enforces
     #[command(visible_alias = "wf")]
     Workflow(commands::workflow::Args),
+    /// Follow plans: check lists that agents work through
+    Plan(commands::plan::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),
     /// Print the configuration and where each value came from
@@ -172,6 +174,7 @@ impl Command {
             | Command::Tools(_)
             | Command::Conversations(_)
             | Command::Workflow(_)
+            | Command::Plan(_)
             | Command::Config(_) => None,
         }
     }
@@ -291,6 +294,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Tools(args) => commands::tools::run(&ctx, &args, ui),
         Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
+        Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),

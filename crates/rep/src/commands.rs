@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod matching;
 pub(crate) mod new;
+pub(crate) mod plan;
 pub(crate) mod props;
 pub(crate) mod read;
 pub(crate) mod run;

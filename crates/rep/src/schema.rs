@@ -18,6 +18,7 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
+pub mod plan;
 pub mod workflow;
 
 /// `rep list --json`.
@@ -716,6 +717,9 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.json", schema_for!(AgentsJson)),
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
+        ("plan-next.json", schema_for!(plan::PlanNextJson)),
+        ("plan-status.json", schema_for!(plan::PlanStatusJson)),
+        ("plan-check.json", schema_for!(plan::PlanCheckJson)),
         ("workflow-list.json", schema_for!(workflow::WorkflowsJson)),
         ("workflow-show.json", schema_for!(workflow::WorkflowJson)),
         ("workflow-check.json", schema_for!(workflow::CheckJson)),

@@ -1,0 +1,127 @@
+//! `rep plan`: check lists that agents work through, task after task.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
+use repertoire_flow::plan::{Plan, parse_bytes};
+use repertoire_text::fs::read_bytes_beneath;
+use repertoire_text::terminal::printable;
+
+use crate::cli::Ctx;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+mod check;
+mod next;
+mod status;
+
+/// What to do with plans.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Say which task comes next, and why
+    Next(next::Args),
+    /// Show how far a plan is, and what waits for what
+    Status(status::Args),
+    /// Check a plan: boxes, blockers, skills, specifications
+    Check(check::Args),
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    match &args.action {
+        Action::Next(args) => next::run(ctx, args, ui),
+        Action::Status(args) => status::run(ctx, args, ui),
+        Action::Check(args) => check::run(ctx, args, ui),
+    }
+}
+
+/// Which plan.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanArg {
+    /// The plan's file [default: the first of PLAN.md, plan.md, TASKS.md, tasks.md, or the only tasks.md of a spec or change]
+    #[arg(value_name = "PLAN")]
+    path: Option<Utf8PathBuf>,
+}
+
+/// Files that are a plan by their name, in the order in which they are looked for.
+const NAMES: [&str; 4] = ["PLAN.md", "plan.md", "TASKS.md", "tasks.md"];
+/// Folders whose folders may each have a `tasks.md`.
+const FOLDERS: [&str; 2] = ["specs", "openspec/changes"];
+/// Most folders that are looked into.
+const FOLDERS_MAX: usize = 1_000;
+
+impl PlanArg {
+    /// The plan that was typed, or the one that is there.
+    pub(crate) fn file(&self, ctx: &Ctx<'_>) -> Result<Utf8PathBuf, Failure> {
+        let Some(typed) = &self.path else { return default_file(ctx) };
+        let path = ctx.typed_path(typed);
+        match (path.exists(), path.is_dir()) {
+            (true, true) => Err(Failure::usage(format!("`{typed}` is a folder"))
+                .hint("Name the file of the plan in it.")),
+            (true, false) => Ok(path),
+            (false, _) => {
+                Err(Failure::usage(format!("there is no `{}`", printable(typed.as_str())))
+                    .hint("Name a Markdown file with tasks such as `- [ ] what to do`."))
+            }
+        }
+    }
+
+    /// The plan, read. Findings and JSON name its file as it was typed, or as short as it goes.
+    pub(crate) fn read(&self, ctx: &Ctx<'_>) -> Result<Plan, Failure> {
+        let path = self.file(ctx)?;
+        read_file(&path)
+    }
+}
+
+/// Reads a plan's file.
+pub(crate) fn read_file(path: &Utf8Path) -> Result<Plan, Failure> {
+    let dir = path.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
+    let name = Utf8Path::new(path.file_name().unwrap_or_default());
+    let bytes = read_bytes_beneath(dir, name, PLAN_BYTES_MAX as u64)
+        .map_err(|error| Failure::cannot_run(format!("{path} cannot be read: {error}")))?;
+    Ok(parse_bytes(&bytes, path))
+}
+
+/// The plan of a project, if there is one and only one.
+fn default_file(ctx: &Ctx<'_>) -> Result<Utf8PathBuf, Failure> {
+    let at = |relative: &str| ctx.typed_path(Utf8Path::new(relative));
+    if let Some(path) = NAMES.iter().map(|name| at(name)).find(|path| path.is_file()) {
+        return Ok(path);
+    }
+    for folder in FOLDERS {
+        let found = tasks_below(&ctx.env.here.join(folder));
+        match found.as_slice() {
+            [] => {}
+            [name] => return Ok(at(&format!("{folder}/{name}/tasks.md"))),
+            names => {
+                let shown: Vec<String> = names
+                    .iter()
+                    .take(5)
+                    .map(|name| printable(&format!("{folder}/{name}/tasks.md")))
+                    .collect();
+                let more = if names.len() > shown.len() { ", …" } else { "" };
+                return Err(Failure::usage(format!("there are {} plans in {folder}", names.len()))
+                    .hint(format!("Name one: {}{more}", shown.join(", "))));
+            }
+        }
+    }
+    Err(Failure::usage("there is no plan here").hint(format!(
+        "Looked for {}, specs/*/tasks.md and openspec/changes/*/tasks.md; name another file.",
+        NAMES.join(", ")
+    )))
+}
+
+/// The folders of a folder that have a `tasks.md`, sorted. Finished changes are archived, and no plans.
+fn tasks_below(dir: &Utf8Path) -> Vec<String> {
+    let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
+    let names = entries.take(FOLDERS_MAX).flatten().map(|entry| entry.file_name().to_owned());
+    let mut names: Vec<String> = names
+        .filter(|name| name != "archive" && dir.join(name).join("tasks.md").is_file())
+        .collect();
+    names.sort();
+    names
+}

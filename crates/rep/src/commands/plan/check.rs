@@ -1,0 +1,108 @@
+//! `rep plan check`: what is wrong with a plan.
+
+use camino::Utf8Path;
+use repertoire_flow::codes;
+use repertoire_flow::plan::{self, Plan};
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::name::nearest;
+use repertoire_text::json::DiagnosticJson;
+use repertoire_text::{Diagnostic, Severity, terminal};
+
+use super::PlanArg;
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::plan::PlanCheckJson;
+use crate::ui::{self, Ui};
+
+/// Which plan.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    plan: PlanArg,
+    /// Show information too, not only errors and warnings
+    #[arg(long, short)]
+    verbose: bool,
+    /// Treat warnings as errors
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let plan = args.plan.read(ctx)?;
+    let found = findings(ctx, &plan)?;
+    let count =
+        |severity: Severity| found.iter().filter(|found| found.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let exit = match errors > 0 || args.strict && warnings > 0 {
+        true => Exit::No,
+        false => Exit::Done,
+    };
+    if ui.json {
+        ui.print_json(&PlanCheckJson {
+            plan: plan.source().path().to_string(),
+            fallback: plan.fallback.clone(),
+            tasks: plan.tasks.len(),
+            diagnostics: found.iter().map(DiagnosticJson::from).collect(),
+            errors,
+            warnings,
+        })?;
+        return Ok(exit);
+    }
+    let least = if args.verbose { Severity::Info } else { Severity::Warning };
+    let text = plan.source().text();
+    for found in found.iter().filter(|found| found.severity <= least) {
+        writeln!(ui.out, "{}", terminal::render(found, Some(text), ui.diagnostics_colour()))?;
+    }
+    let hidden = found.iter().filter(|found| found.severity > least).count();
+    writeln!(ui.out, "{}", summary(&plan, (errors, warnings, hidden), ui))?;
+    Ok(exit)
+}
+
+fn summary(plan: &Plan, (errors, warnings, hidden): (usize, usize, usize), ui: &Ui<'_>) -> String {
+    let tasks = ui::count(plan.tasks.len(), "task");
+    let mut parts = Vec::new();
+    if errors > 0 {
+        parts.push(ui.paint(ui::BAD, ui::count(errors, "error")));
+    }
+    if warnings > 0 {
+        parts.push(ui.paint(ui::WARN, ui::count(warnings, "warning")));
+    }
+    let mut line = match parts.as_slice() {
+        [] => format!("{} {tasks}, nothing to complain about", ui.paint(ui::GOOD, "ok:")),
+        parts => format!("{tasks}: {}", parts.join(", ")),
+    };
+    if hidden > 0 {
+        let notes = ui::count(hidden, "note");
+        line.push_str(&ui.paint(ui::FAINT, format!("; {notes} not shown, see --verbose")));
+    }
+    line
+}
+
+/// Everything that is wrong with a plan, among the skills and files of this place.
+pub(super) fn findings(ctx: &Ctx<'_>, plan: &Plan) -> Result<Vec<Diagnostic>, Failure> {
+    let names_skills = plan.tasks.iter().any(|task| !task.hints.is_empty());
+    // Most plans name no skill, and need no discovery.
+    let catalog = if names_skills { Some(ctx.catalog()?) } else { None };
+    let known = |name: &str| catalog.is_none_or(|catalog| catalog.resolve(name).is_ok());
+    let beside = plan.source().path().parent().unwrap_or(Utf8Path::new(""));
+    let exists = |path: &str| {
+        ctx.env.here.join(beside).join(path).is_file() || ctx.env.here.join(path).is_file()
+    };
+    let mut found = plan::check(plan, &known, &exists);
+    if let Some(catalog) = catalog {
+        found.iter_mut().for_each(|found| suggest(catalog, plan, found));
+    }
+    Ok(found)
+}
+
+/// Names the skill that may be meant.
+fn suggest(catalog: &Catalog, plan: &Plan, found: &mut Diagnostic) {
+    if found.code != &codes::PLAN_UNKNOWN_SKILL {
+        return;
+    }
+    let wrong = found.span.map(|span| span.slice(plan.source().text()).trim_start_matches('@'));
+    let known = catalog.entries().iter().map(|entry| entry.id.as_str());
+    if let Some(near) = wrong.and_then(|wrong| nearest(wrong, known)) {
+        found.help = Some(format!("Did you mean `{near}`?").into());
+    }
+}
