@@ -95,7 +95,7 @@ fn the_next_task_is_told_with_its_reason() {
     insta::assert_snapshot!(workspace(PLAN).rep("plan next"), @r#"
     2.2.2  Square
       PLAN.md:13 · Phase 2: Filling
-      why      priority high; of those before it 1 is less urgent and 1 waits
+      why      priority high; of the open tasks before it 1 is less urgent and 1 waits
       part of  Fill in boxes @frist-aid Boxes are ticked with an x.
       after    "Phase 1: Reading"
       skills   @frist-aid, @first-aid
