@@ -1,4 +1,4 @@
-//! The caps on workflows and runs.
+//! The caps on workflows, runs and plans.
 
 /// Largest `workflow.yaml`.
 pub const FILE_BYTES_MAX: u64 = 512 * 1024;

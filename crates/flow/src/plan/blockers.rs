@@ -7,6 +7,8 @@ use crate::limits::PLAN_BLOCKERS_MAX;
 
 /// Fewest characters of a task's text that stand for the whole of it.
 const PREFIX_CHARS_MIN: usize = 8;
+/// Most tasks that one name stands for; a name of more says too little to be waited for.
+const NAMED_MAX: usize = 50;
 /// Most tasks that a range such as `T001-T009` stands for.
 const RANGE_MAX: u32 = 200;
 
@@ -47,11 +49,14 @@ impl Names {
             let on = BlockedOn::Task(task.id.clone());
             for label in [Some(task.id.as_str()), task.label.as_deref()].into_iter().flatten() {
                 let known = names.labels.entry(folded(label)).or_default();
-                if !known.contains(&on) && known.len() < RANGE_MAX as usize {
+                if known.len() < NAMED_MAX + 1 && !known.contains(&on) {
                     known.push(on.clone());
                 }
             }
-            names.texts.entry(folded(&task.text)).or_default().push(on);
+            let twins = names.texts.entry(folded(&task.text)).or_default();
+            if twins.len() < NAMED_MAX + 1 {
+                twins.push(on);
+            }
         }
         for (at, section) in plan.sections.iter().enumerate() {
             let names_of = section_names(section);
@@ -71,7 +76,7 @@ impl Names {
         for name in named {
             for names in [&self.labels, &self.texts, &self.sections] {
                 if let Some(found) = names.get(name) {
-                    return found.clone();
+                    return if found.len() > NAMED_MAX { Vec::new() } else { found.clone() };
                 }
             }
         }

@@ -37,10 +37,11 @@ pub(super) fn label(text: &str) -> Option<Label> {
 /// How many bytes a label takes, and whether it is one only if something separates it from the text.
 fn label_length(text: &str) -> Option<(usize, bool)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    if let Some(rest) = text.strip_prefix('T')
-        && (1..=5).contains(&digits(rest))
-    {
-        return Some((1 + digits(rest), false));
+    if let Some(rest) = text.strip_prefix('T') {
+        let number = rest.strip_prefix('-').unwrap_or(rest);
+        if (1..=5).contains(&digits(number)) {
+            return Some((text.len() - number.len() + digits(number), false));
+        }
     }
     if text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("task ")) {
         let number = numbers(&text[5..])?;

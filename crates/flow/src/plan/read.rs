@@ -191,13 +191,13 @@ impl<'a> Reader<'a> {
             self.heading(level, at - 1, indented..before.text.trim_end().len());
             return;
         }
+        if self.goes_on(at, columns, blanks) {
+            return self.prose(at, &line.text[blanks..]);
+        }
         // A line that is indented by less ends the items that it does not belong to.
-        let may_nest = bullet(line.text, blanks, columns).is_some();
         while self.items.last().is_some_and(|item| columns < item.bullet.inside()) {
             self.items.pop();
-            if !may_nest {
-                self.open_text = None;
-            }
+            self.open_text = None;
         }
         let margin = self.items.last().map_or(0, |item| item.bullet.inside());
         let is_code = columns >= margin + 4
@@ -207,6 +207,21 @@ impl<'a> Reader<'a> {
             true => self.code(at),
             false => self.block(at, columns, blanks),
         }
+    }
+
+    /// Whether a line at the margin goes on with the text of a task: prose, with no blank line between. What begins in bold
+    /// is said for itself.
+    fn goes_on(&self, at: usize, columns: usize, blanks: usize) -> bool {
+        let line = self.lines[at];
+        let is_heading = self.lines.get(at + 1).is_some_and(|next| underline(next.text).is_some());
+        let body = &line.text[blanks..];
+        self.open_text.is_some()
+            && !is_heading
+            && self.items.last().is_some_and(|item| columns < item.bullet.inside())
+            && !body.starts_with(['>', '<', '|', '#', '*', '`', '~', '='])
+            && bullet(line.text, blanks, columns).is_none()
+            && underline(line.text).is_none()
+            && key_line(body).is_none()
     }
 
     /// Whether a line is seen although something hides lines: it closes it, or is outside of it.

@@ -13,6 +13,7 @@ mod list;
 mod matching;
 mod new_docs;
 mod pack;
+mod plan;
 mod read;
 mod run;
 mod show;

@@ -1,17 +1,18 @@
 //! Which task comes next, and why others wait.
 
-use repertoire_flow::plan::{Choice, Mark, select_task};
+use repertoire_flow::plan::{Choice, Mark, TaskId, select_task};
 
 use super::plan;
 
 /// What is chosen, in one line.
 fn chosen(text: &str) -> String {
     let plan = plan(text);
+    let text_of = |id: &TaskId| plan.task(id).map_or("?", |task| task.text.as_str());
     match select_task(&plan) {
-        Choice::Task(id) => plan.task(&id).unwrap().text.clone(),
+        Choice::Task(id) => text_of(&id).to_owned(),
         Choice::Nothing => "nothing".to_owned(),
         Choice::Stuck { waiting } => {
-            let line = |(id, why): &(_, String)| format!("{}: {why}", plan.task(id).unwrap().text);
+            let line = |(id, why): &(TaskId, String)| format!("{}: {why}", text_of(id));
             waiting.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     }

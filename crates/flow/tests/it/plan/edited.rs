@@ -8,7 +8,7 @@ use super::plan;
 /// Everything that is told of the tasks, but the mark of one.
 fn but_mark(plan: &Plan, id: &TaskId) -> Vec<serde_json::Value> {
     let value = |task: &Task| {
-        let mut value = serde_json::to_value(task).unwrap();
+        let mut value = serde_json::to_value(task).expect("a task is plain data");
         if &task.id == id {
             value["mark"] = "any".into();
         }

@@ -22,7 +22,7 @@ fn use_all(bytes: &[u8]) {
     select_task(&plan);
     for task in plan.tasks.iter().take(3) {
         plan.waits_for(&task.id);
-        let edited = mark(&text, &task.id, Mark::Failed).unwrap();
+        let edited = mark(&text, &task.id, Mark::Failed).expect("the task is there");
         assert!(super::differ_in_one_box(&text, &edited), "{text:?}\n{edited:?}");
         let _ = append_note(&text, &task.id, "failed: why");
     }

@@ -88,6 +88,13 @@ fn a_text_goes_on_in_the_next_line() {
 }
 
 #[test]
+fn a_text_goes_on_at_the_margin_until_a_blank_line() {
+    let text = "- [ ] Add a table (one,\ntwo) and more\n- [ ] b\n**Checkpoint**: ready\n\nprose\n";
+    check(text, "[ ] Add a table (one, two) and more\n[ ] b");
+    check("- [ ] a\n# A\n- [ ] b\n---\n- [ ] c\n```\n```\n", "[ ] a\n[ ] b\n[ ] c");
+}
+
+#[test]
 fn labels_are_cut_off() {
     let of = |line: &str| {
         let task = only(&format!("- [ ] {line}\n"));
@@ -100,6 +107,7 @@ fn labels_are_cut_off() {
     check("**T001** Make it", "T001", "Make it");
     check("**Task 1.1**: Make it", "Task 1.1", "Make it");
     check("**Task 2:** Make it", "Task 2", "Make it");
+    check("T-12 Make it", "T-12", "Make it");
     check("1.2 Make it", "1.2", "Make it");
     check("1. Make it", "1", "Make it");
     check("1.2.3. Make it", "1.2.3", "Make it");

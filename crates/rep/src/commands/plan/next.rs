@@ -93,14 +93,14 @@ fn why(plan: &Plan, task: &Task) -> String {
     let among = match (less_urgent, waits) {
         (0, 0) => "the first open task".to_owned(),
         (0, waits) => format!("the first open task but {waits} that {}", verb(waits, "wait")),
-        (less, 0) => format!("{less} open before it {} less urgent", be(less)),
-        (less, waits) => {
-            format!(
-                "of those before it {less} {} less urgent and {waits} {}",
-                be(less),
-                verb(waits, "wait")
-            )
+        (less, 0) => {
+            format!("{} before it {} less urgent", ui::count(less, "open task"), be(less))
         }
+        (less, waits) => format!(
+            "of the open tasks before it {less} {} less urgent and {waits} {}",
+            be(less),
+            verb(waits, "wait")
+        ),
     };
     format!("{priority}{among}")
 }
