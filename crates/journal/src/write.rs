@@ -2,16 +2,15 @@
 //! twice although the answer to a commit can be lost.
 
 use std::future::Future;
-use std::time::Duration;
 
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
-use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
+use crate::limits::ATTEMPTS_MAX;
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
 use crate::store::tx::Line;
-use crate::store::{Clock, Fault, LeaseChange, Tx, postgres};
+use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
 use crate::text;
 
 /// Something that is done in one transaction. It may be done again if it came to nothing.
@@ -133,10 +132,6 @@ impl Journal {
     }
 }
 
-fn wait_after(attempts: u32) -> Duration {
-    ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
-}
-
 /// Events that are about to be stored, and what they make of the run.
 pub(crate) struct Draft {
     folded: Folded,
@@ -253,16 +248,4 @@ fn line(run: &RunId, seq: u64, at_ms: u64, payload: Payload) -> Result<Line, Jou
     let text = text::serialised(&payload)?;
     let event = Event { v: EVENT_VERSION, run: run.clone(), seq, at_ms, payload };
     Ok(Line { event, payload: text })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_and_end() {
-        assert_eq!(wait_after(1), ATTEMPT_WAIT);
-        assert_eq!(wait_after(3), ATTEMPT_WAIT * 4);
-        assert_eq!(wait_after(40), ATTEMPT_WAIT_MAX);
-    }
 }
