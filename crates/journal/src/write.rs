@@ -7,7 +7,7 @@ use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
-use crate::limits::ATTEMPTS_MAX;
+use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX};
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
 use crate::store::tx::Line;
 use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
@@ -80,7 +80,7 @@ impl Journal {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match ask().await {
+            match answered(ask()).await {
                 Ok(out) => return Ok(out),
                 Err(fault) => self.wait_or_give_up(fault, attempts).await?,
             }
@@ -94,11 +94,11 @@ impl Journal {
         batch: &str,
         sent: &mut Option<Done<O::Out>>,
     ) -> Result<O::Out, Fault> {
-        let mut tx = self.store().begin().await?;
+        let mut tx = answered(self.store().begin()).await?;
         if let Some(Done { receipt: Some(receipt), .. }) = sent.as_ref() {
             // If the server is still at the first commit, this waits for it.
-            tx.run(&receipt.run).await?;
-            if tx.has_batch(&receipt.run, receipt.seq, batch).await?
+            answered(tx.run(&receipt.run)).await?;
+            if answered(tx.has_batch(&receipt.run, receipt.seq, batch)).await?
                 && let Some(done) = sent.take()
             {
                 return Ok(done.out);
@@ -106,14 +106,14 @@ impl Journal {
         }
         *sent = None;
         let work = Work { batch, clock: self.clock() };
-        let done = operation.perform(&mut tx, &work).await?;
-        match tx.commit().await {
+        let done = answered(operation.perform(&mut tx, &work)).await?;
+        match answered(async { Ok(tx.commit().await?) }).await {
             Ok(()) => Ok(done.out),
-            Err(error) => {
-                if !postgres::was_rolled_back(&error) {
-                    *sent = Some(done);
-                }
-                Err(error.into())
+            Err(fault) => {
+                let is_certain =
+                    matches!(&fault, Fault::Sql(error) if postgres::was_rolled_back(error));
+                *sent = (!is_certain).then_some(done);
+                Err(fault)
             }
         }
     }
@@ -129,6 +129,14 @@ impl Journal {
             }
             fault => Err(self.store().explain(fault)),
         }
+    }
+}
+
+/// A connection that does not answer is a lost one.
+async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    match tokio::time::timeout(ANSWER_MAX, asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Fault::Sql(std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The journal on both stores: one suite, two runners.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 mod postgres;
 mod server;
 mod sqlite;

@@ -112,6 +112,32 @@ async fn a_lease_goes_by_the_servers_clock() {
     assert_eq!(journal.reap().await.unwrap(), []);
 }
 
+#[tokio::test]
+async fn what_commits_late_is_not_missed_by_a_tail() {
+    let Some(url) = database().await else { return };
+    let journal = open(&url).await.unwrap();
+    let first = journal.create(new_run("first")).await.unwrap().id;
+    let (_, start) = journal.events_all(Default::default(), 10).await.unwrap();
+    // An event of a transaction that is still open has the lower number.
+    let mut slow = connect(&url).await;
+    let mut open = slow.begin().await.unwrap();
+    let late = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
+        SELECT run, 2, v, at_ms, 'NOTE', '{\"type\":\"NOTE\",\"name\":\"late\",\"data\":null}', 'b' FROM event";
+    sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
+    let second = journal.create(new_run("second")).await.unwrap().id;
+    assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);
+    let (early, at) = journal.events_all(start, 10).await.unwrap();
+    assert_eq!((early, at), (Vec::new(), start));
+    // Whoever begins now sees what is still to come.
+    let now = journal.last_cursor().await.unwrap();
+    open.commit().await.unwrap();
+    for from in [start, now] {
+        let (events, _) = journal.events_all(from, 10).await.unwrap();
+        let seen: Vec<_> = events.iter().map(|event| (&event.run, event.seq)).collect();
+        assert_eq!(seen, [(&first, 2), (&second, 1)]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
     let Some(url) = database().await else { return };
