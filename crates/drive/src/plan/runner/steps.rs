@@ -49,6 +49,7 @@ impl Session<'_> {
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.settle_plan();
         let message = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
         self.git.commit_all(&subject(message), None).await?;
@@ -136,6 +137,7 @@ impl Session<'_> {
             ResponseFormat::Schema { name: "verdict".to_owned(), schema: verdict::schema() };
         let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.settle_plan();
         let mended = self.changed_since(&head).await?;
         let words = task.as_ref().map_or("the work", |task| task.label.as_str());

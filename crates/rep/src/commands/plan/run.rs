@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
 use crate::cli::Ctx;
+use crate::commands::worker::stop_when_asked;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::{PlanFlags, host, host_label};
 use crate::running::runtime;
@@ -146,7 +147,9 @@ pub(crate) async fn attend(
         ))
         .hint(format!("`rep runs show {}` says how far it is.", id.short())));
     };
-    let shutdown = CancellationToken::new();
+    let (shutdown, stop) = (CancellationToken::new(), CancellationToken::new());
+    // Heard from here on, also while something is told.
+    stop_when_asked(stop.clone())?;
     let drive = runner.drive(claimed, &shutdown);
     tokio::pin!(drive);
     let mut changes = journal.changes();
@@ -156,7 +159,7 @@ pub(crate) async fn attend(
         tokio::select! {
             driven = &mut drive => break driven,
             _ = changes.next(TELL_POLL) => narrator.tell(journal, ui).await?,
-            _ = tokio::signal::ctrl_c(), if !interrupted => {
+            () = stop.cancelled(), if !interrupted => {
                 interrupted = true;
                 ui.note("stopping; the run can be resumed")?;
                 shutdown.cancel();
@@ -232,9 +235,11 @@ async fn wait_for_tasks(plan: &Utf8Path, ui: &mut Ui<'_>) -> Result<bool, Failur
     ui.note(&format!("waiting for new tasks in {plan}"))?;
     let read = || fs::read_text(plan, PLAN_BYTES_MAX as u64).unwrap_or_default();
     let mut seen = Digest::of(read().as_bytes());
+    let stop = CancellationToken::new();
+    stop_when_asked(stop.clone())?;
     loop {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => return Ok(false),
+            () = stop.cancelled() => return Ok(false),
             () = tokio::time::sleep(WATCH_POLL) => {}
         }
         let text = read();
