@@ -46,7 +46,7 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
             format!("  worktree {how}: {branch} in {path}")
         }
         Payload::StepStarted { step, kind, task, attempt, .. } => {
-            let task = task.as_ref().map_or("", |task| task.label.as_str());
+            let task = task.as_ref().map_or("everything", |task| task.label.as_str());
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             format!("{step:>3} {kind}{again}: {}", ui::fit(task, 100))
         }

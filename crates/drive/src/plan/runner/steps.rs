@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
-use crate::git::{DiffOf, Oid};
+use crate::git::{ChangeKind, DiffOf, Oid};
 use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, PLAN_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
 use crate::plan::keeper;
@@ -24,6 +24,9 @@ use crate::plan::request::Hand;
 use crate::plan::skills;
 use crate::plan::state::{After, Kind};
 use crate::plan::verdict::{self, Verdict, Word};
+
+/// Files that a note names.
+const FILES_SHOWN: usize = 20;
 
 /// What agents like to print when they think that everything is done.
 const CLAIMS: &[&str] = &["<promise>COMPLETE</promise>", "[[COMPLETE]]", "<<COMPLETE>>"];
@@ -114,8 +117,9 @@ impl Session<'_> {
             return Ok(());
         }
         let outcome = if verdict.green { StepOutcome::Ok } else { StepOutcome::Failed };
-        // What checks leave behind is no part of the work, unless git ignores it anyway.
-        self.conclude(vec![finished(outcome)]).await
+        let mut payloads = vec![finished(outcome)];
+        payloads.extend(self.left_by_checks().await?);
+        self.conclude(payloads).await
     }
 
     /// Another agent looks at the work on a task.
@@ -157,6 +161,15 @@ impl Session<'_> {
         }
         payloads.push(finished(outcome));
         self.conclude(payloads).await
+    }
+
+    /// Files that checks made and git does not ignore: they go into the next commit, so somebody should know.
+    async fn left_by_checks(&self) -> Result<Option<Payload>, DriveError> {
+        let changes = self.git.status().await?;
+        let new = changes.into_iter().filter(|change| change.kind == ChangeKind::Untracked);
+        let files: Vec<String> = new.map(|change| change.path).take(FILES_SHOWN).collect();
+        let data = json!({ "files": files });
+        Ok((!files.is_empty()).then(|| Payload::Note { name: "left_by_checks".to_owned(), data }))
     }
 
     fn started(
@@ -361,8 +374,8 @@ impl Session<'_> {
             ahead.apply(payload);
         }
         payloads.extend(decide::conclude(&ahead, &self.request));
-        self.append(payloads).await?;
-        self.keep_plan().await
+        self.append(payloads.clone()).await?;
+        self.keep_plan(&payloads).await
     }
 }
 
