@@ -53,7 +53,9 @@ impl Session<'_> {
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
         let mut payloads = self.settle_plan();
-        let message = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let is_work = self.changed_since(&head).await?;
+        let message = if is_work { words } else { "plan: what the agent wrote there" };
         self.git.commit_all(&subject(message), None).await?;
         let head = self.git.head().await?;
         let finished = self.implemented(step, &task, &worked, &head).await?;
