@@ -282,6 +282,14 @@ mod tests {
 
         /// Does what comes next, with this outcome, and says in a word what it was and what was concluded.
         fn step(&mut self, outcome: StepOutcome, result: Value) -> String {
+            self.take(outcome, None, result)
+        }
+
+        fn fail(&mut self, reason: &str, result: Value) -> String {
+            self.take(StepOutcome::Failed, Some(reason.to_owned()), result)
+        }
+
+        fn take(&mut self, outcome: StepOutcome, reason: Option<String>, result: Value) -> String {
             let (kind, task, after) = match self.next() {
                 Next::Implement { task } => (Kind::Implementation, task, None),
                 Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
@@ -302,7 +310,7 @@ mod tests {
                 detail,
             });
             let head = Some(format!("c{step}"));
-            let (reason, spent) = (None, Spent::default());
+            let spent = Spent::default();
             self.state.apply(&Payload::StepFinished { step, outcome, reason, head, spent, result });
             let concluded = conclude(&self.state, &self.request);
             let mut said = format!("{} {name}", kind.as_str());
@@ -439,6 +447,16 @@ mod tests {
         let second = one.step(StepOutcome::Failed, idle);
         assert_eq!(second, "implementation A WATCHDOG_SIGNAL WATCHDOG_REWRITE");
         assert!(one.state.rewrite.as_deref().unwrap().contains("changed no file"));
+    }
+
+    #[test]
+    fn an_agent_that_cannot_work_costs_no_attempt_and_waits_for_a_person_at_once() {
+        let mut one = Loop::new("- [ ] A\n");
+        let broken = json!({ "changed": false, "agent_failed": true });
+        assert_eq!(one.fail("no key", broken.clone()), "implementation A");
+        let second = one.fail("no key", broken);
+        assert_eq!(second, "implementation A WATCHDOG_SIGNAL RUN_WAITING");
+        assert_eq!(one.state.tasks.values().next().unwrap().attempts, 0);
     }
 
     #[test]

@@ -57,8 +57,8 @@ impl Session<'_> {
         let is_work = self.changed_since(&head).await?;
         let message = if is_work { words } else { "plan: what the agent wrote there" };
         self.git.commit_all(&subject(message), None).await?;
-        let head = self.git.head().await?;
-        let finished = self.implemented(step, &task, &worked, &head).await?;
+        let now = self.git.head().await?;
+        let finished = self.implemented(step, &task, &worked, &head, &now).await?;
         if self.stopped_or_deferred(&finished, &worked).await? {
             return Ok(());
         }
@@ -277,12 +277,14 @@ impl Session<'_> {
         step: u32,
         task: &Option<TaskRef>,
         worked: &Worked,
+        before: &Oid,
         head: &Oid,
     ) -> Result<impl Fn(StepOutcome) -> Payload + use<>, DriveError> {
         let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
         let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
         let base = base.unwrap_or_else(|| self.worktree.base_oid.clone());
         let changed = self.differs(&base, head).await?;
+        let moved = self.differs(before, head).await?;
         let print = self.git.diff_fingerprint(&base).await?;
         let report = &worked.report;
         let claims_done = CLAIMS.iter().any(|claim| report.text.contains(claim));
@@ -291,8 +293,11 @@ impl Session<'_> {
             (None, false) => Some("no file was changed".to_owned()),
             (None, true) => None,
         };
+        // Who cannot work at all has not tried.
+        let agent_failed = report.status == Status::Failed && !moved;
         let result = json!({
             "changed": changed,
+            "agent_failed": agent_failed,
             "diff": print.map(|print| print.as_str().to_owned()),
             "claims_done": claims_done,
             "notes": reason.as_ref().map(|reason| unfinished(reason, claims_done)),
