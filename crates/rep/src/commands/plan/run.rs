@@ -222,7 +222,8 @@ pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
     let short = run.id.short();
     match run.status {
         RunStatus::Completed => {
-            if !ui.json && run.worktree.is_some() {
+            let is_kept = run.request.get("ending").and_then(|word| word.as_str()) == Some("keep");
+            if !ui.json && is_kept {
                 ui.note(&format!(
                     "`rep runs diff {short}` shows the work, `rep runs merge {short}` takes it"
                 ))?;
