@@ -47,7 +47,7 @@ impl Session<'_> {
         let prompt = prompt::implementation(&self.request, &assignment, &around);
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
-        payloads.push(self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
+        payloads.insert(0, self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
         self.append(payloads).await?;
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
@@ -135,7 +135,7 @@ impl Session<'_> {
         let step = self.run.steps + 1;
         let detail = json!({ "base": range.base, "head": range.head });
         let attempt = self.attempt_of(&task).max(1);
-        payloads.push(self.started(step, kind, &task, attempt, &head, detail));
+        payloads.insert(0, self.started(step, kind, &task, attempt, &head, detail));
         self.append(payloads).await?;
         let hand = self.request.reviewer.clone();
         let format =
