@@ -139,7 +139,7 @@ impl Journal {
 async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     match tokio::time::timeout(ANSWER_MAX, asked).await {
         Ok(answer) => answer,
-        Err(_) => Err(Fault::Sql(std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
     }
 }
 
