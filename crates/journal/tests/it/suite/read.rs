@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use repertoire_journal::{Cursor, Filter, JournalError, NewRun, Payload, Rules, RunId, RunStatus};
+use repertoire_journal::{
+    Cursor, Filter, JournalError, NewRun, Payload, Rules, RunId, RunStatus, Worker,
+};
 
 use super::{Place, agrees, claim, claimed, completed, finished, new_run, started, worker};
 
@@ -122,6 +124,12 @@ pub(crate) async fn a_change_is_heard_of(place: Place) {
     journal.create(new_run("here")).await.unwrap();
     assert!(changes.next(Duration::from_secs(20)).await);
     while changes.next(Duration::from_millis(700)).await {}
+    // Whoever looks for work and finds none wakes nobody, itself least of all.
+    let none = Worker { kinds: Default::default(), ..worker("w") };
+    for journal in [&journal, &other] {
+        assert!(journal.claim(&none, &Rules::default()).await.unwrap().is_none());
+    }
+    assert!(!changes.next(Duration::from_millis(700)).await);
     other.create(new_run("there")).await.unwrap();
     assert!(changes.next(Duration::from_secs(20)).await);
     journal.close().await;
