@@ -42,12 +42,15 @@ pub struct System {
     inner: Arc<Inner>,
 }
 
+/// A selector, and the generation of the catalog that it was made for.
+type MadeSelector = (u64, Arc<Selector>);
+
 #[derive(Clone)]
 struct Inner {
     library: Arc<Library>,
     /// Whether nobody has run anything since skills were read.
     is_fresh: Arc<AtomicBool>,
-    selector: Arc<Mutex<Option<(u64, Arc<Selector>)>>>,
+    selector: Arc<Mutex<Option<MadeSelector>>>,
     make_selector: MakeSelector,
     provider: Arc<dyn Provider>,
     prices: Prices,
