@@ -10,6 +10,7 @@ use crate::changes::{Bell, Changes, Watch};
 use crate::error::JournalError;
 use crate::event::Event;
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
+use crate::queue::Order;
 use crate::run::{Run, RunId, RunStatus, Step};
 use crate::store::postgres::PostgresStore;
 use crate::store::read::unsigned;
@@ -283,6 +284,16 @@ impl Journal {
         self.inner.bell.changes()
     }
 
+    /// How the store looks for the next run. For tests: it must not look at runs that have ended.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    #[doc(hidden)]
+    pub async fn claim_plan(&self, order: Order) -> Result<String, JournalError> {
+        self.read(|| self.store().claim_plan(order)).await
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.inner.store
     }
@@ -307,7 +318,7 @@ async fn open_url(url: &str, clock: &Clock) -> Result<Store, JournalError> {
         return Ok(Store::Sqlite(store));
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Store::Postgres(PostgresStore::open(url).await?));
+        return Ok(Store::Postgres(Box::new(PostgresStore::open(url).await?)));
     }
     let place = url.split_once(':').map_or("?", |(scheme, _)| scheme);
     let why = "its address begins with `postgres://` or `sqlite://`".to_owned();

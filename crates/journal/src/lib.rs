@@ -2,6 +2,50 @@
 //!
 //! Runs and steps are folds of their events ([`fold`]). What is stored beside the events is the result of the same fold,
 //! so that it can be asked for quickly; replaying a run's events has to give it again.
+//!
+//! It is kept in a SQLite file, or in PostgreSQL when one machine is not enough; no other crate names SQL. Workers take runs
+//! from its queue under leases, and every write shows the token of the lease ([`Journal::append`]).
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use repertoire_journal::{Journal, NewRun, Payload, Rules, RunId, RunStatus, Target, Worker};
+//!
+//! # async fn example(folder: camino::Utf8PathBuf) -> Result<(), repertoire_journal::JournalError> {
+//! let journal = Journal::open(&Target::File(folder.join("journal.db")), Arc::new(|| 1_000)).await?;
+//! let run = journal
+//!     .create(NewRun {
+//!         id: RunId::new(),
+//!         kind: "plan".into(),
+//!         name: "tidy up".into(),
+//!         workspace: "/repo".into(),
+//!         labels: Default::default(),
+//!         priority: 0,
+//!         limits: Default::default(),
+//!         request: serde_json::json!({ "plan": "PLAN.md" }),
+//!     })
+//!     .await?;
+//!
+//! let worker = Worker {
+//!     name: "here".into(),
+//!     labels: Default::default(),
+//!     kinds: ["plan".to_owned()].into(),
+//!     lease: std::time::Duration::from_secs(30),
+//! };
+//! let claimed = journal.claim(&worker, &Rules::default()).await?.expect("the run that was just made");
+//! assert_eq!(claimed.run.id, run.id);
+//!
+//! let done = Payload::RunCompleted { summary: "nothing to do".into(), head: None };
+//! let run = journal.append(&claimed.lease, vec![done]).await?;
+//! assert_eq!(run.status, RunStatus::Completed);
+//! assert!(journal.replay(&run.id).await?.differences.is_empty());
+//! # journal.close().await;
+//! # Ok(())
+//! # }
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example(path)).unwrap();
+//! ```
 
 mod append;
 mod changes;
@@ -10,6 +54,7 @@ pub mod event;
 pub mod fold;
 mod journal;
 pub mod limits;
+pub mod metrics;
 mod order;
 mod queue;
 mod replay;
@@ -23,6 +68,7 @@ pub use changes::Changes;
 pub use error::JournalError;
 pub use event::{Event, Payload};
 pub use journal::{Cursor, Filter, Journal, NoCursor, Page, Target};
+pub use metrics::Metrics;
 pub use order::Command;
 pub use queue::{Claimed, Lease, Order, Rules, Worker};
 pub use replay::{Difference, Replayed};

@@ -31,6 +31,10 @@ pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is waited for.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer is waited for before the connection counts as lost. PostgreSQL itself gives up on a statement earlier.
+pub const ANSWER_MAX: Duration = Duration::from_secs(75);
+/// How often a replay is begun anew because the run went on meanwhile.
+pub const REPLAY_ATTEMPTS_MAX: u32 = 10;
 /// How often something that may pass is tried: a lost connection, a conflict, a busy file.
 pub const ATTEMPTS_MAX: u32 = 12;
 /// The first wait between two tries; it doubles each time.
@@ -45,3 +49,9 @@ pub const POSTGRES_CONNECTIONS_MAX: u32 = 10;
 pub const CHANGE_POLL: Duration = Duration::from_millis(100);
 /// How long after a failure the connection that listens is opened again.
 pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+/// Most different words of drivers that become labels of metrics.
+pub const METRIC_WORDS_MAX: usize = 100;
+/// Longest of them; what is longer is cut.
+pub const METRIC_WORD_CHARS_MAX: usize = 64;
+/// Most steps under way that metrics remember the kind of.
+pub const METRIC_STEPS_MAX: usize = 10_000;

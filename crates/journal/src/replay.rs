@@ -1,12 +1,12 @@
 //! Folding the events of a run anew, to see whether what is stored beside them is what they say.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::JournalError;
 use crate::event::{Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
-use crate::limits::PAGE_MAX;
+use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::{Run, RunId};
 use crate::store::read::{Columns, UNKNOWN};
 use crate::store::tx::number;
@@ -40,45 +40,60 @@ impl Journal {
     ///
     /// When there is no such run, or the store cannot be used.
     pub async fn replay(&self, id: &RunId) -> Result<Replayed, JournalError> {
-        let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown(id))?;
+        for _ in 0..REPLAY_ATTEMPTS_MAX {
+            let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown(id))?;
+            let replayed = self.replay_once(&stored).await?;
+            // If it went on meanwhile, what was read of it does not belong together.
+            if self.run(id).await?.as_ref() == Some(&stored) {
+                return Ok(replayed);
+            }
+        }
+        Err(JournalError::refused(id, "it goes on too fast to be replayed; pause it first"))
+    }
+
+    async fn replay_once(&self, stored: &Run) -> Result<Replayed, JournalError> {
         let mut folded = Folded::default();
-        let (mut events, mut differences) = (0_u64, Vec::new());
+        let mut differences = Vec::new();
+        let events = self.fold_events(stored, &mut folded, &mut differences).await?;
+        let steps = folded.steps.len() as u64;
+        if events < stored.seq {
+            let (there, here) = (stored.seq.to_string(), events.to_string());
+            differences.push(Difference { what: "run.seq".into(), stored: there, replayed: here });
+            return Ok(Replayed { events, steps, differences });
+        }
+        let there = self.steps(&stored.id).await?;
+        let columns = self.read(|| self.store().columns(&stored.id)).await?;
+        compare("run", &json!(stored), &json!(folded.run), &mut differences);
+        for at in 0..there.len().max(folded.steps.len()) {
+            let (there, here) = (there.get(at), folded.steps.get(at));
+            compare(&format!("step {}", at + 1), &json!(there), &json!(here), &mut differences);
+        }
+        differences.extend(columns.and_then(|columns| queued_otherwise(&columns, stored)));
+        Ok(Replayed { events, steps, differences })
+    }
+
+    /// Folds all events, up to one that cannot stand where it stands, and says how many those are.
+    async fn fold_events(
+        &self,
+        stored: &Run,
+        folded: &mut Folded,
+        differences: &mut Vec<Difference>,
+    ) -> Result<u64, JournalError> {
+        let mut events = 0;
         loop {
-            let page = self.events(id, events, PAGE_MAX).await?;
-            let Some(last) = page.last() else { break };
-            let last = last.seq;
-            for event in page.iter().take_while(|event| event.seq <= stored.seq) {
+            let page = self.events(&stored.id, events, PAGE_MAX).await?;
+            if page.is_empty() {
+                return Ok(events);
+            }
+            for event in &page {
                 differences.extend(cannot_be_told(event));
                 if let Err(error) = folded.apply(event) {
                     differences.push(stopped(event, error.to_string()));
-                    let steps = folded.steps.len() as u64;
-                    return Ok(Replayed { events, steps, differences });
+                    return Ok(events);
                 }
                 events += 1;
             }
-            if last >= stored.seq {
-                break;
-            }
         }
-        let steps = self.steps(id).await?;
-        if self.run(id).await?.as_ref() != Some(&stored) {
-            // It went on meanwhile; what was read of it does not belong together.
-            return Box::pin(self.replay(id)).await;
-        }
-        compare(
-            "run",
-            &serde_json::json!(stored),
-            &serde_json::json!(folded.run),
-            &mut differences,
-        );
-        for at in 0..steps.len().max(folded.steps.len()) {
-            let (there, here) = (steps.get(at), folded.steps.get(at));
-            let what = format!("step {}", at + 1);
-            compare(&what, &serde_json::json!(there), &serde_json::json!(here), &mut differences);
-        }
-        let columns = self.read(|| self.store().columns(id)).await?;
-        differences.extend(columns.and_then(|columns| queued_otherwise(&columns, &stored)));
-        Ok(Replayed { events, steps: folded.steps.len() as u64, differences })
     }
 }
 

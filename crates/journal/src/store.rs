@@ -2,9 +2,11 @@
 //! for each, with the SQL that differs side by side.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::JournalError;
 use crate::fold::FoldError;
+use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
 
 pub(crate) mod migrate;
 pub(crate) mod postgres;
@@ -49,7 +51,7 @@ pub(crate) use postgres_now;
 /// A store that is open.
 pub(crate) enum Store {
     Sqlite(sqlite::SqliteStore),
-    Postgres(postgres::PostgresStore),
+    Postgres(Box<postgres::PostgresStore>),
 }
 
 impl Store {
@@ -83,6 +85,31 @@ impl Store {
     }
 }
 
+/// Opening is tried again while others are at the same file, or the server is still starting.
+pub(crate) async fn patiently<T, F>(
+    may_pass: fn(&sqlx::Error) -> bool,
+    mut open: impl FnMut() -> F,
+) -> Result<T, Fault>
+where
+    F: Future<Output = Result<T, Fault>>,
+{
+    let mut attempts = 1;
+    loop {
+        match open().await {
+            Err(Fault::Sql(error)) if may_pass(&error) && attempts < ATTEMPTS_MAX => {
+                tokio::time::sleep(wait_after(attempts)).await;
+                attempts += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// How long to wait after so many tries.
+pub(crate) fn wait_after(attempts: u32) -> Duration {
+    ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
+}
+
 /// What stops a transaction: the store, or the journal's own rules.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -112,5 +139,17 @@ impl From<JournalError> for Fault {
 impl From<FoldError> for Fault {
     fn from(error: FoldError) -> Self {
         Fault::Journal(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_end() {
+        assert_eq!(wait_after(1), ATTEMPT_WAIT);
+        assert_eq!(wait_after(3), ATTEMPT_WAIT * 4);
+        assert_eq!(wait_after(40), ATTEMPT_WAIT_MAX);
     }
 }

@@ -2,16 +2,15 @@
 //! twice although the answer to a commit can be lost.
 
 use std::future::Future;
-use std::time::Duration;
 
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
-use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
+use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX};
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
 use crate::store::tx::Line;
-use crate::store::{Clock, Fault, LeaseChange, Tx, postgres};
+use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
 use crate::text;
 
 /// Something that is done in one transaction. It may be done again if it came to nothing.
@@ -81,7 +80,7 @@ impl Journal {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match ask().await {
+            match answered(ask()).await {
                 Ok(out) => return Ok(out),
                 Err(fault) => self.wait_or_give_up(fault, attempts).await?,
             }
@@ -95,11 +94,11 @@ impl Journal {
         batch: &str,
         sent: &mut Option<Done<O::Out>>,
     ) -> Result<O::Out, Fault> {
-        let mut tx = self.store().begin().await?;
+        let mut tx = answered(self.store().begin()).await?;
         if let Some(Done { receipt: Some(receipt), .. }) = sent.as_ref() {
             // If the server is still at the first commit, this waits for it.
-            tx.run(&receipt.run).await?;
-            if tx.has_batch(&receipt.run, receipt.seq, batch).await?
+            answered(tx.run(&receipt.run)).await?;
+            if answered(tx.has_batch(&receipt.run, receipt.seq, batch)).await?
                 && let Some(done) = sent.take()
             {
                 return Ok(done.out);
@@ -107,14 +106,14 @@ impl Journal {
         }
         *sent = None;
         let work = Work { batch, clock: self.clock() };
-        let done = operation.perform(&mut tx, &work).await?;
-        match tx.commit().await {
+        let done = answered(operation.perform(&mut tx, &work)).await?;
+        match answered(async { Ok(tx.commit().await?) }).await {
             Ok(()) => Ok(done.out),
-            Err(error) => {
-                if !postgres::was_rolled_back(&error) {
-                    *sent = Some(done);
-                }
-                Err(error.into())
+            Err(fault) => {
+                let is_certain =
+                    matches!(&fault, Fault::Sql(error) if postgres::was_rolled_back(error));
+                *sent = (!is_certain).then_some(done);
+                Err(fault)
             }
         }
     }
@@ -133,8 +132,12 @@ impl Journal {
     }
 }
 
-fn wait_after(attempts: u32) -> Duration {
-    ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
+/// A connection that does not answer is a lost one.
+async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    match tokio::time::timeout(ANSWER_MAX, asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Fault::Sql(std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
+    }
 }
 
 /// Events that are about to be stored, and what they make of the run.
@@ -253,16 +256,4 @@ fn line(run: &RunId, seq: u64, at_ms: u64, payload: Payload) -> Result<Line, Jou
     let text = text::serialised(&payload)?;
     let event = Event { v: EVENT_VERSION, run: run.clone(), seq, at_ms, payload };
     Ok(Line { event, payload: text })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_and_end() {
-        assert_eq!(wait_after(1), ATTEMPT_WAIT);
-        assert_eq!(wait_after(3), ATTEMPT_WAIT * 4);
-        assert_eq!(wait_after(40), ATTEMPT_WAIT_MAX);
-    }
 }

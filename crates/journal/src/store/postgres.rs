@@ -1,11 +1,12 @@
 //! PostgreSQL: many hosts. Leases are measured by the server's clock.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use super::{Fault, migrate};
+use super::{Fault, migrate, patiently};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 
@@ -42,13 +43,16 @@ impl PostgresStore {
         let options = PgConnectOptions::from_str(url).map_err(failed)?;
         let options = options.application_name("rep").disable_statement_logging();
         // The pool would try again for a long time; somebody who mistyped an address wants to know at once.
-        let mut first = options.connect().await.map_err(failed)?;
-        match migrate::postgres(&mut first, &place).await {
+        let opened = patiently(is_about_to_pass, || async {
+            let mut first = options.connect().await?;
+            migrate::postgres(&mut first, &place).await?;
+            Ok(first.close().await?)
+        });
+        match opened.await {
             Ok(()) => {}
             Err(Fault::Sql(error)) => return Err(failed(error)),
             Err(Fault::Journal(error)) => return Err(error),
         }
-        first.close().await.map_err(failed)?;
         let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
         Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })
     }
@@ -94,19 +98,22 @@ pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
         sqlx::Error::BeginFailed => true,
-        sqlx::Error::Database(database) => {
-            database.code().is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
-        }
-        _ => false,
+        error => is_about_to_pass(error),
     }
+}
+
+/// Whether a server is there and says that it is worth trying again.
+fn is_about_to_pass(error: &sqlx::Error) -> bool {
+    code_of(error).is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
+}
+
+fn code_of(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+    error.as_database_error().and_then(|database| database.code())
 }
 
 /// Whether it is certain that nothing was stored. A lost answer to a commit says nothing.
 pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .and_then(|database| database.code())
-        .is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
+    code_of(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
 }
 
 fn pool_options() -> PgPoolOptions {

@@ -2,13 +2,14 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sqlx::QueryBuilder;
+use sqlx::{AssertSqlSafe, QueryBuilder};
 
-use super::tx::number;
+use super::tx::{self, number};
 use super::{Fault, Store, on};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{Cursor, Filter};
+use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
 
 /// The name of a note that stands for an event that this version does not know.
@@ -184,6 +185,37 @@ impl Store {
             .fetch_optional(conn)
             .await?);
         Ok(row.map(|(until,)| until))
+    }
+
+    /// How the next run is looked for, a line for each part of the plan.
+    pub(crate) async fn claim_plan(&self, order: Order) -> Result<String, Fault> {
+        let lines: Vec<String> = match self {
+            Store::Sqlite(store) => {
+                let sql = format!("EXPLAIN QUERY PLAN {}", tx::candidate_sqlite(order));
+                let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(sql))
+                    .bind(None::<&str>)
+                    .bind("[]")
+                    .bind("[]")
+                    .bind(Some(1_i64))
+                    .bind(0_i64)
+                    .fetch_all(store.connection())
+                    .await?;
+                rows.into_iter().map(|(_, _, _, line)| line).collect()
+            }
+            Store::Postgres(store) => {
+                let sql = format!("EXPLAIN {}", tx::candidate_postgres(order));
+                let rows: Vec<(String,)> = sqlx::query_as(AssertSqlSafe(sql))
+                    .bind(None::<&str>)
+                    .bind("[]")
+                    .bind("[]")
+                    .bind(Some(1_i64))
+                    .bind(None::<i64>)
+                    .fetch_all(store.connection())
+                    .await?;
+                rows.into_iter().map(|(line,)| line).collect()
+            }
+        };
+        Ok(lines.join("\n"))
     }
 
     /// Whether there is a lease that ran out. Asked before a transaction is begun that would keep others waiting.

@@ -8,7 +8,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 
-use super::{Clock, Fault, migrate};
+use super::{Clock, Fault, migrate, patiently};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, SQLITE_READERS_MAX};
 
@@ -38,12 +38,16 @@ impl SqliteStore {
             why: error.to_string(),
         })?;
         let place = path.as_str();
-        let writer = connect_writer(path).await.map_err(|error| open_error(place, error))?;
-        match migrate::sqlite(&writer, place).await {
-            Ok(()) => {}
+        let opened = patiently(is_busy, || async {
+            let writer = connect_writer(path).await?;
+            migrate::sqlite(&writer, place).await?;
+            Ok(writer)
+        });
+        let writer = match opened.await {
+            Ok(writer) => writer,
             Err(Fault::Sql(error)) => return Err(open_error(place, error)),
             Err(Fault::Journal(error)) => return Err(error),
-        }
+        };
         let reader = SqlitePoolOptions::new()
             .max_connections(SQLITE_READERS_MAX)
             .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -81,12 +81,21 @@ macro_rules! candidate_postgres {
     };
 }
 
-pub(crate) const OLDEST_SQLITE: &str =
-    candidate_sqlite!("run_oldest_first", "r.priority DESC, r.number");
-pub(crate) const NEWEST_SQLITE: &str =
-    candidate_sqlite!("run_newest_first", "r.priority DESC, r.number DESC");
-pub(crate) const OLDEST_POSTGRES: &str = candidate_postgres!("r.priority DESC, r.number");
-pub(crate) const NEWEST_POSTGRES: &str = candidate_postgres!("r.priority DESC, r.number DESC");
+pub(crate) fn candidate_sqlite(order: Order) -> &'static str {
+    match order {
+        Order::Fifo => candidate_sqlite!("run_oldest_first", "r.priority DESC, r.number"),
+        Order::NewestFirst => {
+            candidate_sqlite!("run_newest_first", "r.priority DESC, r.number DESC")
+        }
+    }
+}
+
+pub(crate) fn candidate_postgres(order: Order) -> &'static str {
+    match order {
+        Order::Fifo => candidate_postgres!("r.priority DESC, r.number"),
+        Order::NewestFirst => candidate_postgres!("r.priority DESC, r.number DESC"),
+    }
+}
 
 impl Tx {
     /// The time to measure leases with; nothing where the store knows it better.
@@ -146,10 +155,10 @@ impl Tx {
         let now_ms = self.now_ms();
         let kinds = serde_json::json!(wanted.worker.kinds).to_string();
         let labels = serde_json::json!(wanted.worker.labels).to_string();
-        let oldest = wanted.rules.order == Order::Fifo;
+        let order = wanted.rules.order;
         let row: Option<RunRow> = on!(self, (conn, sql =
-            if oldest { OLDEST_SQLITE } else { NEWEST_SQLITE },
-            if oldest { OLDEST_POSTGRES } else { NEWEST_POSTGRES }) => sqlx::query_as(sql)
+            candidate_sqlite(order),
+            candidate_postgres(order)) => sqlx::query_as(sql)
                 .bind(wanted.only.map(RunId::as_str))
                 .bind(kinds)
                 .bind(labels)

@@ -1,6 +1,9 @@
 //! The journal on both stores: one suite, two runners.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 mod postgres;
+mod server;
 mod sqlite;
 mod suite;
 
@@ -28,6 +31,7 @@ macro_rules! every_test {
             queue: a_heartbeat_keeps_the_lease,
             queue: a_released_run_is_back_in_the_queue,
             queue: a_certain_run_can_be_taken,
+            queue: a_long_history_is_not_looked_at,
             order: a_run_that_nobody_has_is_paused_and_cancelled_at_once,
             order: a_worker_hears_of_a_wish_by_its_heartbeat,
             order: a_wish_takes_effect_when_the_worker_is_lost,

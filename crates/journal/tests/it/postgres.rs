@@ -1,1 +1,210 @@
 //! The suite on PostgreSQL, and what only PostgreSQL has.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use repertoire_journal::{Journal, JournalError, RunStatus, Target};
+use sqlx::{ConnectOptions, Connection, PgConnection};
+
+use crate::every_test;
+use crate::server::Server;
+use crate::suite::{self, BoxFuture, Place, agrees, claim, finished, new_run, started, worker};
+
+mod proxy;
+
+use proxy::{Loss, Proxy};
+
+macro_rules! on_postgres {
+    ($($module:ident: $name:ident,)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            let Some(url) = database().await else { return };
+            suite::$module::$name(Place::new(Target::Url(url), tamper)).await;
+        })*
+    };
+}
+every_test!(on_postgres);
+
+/// One server for all tests of this binary.
+fn server() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(&["fsync=off"])).as_ref()
+}
+
+/// A database of its own.
+async fn database() -> Option<String> {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let server = server()?;
+    let name = format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed));
+    let mut connection = connect(&server.url("postgres")).await;
+    let make = format!("CREATE DATABASE {name}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(make)).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    Some(server.url(&name))
+}
+
+async fn connect(url: &str) -> PgConnection {
+    url.parse::<sqlx::postgres::PgConnectOptions>().unwrap().connect().await.unwrap()
+}
+
+fn tamper(target: &Target, sql: &'static str) -> BoxFuture {
+    let Target::Url(url) = target.clone() else { panic!() };
+    Box::pin(async move {
+        let mut connection = connect(&url).await;
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    })
+}
+
+async fn open(url: &str) -> Result<Journal, JournalError> {
+    Journal::open(&Target::Url(url.to_owned()), Arc::new(|| 1_000)).await
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let Some(url) = database().await else { return };
+    open(&url).await.unwrap().close().await;
+    tamper(&Target::Url(url.clone()), "INSERT INTO journal_version VALUES (99)").await;
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, JournalError::Newer { found: 99, .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_can_open_a_new_database_at_once() {
+    let Some(url) = database().await else { return };
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let url = url.clone();
+        tasks.spawn(async move {
+            let journal = open(&url).await.unwrap();
+            journal.create(new_run("r")).await.unwrap();
+        });
+    }
+    tasks.join_all().await;
+    let journal = open(&url).await.unwrap();
+    assert_eq!(journal.runs(&Default::default()).await.unwrap().items.len(), 8);
+}
+
+#[tokio::test]
+async fn a_password_is_never_shown() {
+    for url in [
+        "postgres://me:s3cret@127.0.0.1:1/rep",
+        "postgres://me:s3cret@127.0.0.1:notaport/rep",
+        "postgres://127.0.0.1:1/rep?password=s3cret",
+        "postgres://me:s3cret@[/rep",
+    ] {
+        let error = open(url).await.err().unwrap();
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+    }
+    let target = Target::Url("postgres://me:s3cret@h/d".into());
+    assert!(!format!("{target:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn a_lease_goes_by_the_servers_clock() {
+    let Some(url) = database().await else { return };
+    // This host believes that it is 1970.
+    let journal = open(&url).await.unwrap();
+    journal.create(new_run("r")).await.unwrap();
+    let lease = claim(&journal, &worker("w")).await.lease;
+    let until = journal.lease_until(&lease.run).await.unwrap().unwrap();
+    assert!(until > 1_700_000_000_000, "{until}");
+    assert_eq!(journal.reap().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_commits_late_is_not_missed_by_a_tail() {
+    let Some(url) = database().await else { return };
+    let journal = open(&url).await.unwrap();
+    let first = journal.create(new_run("first")).await.unwrap().id;
+    let (_, start) = journal.events_all(Default::default(), 10).await.unwrap();
+    // An event of a transaction that is still open has the lower number.
+    let mut slow = connect(&url).await;
+    let mut open = slow.begin().await.unwrap();
+    let late = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
+        SELECT run, 2, v, at_ms, 'NOTE', '{\"type\":\"NOTE\",\"name\":\"late\",\"data\":null}', 'b' FROM event";
+    sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
+    let second = journal.create(new_run("second")).await.unwrap().id;
+    assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);
+    let (early, at) = journal.events_all(start, 10).await.unwrap();
+    assert_eq!((early, at), (Vec::new(), start));
+    // Whoever begins now sees what is still to come.
+    let now = journal.last_cursor().await.unwrap();
+    open.commit().await.unwrap();
+    for from in [start, now] {
+        let (events, _) = journal.events_all(from, 10).await.unwrap();
+        let seen: Vec<_> = events.iter().map(|event| (&event.run, event.seq)).collect();
+        assert_eq!(seen, [(&first, 2), (&second, 1)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
+    let Some(url) = database().await else { return };
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let name = url.rsplit('/').next().unwrap();
+    for loss in [Loss::Request, Loss::Answer] {
+        let proxy = Proxy::start(&socket).await;
+        let journal = open(&proxy.url(name)).await.unwrap();
+        proxy.lose(loss);
+        let run = journal.create(new_run("r")).await.unwrap();
+        proxy.lose(loss);
+        let lease = claim(&journal, &worker("w")).await.lease;
+        assert_eq!((&lease.run, lease.token), (&run.id, 1));
+        for step in 1..=3 {
+            proxy.lose(loss);
+            journal.append(&lease, vec![started(step), finished(step)]).await.unwrap();
+        }
+        proxy.lose(loss);
+        journal.heartbeat(&lease).await.unwrap();
+        let cancel = repertoire_journal::Command::Cancel { by: "me".into() };
+        proxy.lose(loss);
+        journal.order(&run.id, cancel).await.unwrap();
+        proxy.lose(loss);
+        journal.release(&lease, "bye").await.unwrap();
+        assert_eq!(proxy.lost(), 8, "{loss:?}");
+        let run = journal.run(&run.id).await.unwrap().unwrap();
+        assert_eq!((run.status, run.steps, run.seq), (RunStatus::Cancelled, 3, 11), "{loss:?}");
+        agrees(&journal, &run.id).await;
+        journal.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_loses_nothing_that_it_acknowledged() {
+    let Some(mut server) = Server::start(&["fsync=off"]) else { return };
+    let journal = open(&server.url("postgres")).await.unwrap();
+    let mut changes = journal.changes();
+    journal.create(new_run("r")).await.unwrap();
+    let lease = claim(&journal, &worker("w")).await.lease;
+    let mut step = 0;
+    for _ in 0..2 {
+        for _ in 0..5 {
+            step += 1;
+            journal.append(&lease, vec![started(step), finished(step)]).await.unwrap();
+        }
+        server.kill();
+        let (writer, next) = (journal.clone(), lease.clone());
+        step += 1;
+        let during =
+            tokio::spawn(
+                async move { writer.append(&next, vec![started(step), finished(step)]).await },
+            );
+        let restarted = tokio::task::spawn_blocking(move || {
+            server.restart();
+            server
+        });
+        server = restarted.await.unwrap();
+        during.await.unwrap().unwrap();
+    }
+    assert_eq!(journal.run(&lease.run).await.unwrap().unwrap().steps, 12);
+    agrees(&journal, &lease.run).await;
+    // The connection that listens is there again, too.
+    let other = open(&server.url("postgres")).await.unwrap();
+    let second = std::time::Duration::from_secs(2);
+    while changes.next(second).await {}
+    other.create(new_run("there")).await.unwrap();
+    assert!(changes.next(second * 10).await);
+    journal.close().await;
+    other.close().await;
+}

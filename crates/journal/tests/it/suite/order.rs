@@ -65,7 +65,7 @@ pub(crate) async fn a_wish_takes_effect_when_the_worker_is_lost(place: Place) {
         let lost = claimed(&journal, &doomed("w")).await.lease;
         journal.append(&lost, vec![started(1)]).await.unwrap();
         journal.order(&lost.run, wish.clone()).await.unwrap();
-        assert_eq!(journal.reap().await.unwrap(), [lost.run.clone()]);
+        assert_eq!(journal.reap().await.unwrap(), std::slice::from_ref(&lost.run));
         assert_eq!(journal.run(&lost.run).await.unwrap().unwrap().status, status);
         agrees(&journal, &lost.run).await;
         let released = claimed(&journal, &worker("w")).await.lease;

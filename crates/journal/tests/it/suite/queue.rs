@@ -227,3 +227,31 @@ pub(crate) async fn a_certain_run_can_be_taken(place: Place) {
     );
     assert_eq!(claim(&journal, &worker("u")).await.run.id, first);
 }
+
+pub(crate) async fn a_long_history_is_not_looked_at(place: Place) {
+    let journal = place.open().await;
+    let id = journal.create(new_run("r")).await.unwrap().id;
+    (place.tamper)(
+        &place.target,
+        "INSERT INTO run (id, kind, name, workspace, labels, priority, status, seq, token, not_before_ms, state) \
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
+         SELECT 'done-' || i, r.kind, r.name, r.workspace, r.labels, 0, 'completed', 1, 1, 0, r.state \
+         FROM n CROSS JOIN run r",
+    )
+    .await;
+    (place.tamper)(&place.target, "ANALYZE").await;
+    for (order, index) in
+        [(Order::Fifo, "run_oldest_first"), (Order::NewestFirst, "run_newest_first")]
+    {
+        let plan = journal.claim_plan(order).await.unwrap();
+        assert!(plan.contains(index) && plan.contains("run_under_way"), "{plan}");
+        let lines = plan.lines();
+        // An index that holds only what is queued may be read from its start; the table may not.
+        let whole: Vec<_> = lines
+            .filter(|line| line.contains("Seq Scan on run") || line.trim() == "SCAN r")
+            .collect();
+        assert_eq!(whole, [""; 0], "{plan}");
+        assert!(!plan.to_lowercase().contains("sort"), "{plan}");
+    }
+    assert_eq!(claim(&journal, &worker("w")).await.run.id, id);
+}

@@ -1,0 +1,268 @@
+//! Numbers for Prometheus, counted from events as they are seen.
+//!
+//! The registry is a value, not a global. Words that drivers choose become labels only while there are few of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::event::{Event, Payload, StepOutcome};
+use crate::limits::{METRIC_STEPS_MAX, METRIC_WORD_CHARS_MAX, METRIC_WORDS_MAX};
+use crate::run::{RunId, RunStatus, Spent};
+
+/// Labels with their values.
+type Labels = Vec<(&'static str, String)>;
+
+/// Counters and gauges of one process.
+pub struct Metrics {
+    registry: Registry,
+    skills_discovered: Counter,
+    skills_selected: Counter,
+    skills_load_failed: Counter,
+    skills_truncated: Counter,
+    runs_ended: Family<Labels, Counter>,
+    steps_ended: Family<Labels, Counter>,
+    watchdog_signals: Family<Labels, Counter>,
+    watchdog_rewrites: Counter,
+    leases_expired: Counter,
+    tokens: Family<Labels, Counter>,
+    cost_usd: Counter<f64, AtomicU64>,
+    runs: Family<Labels, Gauge>,
+    words: Mutex<BTreeSet<String>>,
+    /// The kinds of steps that are under way: the event that ends one does not say.
+    open: Mutex<BTreeMap<RunId, String>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// All at nothing.
+    pub fn new() -> Self {
+        let mut metrics = Metrics {
+            registry: Registry::default(),
+            skills_discovered: Counter::default(),
+            skills_selected: Counter::default(),
+            skills_load_failed: Counter::default(),
+            skills_truncated: Counter::default(),
+            runs_ended: Family::default(),
+            steps_ended: Family::default(),
+            watchdog_signals: Family::default(),
+            watchdog_rewrites: Counter::default(),
+            leases_expired: Counter::default(),
+            tokens: Family::default(),
+            cost_usd: Counter::default(),
+            runs: Family::default(),
+            words: Mutex::default(),
+            open: Mutex::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    /// Counts an event. Each is to be given once.
+    pub fn note(&self, event: &Event) {
+        match &event.payload {
+            Payload::SkillsDiscovered { count, .. } => drop(self.skills_discovered.inc_by(*count)),
+            Payload::SkillsSelected { skills, .. } => {
+                self.skills_selected.inc_by(skills.len() as u64);
+            }
+            Payload::SkillsLoadFailed { .. } => drop(self.skills_load_failed.inc()),
+            Payload::SkillsTruncated { .. } => drop(self.skills_truncated.inc()),
+            Payload::RunCompleted { .. } => self.run_ended(RunStatus::Completed),
+            Payload::RunFailed { .. } => self.run_ended(RunStatus::Failed),
+            Payload::RunCancelled { .. } => self.run_ended(RunStatus::Cancelled),
+            Payload::StepStarted { kind, .. } => self.step_started(&event.run, kind),
+            Payload::StepFinished { outcome, spent, .. } => {
+                self.step_ended(&event.run, outcome_word(*outcome));
+                self.spent(spent);
+            }
+            Payload::StepInterrupted { .. } => self.step_ended(&event.run, "interrupted"),
+            Payload::WatchdogSignal { signal, .. } => {
+                let labels = vec![("signal", self.word(signal))];
+                self.watchdog_signals.get_or_create(&labels).inc();
+            }
+            Payload::WatchdogRewrite { .. } => drop(self.watchdog_rewrites.inc()),
+            Payload::LeaseExpired { .. } => drop(self.leases_expired.inc()),
+            _ => {}
+        }
+    }
+
+    /// How many runs there are now, by status. Statuses that are not named have none.
+    pub fn set_runs(&self, by_status: &BTreeMap<RunStatus, u64>) {
+        for status in RunStatus::ALL {
+            let count = by_status.get(status).copied().unwrap_or(0);
+            let labels = vec![("status", status.to_string())];
+            self.runs.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// As Prometheus reads it.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes everything");
+        text
+    }
+
+    fn run_ended(&self, status: RunStatus) {
+        self.runs_ended.get_or_create(&vec![("status", status.to_string())]).inc();
+    }
+
+    fn step_started(&self, run: &RunId, kind: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= METRIC_STEPS_MAX {
+            open.pop_first();
+        }
+        open.insert(run.clone(), kind.to_owned());
+    }
+
+    fn step_ended(&self, run: &RunId, outcome: &str) {
+        let kind = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        let kind = self.word(kind.as_deref().unwrap_or("unknown"));
+        let labels = vec![("kind", kind), ("outcome", outcome.to_owned())];
+        self.steps_ended.get_or_create(&labels).inc();
+    }
+
+    fn spent(&self, spent: &Spent) {
+        for (direction, tokens) in [("in", spent.input_tokens), ("out", spent.output_tokens)] {
+            let labels = vec![("direction", direction.to_owned())];
+            self.tokens.get_or_create(&labels).inc_by(tokens);
+        }
+        self.cost_usd.inc_by(spent.cost_usd());
+    }
+
+    /// A word that may be a label; `other` when there are too many of them already.
+    fn word(&self, word: &str) -> String {
+        let word: String = word.chars().take(METRIC_WORD_CHARS_MAX).collect();
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.len() < METRIC_WORDS_MAX {
+            words.insert(word.clone());
+        }
+        if words.contains(&word) { word } else { "other".to_owned() }
+    }
+
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        // The exposition adds `_total` to the names of counters.
+        let mut add = |name: &str, help: &str, counter: &Counter| {
+            to.register(name, help, counter.clone());
+        };
+        add("skills_discovered", "Skills that were found", &self.skills_discovered);
+        add("skills_selected", "Skills that were chosen for steps", &self.skills_selected);
+        add("skills_load_failed", "Skills that could not be loaded", &self.skills_load_failed);
+        add("skills_truncated", "Skills that were cut to their budget", &self.skills_truncated);
+        add("rep_watchdog_rewrites", "Prompts that were rewritten", &self.watchdog_rewrites);
+        add("rep_leases_expired", "Workers that were not heard of in time", &self.leases_expired);
+        let mut add = |name: &str, help: &str, family: &Family<Labels, Counter>| {
+            to.register(name, help, family.clone());
+        };
+        add("rep_runs_ended", "Runs that ended, by how", &self.runs_ended);
+        add("rep_steps_ended", "Steps that ended, by kind and how", &self.steps_ended);
+        add("rep_watchdog_signals", "Loops that seemed to go in circles", &self.watchdog_signals);
+        add("rep_tokens", "Tokens that steps used, by direction", &self.tokens);
+        to.register("rep_cost_usd", "Dollars that steps cost", self.cost_usd.clone());
+        to.register("rep_runs", "Runs that there are now, by status", self.runs.clone());
+    }
+}
+
+fn outcome_word(outcome: StepOutcome) -> &'static str {
+    match outcome {
+        StepOutcome::Ok => "ok",
+        StepOutcome::Failed => "failed",
+        StepOutcome::SentBack => "sent_back",
+        StepOutcome::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{EVENT_VERSION, SelectedSkill};
+
+    fn note(metrics: &Metrics, payload: Payload) {
+        let run = RunId::known("r");
+        metrics.note(&Event { v: EVENT_VERSION, run, seq: 1, at_ms: 0, payload });
+    }
+
+    fn step(kind: &str) -> Payload {
+        Payload::StepStarted {
+            step: 1,
+            kind: kind.into(),
+            task: None,
+            attempt: 1,
+            iteration: 1,
+            head: None,
+            detail: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn events_are_counted_under_their_names() {
+        let metrics = Metrics::new();
+        let skill = SelectedSkill { name: "a".into(), reason: "match".into() };
+        let spent = Spent { cost_micro_usd: 250_000, input_tokens: 7, ..Spent::default() };
+        let lost = Payload::LeaseExpired { worker: "w".into(), token: 1 };
+        for payload in [
+            Payload::SkillsDiscovered { count: 3, locations: vec![], names: vec![] },
+            Payload::SkillsSelected {
+                step_kind: "s".into(),
+                task_label: "t".into(),
+                skills: vec![skill.clone(), skill],
+                strategy: "match".into(),
+                errors: vec![],
+            },
+            step("review"),
+            Payload::StepFinished {
+                step: 1,
+                outcome: StepOutcome::SentBack,
+                reason: None,
+                head: None,
+                spent,
+                result: serde_json::Value::Null,
+            },
+            Payload::RunFailed { reason: "r:x".into() },
+            lost,
+        ] {
+            note(&metrics, payload);
+        }
+        metrics.set_runs(&[(RunStatus::Queued, 2)].into());
+        let text = metrics.encode();
+        for line in [
+            "skills_discovered_total 3",
+            "skills_selected_total 2",
+            "skills_load_failed_total 0",
+            "skills_truncated_total 0",
+            "rep_steps_ended_total{kind=\"review\",outcome=\"sent_back\"} 1",
+            "rep_runs_ended_total{status=\"failed\"} 1",
+            "rep_leases_expired_total 1",
+            "rep_tokens_total{direction=\"in\"} 7",
+            "rep_cost_usd_total 0.25",
+            "rep_runs{status=\"queued\"} 2",
+            "rep_runs{status=\"running\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn too_many_words_become_one_label() {
+        let metrics = Metrics::new();
+        for at in 0..METRIC_WORDS_MAX + 50 {
+            note(&metrics, step(&format!("kind {at}")));
+            note(&metrics, Payload::StepInterrupted { step: 1, reason: "r".into() });
+        }
+        let text = metrics.encode();
+        let lines = text.lines().filter(|line| line.starts_with("rep_steps_ended_total"));
+        assert_eq!(lines.count(), METRIC_WORDS_MAX + 1);
+        assert!(text.contains("{kind=\"other\",outcome=\"interrupted\"} 50"), "{text}");
+    }
+}
