@@ -4,6 +4,7 @@ use repertoire_flow::plan::{self, Choice, Mark, Plan};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 
+use super::keeper;
 use super::request::PlanRequest;
 use super::state::{After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word};
 use super::watchdog;
@@ -168,8 +169,7 @@ fn at_the_end(state: &PlanState) -> Next {
 }
 
 fn task_of(plan: &Plan, id: &plan::TaskId) -> Option<TaskRef> {
-    let task = plan.task(id)?;
-    Some(TaskRef { id: id.as_str().to_owned(), label: task.text.clone() })
+    plan.task(id).map(keeper::reference)
 }
 
 /// What follows from the step that has just ended: marks, what is learnt, and what the watchdog sees.
@@ -255,7 +255,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::plan::keeper;
 
     const PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
 

@@ -8,6 +8,7 @@ use repertoire_journal::event::{TaskRef, TaskSeen};
 use repertoire_skill::skill::Digest;
 
 use super::state::{PlanState, mark_word};
+use crate::limits::LABEL_CHARS_MAX;
 
 /// Longest note in a plan.
 const NOTE_CHARS_MAX: usize = 200;
@@ -109,7 +110,7 @@ pub fn reconcile(before: &str, after: Option<&str>, path: &Utf8Path, state: &Pla
     let mut wrongly: Vec<String> = Vec::new();
     let mut known = state.clone();
     for task in &new.tasks {
-        let reference = TaskRef { id: task.id.as_str().to_owned(), label: task.text.clone() };
+        let reference = reference(task);
         let expected = match state.tasks.get(&reference.id) {
             Some(known) => known.mark,
             // What an agent adds is still to be done, whatever it says.
@@ -145,11 +146,20 @@ pub fn reconcile(before: &str, after: Option<&str>, path: &Utf8Path, state: &Pla
 }
 
 fn seen(plan: &Plan) -> Vec<TaskSeen> {
-    let tasks = plan.tasks.iter().map(|task| TaskSeen {
-        task: TaskRef { id: task.id.as_str().to_owned(), label: task.text.clone() },
-        mark: mark_word(task.mark).to_owned(),
-    });
+    let tasks = plan
+        .tasks
+        .iter()
+        .map(|task| TaskSeen { task: reference(task), mark: mark_word(task.mark).to_owned() });
     tasks.collect()
+}
+
+/// A task as the journal knows it.
+pub fn reference(task: &plan::Task) -> TaskRef {
+    let label = match task.text.char_indices().nth(LABEL_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &task.text[..at]),
+        None => task.text.clone(),
+    };
+    TaskRef { id: task.id.as_str().to_owned(), label }
 }
 
 fn digest(text: &str) -> String {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::{RunOptions, System};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
@@ -23,7 +24,7 @@ use super::state::PlanState;
 use super::watchdog::choices;
 use crate::checks::{self, Check};
 use crate::git::{Git, GitError};
-use crate::limits::{DIFF_BYTES_MAX, PLAN_BYTES_MAX};
+use crate::limits::DIFF_BYTES_MAX;
 use crate::worktree::{
     Checkout, Ending, Finished, How, Owner, Setup, Wanted, Worktree, WorktreeError, Worktrees,
 };
@@ -304,6 +305,10 @@ impl Session<'_> {
         let appended = self.runner.journal.append(self.lease, payloads.clone()).await;
         self.run = appended.map_err(|error| match error {
             JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
+            // It would be refused again and again, whoever takes the run up.
+            JournalError::TooLarge { .. }
+            | JournalError::Fold { .. }
+            | JournalError::Refused { .. } => DriveError::Stopped(error.to_string()),
             other => other.into(),
         })?;
         for payload in &payloads {
@@ -366,7 +371,7 @@ impl Session<'_> {
 
     /// The plan in the worktree; a plan that git does not know yet is brought over from the workspace.
     fn fetch_plan(&self) -> Result<String, DriveError> {
-        let read = |path: &Utf8Path| fs::read_text(path, PLAN_BYTES_MAX);
+        let read = |path: &Utf8Path| fs::read_text(path, PLAN_BYTES_MAX as u64);
         if let Ok(text) = read(&self.plan_file()) {
             return Ok(text);
         }
@@ -390,7 +395,7 @@ impl Session<'_> {
             }
         };
         let file = self.plan_file();
-        let on_disk = fs::read_text(&file, PLAN_BYTES_MAX).ok();
+        let on_disk = fs::read_text(&file, PLAN_BYTES_MAX as u64).ok();
         if on_disk.as_deref() != Some(&text) {
             fs::write_atomic(&file, text.as_bytes())?;
         }

@@ -2,6 +2,7 @@
 
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::{Report, RunOptions, Status};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
-use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, PLAN_BYTES_MAX, RESULT_CHARS_MAX};
+use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
 use crate::plan::keeper;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
@@ -260,7 +261,7 @@ impl Session<'_> {
 
     /// Puts the plan right after an agent was at work.
     fn settle_plan(&mut self) -> Vec<Payload> {
-        let found = fs::read_text(&self.plan_file(), PLAN_BYTES_MAX).ok();
+        let found = fs::read_text(&self.plan_file(), PLAN_BYTES_MAX as u64).ok();
         let kept =
             keeper::reconcile(&self.plan_text, found.as_deref(), &self.request.plan, &self.state);
         if found.as_deref() != Some(&kept.text) {
