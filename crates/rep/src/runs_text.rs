@@ -46,9 +46,9 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
     let payload = &event.payload;
     let line = match payload {
         Payload::StepStarted { step, kind, task, attempt, .. } => {
-            let task = task.as_ref().map(|task| format!(": {}", ui::fit(&task.label, 100)));
+            let task = task.as_ref().map_or("everything", |task| task.label.as_str());
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            format!("{step:>3} {kind}{again}{}", task.unwrap_or_default())
+            format!("{step:>3} {kind}{again}: {}", ui::fit(task, 100))
         }
         Payload::StepFinished { outcome, reason, .. } => {
             let mark = match outcome {
@@ -77,6 +77,7 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
         | Payload::PauseRequested { .. }
         | Payload::CancelRequested { .. }
         | Payload::LeaseExpired { .. }
+        | Payload::Note { .. }
         | Payload::Delivered { .. } => format!("    {}", words(payload)),
         _ => return None,
     };

@@ -265,14 +265,22 @@ mod tests {
         state: PlanState,
         text: String,
         steps: u32,
+        /// Everything that the journal would have.
+        told: Vec<Payload>,
     }
 
     impl Loop {
         fn new(text: &str) -> Self {
             let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
-            let mut state = PlanState::default();
-            state.apply(&keeper::first_read(text, Utf8Path::new("PLAN.md")));
-            Loop { request, state, text: text.to_owned(), steps: 0 }
+            let (state, told) = (PlanState::default(), Vec::new());
+            let mut one = Loop { request, state, text: text.to_owned(), steps: 0, told };
+            one.tell(keeper::first_read(text, Utf8Path::new("PLAN.md")));
+            one
+        }
+
+        fn tell(&mut self, payload: Payload) {
+            self.state.apply(&payload);
+            self.told.push(payload);
         }
 
         fn next(&self) -> Next {
@@ -282,6 +290,14 @@ mod tests {
 
         /// Does what comes next, with this outcome, and says in a word what it was and what was concluded.
         fn step(&mut self, outcome: StepOutcome, result: Value) -> String {
+            self.take(outcome, None, result)
+        }
+
+        fn fail(&mut self, reason: &str, result: Value) -> String {
+            self.take(StepOutcome::Failed, Some(reason.to_owned()), result)
+        }
+
+        fn take(&mut self, outcome: StepOutcome, reason: Option<String>, result: Value) -> String {
             let (kind, task, after) = match self.next() {
                 Next::Implement { task } => (Kind::Implementation, task, None),
                 Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
@@ -292,7 +308,7 @@ mod tests {
             let step = self.steps;
             let detail = after.map_or(Value::Null, |after| json!({ "after": after.as_str() }));
             let name = task.as_ref().map_or("-".to_owned(), |task| task.label.clone());
-            self.state.apply(&Payload::StepStarted {
+            self.tell(Payload::StepStarted {
                 step,
                 kind: kind.as_str().to_owned(),
                 task,
@@ -302,13 +318,13 @@ mod tests {
                 detail,
             });
             let head = Some(format!("c{step}"));
-            let (reason, spent) = (None, Spent::default());
-            self.state.apply(&Payload::StepFinished { step, outcome, reason, head, spent, result });
+            let spent = Spent::default();
+            self.tell(Payload::StepFinished { step, outcome, reason, head, spent, result });
             let concluded = conclude(&self.state, &self.request);
             let mut said = format!("{} {name}", kind.as_str());
-            for payload in &concluded {
-                self.state.apply(payload);
-                said.push_str(&match payload {
+            for payload in concluded {
+                self.tell(payload.clone());
+                said.push_str(&match &payload {
                     Payload::TaskMarked { mark, .. } => format!(" [{mark}]"),
                     other => format!(" {}", other.name()),
                 });
@@ -442,6 +458,16 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_cannot_work_costs_no_attempt_and_waits_for_a_person_at_once() {
+        let mut one = Loop::new("- [ ] A\n");
+        let broken = json!({ "changed": false, "agent_failed": true });
+        assert_eq!(one.fail("no key", broken.clone()), "implementation A");
+        let second = one.fail("no key", broken);
+        assert_eq!(second, "implementation A WATCHDOG_SIGNAL RUN_WAITING");
+        assert_eq!(one.state.tasks.values().next().unwrap().attempts, 0);
+    }
+
+    #[test]
     fn the_same_difference_again_after_it_was_sent_back_is_seen() {
         let mut one = Loop::new("- [ ] A\n");
         let work = json!({ "changed": true, "diff": "d" });
@@ -537,5 +563,76 @@ mod tests {
     fn blocked_tasks_keep_a_run_from_being_complete() {
         let one = Loop::new("- [R] A\n- [~] B\n");
         assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
+    }
+
+    /// What a step may come to, whoever does it.
+    fn outcome(kind: u8) -> (StepOutcome, Value) {
+        match kind {
+            0 => (StepOutcome::Failed, json!({ "changed": false, "notes": "n", "failure": "f" })),
+            1 => (StepOutcome::Failed, json!({ "changed": true, "diff": "d", "malformed": true })),
+            2 => (StepOutcome::SentBack, json!({ "notes": "again" })),
+            3 => (StepOutcome::Stopped, Value::Null),
+            4 => (StepOutcome::Failed, json!({ "agent_failed": true })),
+            _ => (StepOutcome::Ok, json!({ "changed": true })),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_loop_ends_and_only_what_is_done_is_complete(
+            marks in proptest::collection::vec(0..5_usize, 1..5),
+            outcomes in proptest::collection::vec(0..12_u8, 300),
+            review in proptest::bool::ANY,
+        ) {
+            let words = ["[ ]", "[x]", "[R]", "[~]", "[ ]?"];
+            let lines = marks.iter().enumerate().map(|(at, mark)| format!("- {} T{at}\n", words[*mark]));
+            let mut one = Loop::new(&lines.collect::<String>());
+            one.request.review = review;
+            one.request.bounds.attempts_max = 3;
+            let mut outcomes = outcomes.into_iter();
+            let mut last_was_green = false;
+            let end = loop {
+                let next = one.next();
+                if !matches!(next, Next::Implement { .. } | Next::Verify { .. } | Next::Review { .. }) {
+                    break next;
+                }
+                // Whoever is left at the end of the list does everything right, and still it has to end.
+                let (outcome, result) = outcome(outcomes.next().unwrap_or(11));
+                last_was_green = outcome == StepOutcome::Ok
+                    && matches!(next, Next::Verify { after: After::Everything, .. });
+                let said = one.step(outcome, result);
+                if said.contains("RUN_WAITING") {
+                    break Next::Wait { reason: said };
+                }
+                proptest::prop_assert!(one.steps < 400, "it goes on and on: {next:?}");
+            };
+            if end == Next::Complete {
+                let done = |mark: Mark| match mark {
+                    Mark::Reviewed | Mark::ManualQa => true,
+                    Mark::Implemented => !review,
+                    _ => false,
+                };
+                proptest::prop_assert!(one.state.tasks.values().all(|task| done(task.mark)));
+                proptest::prop_assert!(last_was_green);
+            }
+        }
+
+        #[test]
+        fn a_loop_that_is_taken_up_from_its_events_goes_on_as_if_nothing_had_happened(
+            outcomes in proptest::collection::vec(0..12_u8, 1..40),
+        ) {
+            let mut one = Loop::new("- [ ] A\n- [x] B\n- [ ] C (blocked by: A)\n");
+            for kind in outcomes {
+                let (outcome, result) = outcome(kind);
+                if one.step(outcome, result).contains("RUN_WAITING") {
+                    break;
+                }
+                let mut again = PlanState::default();
+                for payload in &one.told {
+                    again.apply(payload);
+                }
+                proptest::prop_assert_eq!(&again, &one.state);
+            }
+        }
     }
 }

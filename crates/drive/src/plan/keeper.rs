@@ -9,6 +9,9 @@ use repertoire_skill::skill::Digest;
 
 use super::state::{PlanState, mark_word};
 
+/// Longest note in a plan.
+const NOTE_CHARS_MAX: usize = 200;
+
 /// A plan file that was put right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
@@ -40,6 +43,43 @@ pub fn with_marks(text: &str, path: &Utf8Path, state: &PlanState) -> String {
         }
     }
     text
+}
+
+/// The file with a line below each task that has just failed.
+pub fn with_notes(text: &str, happened: &[Payload]) -> String {
+    let mut text = text.to_owned();
+    for payload in happened {
+        if let Payload::TaskMarked { task, mark, reason } = payload
+            && mark == mark_word(Mark::Failed)
+            && let Ok(noted) = plan::append_note(
+                &text,
+                &plan::TaskId::new(&task.id),
+                &format!("failed: {}", one_line(reason)),
+            )
+        {
+            text = noted;
+        }
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(NOTE_CHARS_MAX).collect()
+}
+
+/// What the commit of a plan is about.
+pub fn message(happened: &[Payload]) -> String {
+    let marked = happened.iter().filter_map(|payload| match payload {
+        Payload::TaskMarked { task, mark, .. } => {
+            Some(format!("{} is {mark}", one_line(&task.label)))
+        }
+        _ => None,
+    });
+    match marked.collect::<Vec<_>>().as_slice() {
+        [] => "plan: bring the marks up to date".to_owned(),
+        marked => format!("plan: {}", marked.join("; ")),
+    }
 }
 
 /// What becomes of the plan after an agent was at work: `before` is how the engine left it, `after` how it was found.
@@ -159,6 +199,21 @@ mod tests {
         let kept = reconcile(PLAN, Some(&more), path(), &state());
         assert_eq!(names(&kept), ["TASK_MARKED", "PLAN_READ"]);
         assert_eq!(kept.text, more.replace("- [x] Write the printer", "- [ ] Write the printer"));
+    }
+
+    #[test]
+    fn a_task_that_failed_says_why_below_it_and_in_the_commit() {
+        let task = state().task_ref(&state().order[0]).unwrap();
+        let (mark, reason) = ("failed".to_owned(), "checks are red:\n test".to_owned());
+        let happened = [Payload::TaskMarked { task, mark, reason }];
+        let mut known = state();
+        known.apply(&happened[0]);
+        let text = with_marks(&with_notes(PLAN, &happened), path(), &known);
+        assert_eq!(
+            text,
+            "# Plan\n\n- [!] Write the parser\n  - failed: checks are red: test\n- [x] Read the file\n"
+        );
+        assert_eq!(message(&happened), "plan: Write the parser is failed");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
 use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
 use repertoire_text::fs;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::pulse::{Pulse, Stop};
@@ -174,7 +175,8 @@ impl Runner {
         let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
         let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
-        let system = station.system.in_dir(&worktree.dir);
+        let readable = vec![worktree.common_dir.clone()];
+        let system = station.system.in_dir(&worktree.dir, readable);
         let mut session = Session {
             runner: self,
             lease,
@@ -332,9 +334,14 @@ impl Session<'_> {
         if !self.state.is_read {
             payloads.push(keeper::first_read(&self.plan_text, &self.request.plan));
         }
+        let hooks = self.git.hooks_left_out().await?;
+        if !hooks.is_empty() && self.run.worktree.is_none() {
+            let data = json!({ "hooks": hooks });
+            payloads.push(Payload::Note { name: "hooks_left_out".to_owned(), data });
+        }
         self.append(payloads).await?;
         self.set_up().await?;
-        self.keep_plan().await
+        self.keep_plan(&[]).await
     }
 
     /// What a new worktree needs that is not in the repository.
@@ -373,11 +380,14 @@ impl Session<'_> {
         plan::parse(&self.plan_text, &self.request.plan)
     }
 
-    /// Makes the file show what the journal says, and commits that.
-    async fn keep_plan(&mut self) -> Result<(), DriveError> {
+    /// Makes the file show what the journal says, with a word on what has just happened, and commits that.
+    async fn keep_plan(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
         let text = match self.state.fallback {
             Some(_) => self.plan_text.clone(),
-            None => keeper::with_marks(&self.plan_text, &self.request.plan, &self.state),
+            None => {
+                let noted = keeper::with_notes(&self.plan_text, happened);
+                keeper::with_marks(&noted, &self.request.plan, &self.state)
+            }
         };
         let file = self.plan_file();
         let on_disk = fs::read_text(&file, PLAN_BYTES_MAX).ok();
@@ -386,7 +396,7 @@ impl Session<'_> {
         }
         self.plan_text = text;
         let paths = [self.request.plan.to_string()];
-        self.git.commit_paths(&paths, "plan: bring the marks up to date").await?;
+        self.git.commit_paths(&paths, &keeper::message(happened)).await?;
         Ok(())
     }
 
@@ -453,7 +463,7 @@ impl Session<'_> {
 
     /// Everything agrees: the work goes where it was asked to go, and the run is complete.
     async fn complete(&mut self) -> Result<(), DriveError> {
-        self.keep_plan().await?;
+        self.keep_plan(&[]).await?;
         let delivered =
             deliver(&self.worktrees, &self.worktree, self.request.ending, &self.run.name).await;
         let payload = match delivered {

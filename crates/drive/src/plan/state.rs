@@ -354,7 +354,8 @@ impl PlanState {
             Some(Ended::With(StepOutcome::Stopped)) | None => {}
             Some(Ended::With(_)) => {
                 state.interruptions = 0;
-                state.attempts += u32::from(past.kind == Kind::Implementation);
+                let is_attempt = past.kind == Kind::Implementation && !past.flag("agent_failed");
+                state.attempts += u32::from(is_attempt);
                 state.head = head.cloned().or(state.head.take());
             }
         }

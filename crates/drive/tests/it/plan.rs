@@ -132,6 +132,13 @@ impl Bench {
         self.runner.drive(claimed.unwrap(), &CancellationToken::new()).await.unwrap()
     }
 
+    /// Waits until a step is under way.
+    async fn under_way(&self, id: &RunId) {
+        while self.journal.run(id).await.unwrap().unwrap().open_step.is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn run(&self) -> Run {
         let id = self.create(Limits::default()).await;
         self.drive(&id).await
@@ -346,9 +353,7 @@ async fn a_run_that_is_cancelled_or_paused_stops_in_the_middle_of_a_step() {
     let id = bench.create(Limits::default()).await;
     let drive = bench.drive(&id);
     let cancel = async {
-        while bench.journal.run(&id).await.unwrap().unwrap().open_step.is_none() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        bench.under_way(&id).await;
         bench.journal.order(&id, Command::Cancel { by: "me".into() }).await.unwrap();
     };
     let (run, ()) = tokio::join!(drive, cancel);
@@ -365,7 +370,7 @@ async fn a_worker_that_is_told_to_stop_gives_its_run_back_and_another_finishes_i
     let shutdown = CancellationToken::new();
     let claimed = bench.journal.claim_run(&id, &bench.who(), &Rules::default()).await.unwrap();
     let stop = async {
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        bench.under_way(&id).await;
         shutdown.cancel();
     };
     let (run, ()) = tokio::join!(bench.runner.drive(claimed.unwrap(), &shutdown), stop);

@@ -17,6 +17,11 @@ const MAKE_VERSIONS: &str =
 const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM journal_version";
 const ADD_VERSION: &str = "INSERT INTO journal_version (version) VALUES ($1)";
 
+/// Transactions are numbered by the server. Events that came from another one, by a copy that was restored, may have numbers
+/// that this one has not reached, and would not be shown until it does.
+const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 \
+    WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+
 /// Brings a SQLite file up to date.
 pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
     let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -53,6 +58,7 @@ pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Resu
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
     }
+    sqlx::query(FROM_ELSEWHERE).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! PostgreSQL: many hosts. Leases are measured by the server's clock.
 
 use std::borrow::Cow;
+use std::io;
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
@@ -44,7 +45,8 @@ impl PostgresStore {
         let options = options.application_name("rep").disable_statement_logging();
         // The pool would try again for a long time; somebody who mistyped an address wants to know at once.
         let opened = patiently(is_about_to_pass, || async {
-            let mut first = options.connect().await?;
+            let connected = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await;
+            let mut first = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
             migrate::postgres(&mut first, &place).await?;
             Ok(first.close().await?)
         });

@@ -72,7 +72,7 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
         let name =
             args.name.clone().unwrap_or_else(|| format!("{}:{}", host(), std::process::id()));
         let worker = Worker {
-            runner: ctx.runner(journal.clone()),
+            runner: ctx.runner(journal.clone(), None),
             labels: ctx.worker_labels(&args.labels),
             lease: ctx.lease(),
             rules,

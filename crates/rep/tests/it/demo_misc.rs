@@ -156,6 +156,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       tools          List the tools that agents have
       conversations  List conversations that can be resumed, or remove one
       workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
+      plan           Follow plans: check lists that agents work through
       doctor         Explain what an agent would see, what it would not, and why
       config         Print the configuration and where each value came from
       completions    Print completions for a shell

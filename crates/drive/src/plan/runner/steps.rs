@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
-use crate::git::{DiffOf, Oid};
+use crate::git::{ChangeKind, DiffOf, Oid};
 use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, PLAN_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
 use crate::plan::keeper;
@@ -24,6 +24,9 @@ use crate::plan::request::Hand;
 use crate::plan::skills;
 use crate::plan::state::{After, Kind};
 use crate::plan::verdict::{self, Verdict, Word};
+
+/// Files that a note names.
+const FILES_SHOWN: usize = 20;
 
 /// What agents like to print when they think that everything is done.
 const CLAIMS: &[&str] = &["<promise>COMPLETE</promise>", "[[COMPLETE]]", "<<COMPLETE>>"];
@@ -44,16 +47,18 @@ impl Session<'_> {
         let prompt = prompt::implementation(&self.request, &assignment, &around);
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
-        payloads.push(self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
+        payloads.insert(0, self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
         self.append(payloads).await?;
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
         let mut payloads = self.settle_plan();
-        let message = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let is_work = self.changed_since(&head).await?;
+        let message = if is_work { words } else { "plan: what the agent wrote there" };
         self.git.commit_all(&subject(message), None).await?;
-        let head = self.git.head().await?;
-        let finished = self.implemented(step, &task, &worked, &head).await?;
+        let now = self.git.head().await?;
+        let finished = self.implemented(step, &task, &worked, &head, &now).await?;
         if self.stopped_or_deferred(&finished, &worked).await? {
             return Ok(());
         }
@@ -114,8 +119,9 @@ impl Session<'_> {
             return Ok(());
         }
         let outcome = if verdict.green { StepOutcome::Ok } else { StepOutcome::Failed };
-        // What checks leave behind is no part of the work, unless git ignores it anyway.
-        self.conclude(vec![finished(outcome)]).await
+        let mut payloads = vec![finished(outcome)];
+        payloads.extend(self.left_by_checks().await?);
+        self.conclude(payloads).await
     }
 
     /// Another agent looks at the work on a task.
@@ -129,7 +135,7 @@ impl Session<'_> {
         let step = self.run.steps + 1;
         let detail = json!({ "base": range.base, "head": range.head });
         let attempt = self.attempt_of(&task).max(1);
-        payloads.push(self.started(step, kind, &task, attempt, &head, detail));
+        payloads.insert(0, self.started(step, kind, &task, attempt, &head, detail));
         self.append(payloads).await?;
         let hand = self.request.reviewer.clone();
         let format =
@@ -157,6 +163,15 @@ impl Session<'_> {
         }
         payloads.push(finished(outcome));
         self.conclude(payloads).await
+    }
+
+    /// Files that checks made and git does not ignore: they go into the next commit, so somebody should know.
+    async fn left_by_checks(&self) -> Result<Option<Payload>, DriveError> {
+        let changes = self.git.status().await?;
+        let new = changes.into_iter().filter(|change| change.kind == ChangeKind::Untracked);
+        let files: Vec<String> = new.map(|change| change.path).take(FILES_SHOWN).collect();
+        let data = json!({ "files": files });
+        Ok((!files.is_empty()).then(|| Payload::Note { name: "left_by_checks".to_owned(), data }))
     }
 
     fn started(
@@ -262,12 +277,14 @@ impl Session<'_> {
         step: u32,
         task: &Option<TaskRef>,
         worked: &Worked,
+        before: &Oid,
         head: &Oid,
     ) -> Result<impl Fn(StepOutcome) -> Payload + use<>, DriveError> {
         let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
         let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
         let base = base.unwrap_or_else(|| self.worktree.base_oid.clone());
         let changed = self.differs(&base, head).await?;
+        let moved = self.differs(before, head).await?;
         let print = self.git.diff_fingerprint(&base).await?;
         let report = &worked.report;
         let claims_done = CLAIMS.iter().any(|claim| report.text.contains(claim));
@@ -276,8 +293,11 @@ impl Session<'_> {
             (None, false) => Some("no file was changed".to_owned()),
             (None, true) => None,
         };
+        // Who cannot work at all has not tried.
+        let agent_failed = report.status == Status::Failed && !moved;
         let result = json!({
             "changed": changed,
+            "agent_failed": agent_failed,
             "diff": print.map(|print| print.as_str().to_owned()),
             "claims_done": claims_done,
             "notes": reason.as_ref().map(|reason| unfinished(reason, claims_done)),
@@ -361,8 +381,8 @@ impl Session<'_> {
             ahead.apply(payload);
         }
         payloads.extend(decide::conclude(&ahead, &self.request));
-        self.append(payloads).await?;
-        self.keep_plan().await
+        self.append(payloads.clone()).await?;
+        self.keep_plan(&payloads).await
     }
 }
 

@@ -162,7 +162,7 @@ fn tell(run: &Run, ui: &mut Ui<'_>) -> std::io::Result<()> {
 /// Works on it here, or says who does.
 async fn go_on(ctx: &Ctx<'_>, journal: &Journal, run: Run, here: bool, ui: &mut Ui<'_>) -> Outcome {
     if here {
-        let ended = attend(ctx, journal, &run.id, ui).await?;
+        let ended = attend(ctx, journal, &run.id, false, ui).await?;
         return verdict(&ended, ui);
     }
     tell(&run, ui)?;
