@@ -59,11 +59,13 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
             };
             format!("    {mark}{}", because(outcome_word(*outcome), reason.as_deref(), 200))
         }
+        Payload::TaskMarked { task, mark, .. } => {
+            format!("    \"{}\" is {mark}", ui::fit(&task.label, 100))
+        }
         Payload::WorktreeCreated { .. } => format!("  {}", words(payload)),
         Payload::SkillsSelected { skills, .. } if skills.is_empty() => return None,
         Payload::SkillsSelected { .. }
         | Payload::SkillsLoadFailed { .. }
-        | Payload::TaskMarked { .. }
         | Payload::WatchdogSignal { .. }
         | Payload::WatchdogRewrite { .. }
         | Payload::PlanRestored { .. }
@@ -181,9 +183,11 @@ fn of_surroundings(payload: &Payload) -> String {
         Payload::SkillsSelected { skills, strategy, errors, .. } => {
             let names: Vec<String> =
                 skills.iter().map(|skill| format!("{} ({})", skill.name, skill.reason)).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let wrong = if errors.is_empty() { String::new() } else { errors.join("; ") };
-            because(&format!("skills by {strategy}: {names}"), Some(&wrong), usize::MAX)
+            let chosen = match names.is_empty() {
+                true => "no skill was chosen".to_owned(),
+                false => format!("skills by {strategy}: {}", names.join(", ")),
+            };
+            because(&chosen, Some(&errors.join("; ")), usize::MAX)
         }
         Payload::SkillsLoadFailed { name, error } => {
             format!("skill {name} cannot be loaded: {error}")
@@ -199,6 +203,10 @@ fn of_surroundings(payload: &Payload) -> String {
             format!("the tasks of the plan cannot be told, so the agent chooses: {reason}")
         }
         Payload::PlanRestored { reason } => format!("the plan was put right: {reason}"),
+        // Most reasons say it again.
+        Payload::TaskMarked { task, mark, reason } if reason.starts_with(mark.as_str()) => {
+            format!("\"{}\": {reason}", task.label)
+        }
         Payload::TaskMarked { task, mark, reason } => {
             because(&format!("\"{}\" is {mark}", task.label), Some(reason), usize::MAX)
         }
@@ -376,7 +384,7 @@ mod tests {
         check(
             json!({ "type": "SKILLS_SELECTED", "step_kind": "review", "task_label": "x",
                 "skills": [], "strategy": "none", "errors": ["bad"] }),
-            "skills by none: none: bad",
+            "no skill was chosen: bad",
         );
         check(json!({ "type": "NOTE", "name": "unknown:MOON", "data": null }), "unknown:MOON");
     }

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    list: list::Args,
+    list: list::ListArgs,
 }
 
 /// A run, by any of its names.
@@ -36,7 +36,7 @@ pub(crate) struct RunArg {
 enum Action {
     /// List runs, the newest first
     #[command(visible_alias = "ls")]
-    List(list::Args),
+    List(list::ListArgs),
     /// Show everything about a run: status, tasks, steps, files, and what can be done
     Show(show::Args),
     /// Pause a run after the step that is under way

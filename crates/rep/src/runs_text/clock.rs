@@ -49,12 +49,13 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// `0.3s`, `12s`, `2m 05s`, `3h 07m`.
+/// `312ms`, `1.5s`, `12s`, `2m 05s`, `3h 07m`.
 pub(crate) fn short_time(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0 if ms == 0 => "0s".to_owned(),
-        0..=9 => format!("{:.1}s", ms as f64 / 1000.0),
+        0 => format!("{ms}ms"),
+        1..=9 => format!("{:.1}s", ms as f64 / 1000.0),
         10..=59 => format!("{seconds}s"),
         60..=3_599 if seconds % 60 == 0 => format!("{}m", seconds / 60),
         60..=3_599 => format!("{}m {:02}s", seconds / 60, seconds % 60),
@@ -68,8 +69,8 @@ mod tests {
 
     #[test]
     fn times_are_short() {
-        let written = [0, 312, 12_000, 60_000, 125_000, 11_220_000].map(short_time);
-        assert_eq!(written, ["0s", "0.3s", "12s", "1m", "2m 05s", "3h 07m"]);
+        let written = [0, 312, 1_500, 12_000, 60_000, 125_000, 11_220_000].map(short_time);
+        assert_eq!(written, ["0s", "312ms", "1.5s", "12s", "1m", "2m 05s", "3h 07m"]);
         let ages = [0, 61_000, 7_200_000, 260_000_000].map(age);
         assert_eq!(ages, ["now", "1m", "2h", "3d"]);
     }

@@ -16,6 +16,8 @@ mod pack;
 mod plan;
 mod read;
 mod run;
+mod runs;
+mod runs_git;
 mod show;
 mod sync;
 mod talking;

@@ -21,7 +21,7 @@ const WORKSPACE_COLUMNS_MAX: usize = 32;
 
 /// Which runs.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ListArgs {
     /// List all of them, not only the latest
     #[arg(long, conflicts_with = "limit")]
     all: bool,
@@ -64,7 +64,7 @@ impl From<StatusArg> for RunStatus {
     }
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
     let (rows, next) = runtime()?.block_on(async {
         match ctx.journal_if_there().await? {
             Some(journal) => read(ctx, args, &journal).await,
@@ -91,7 +91,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 async fn read(
     ctx: &Ctx<'_>,
-    args: &Args,
+    args: &ListArgs,
     journal: &Journal,
 ) -> Result<(Vec<RunRow>, Option<u64>), Failure> {
     let mut filter = Filter {
@@ -133,6 +133,10 @@ struct Cells<'a> {
 }
 
 const FIGURES: [&str; 5] = ["steps", "tasks", "time", "cost", "age"];
+/// Figures that are left out first, by their place.
+const DROPPED: [usize; 2] = [0, 2];
+/// A name that is shorter than this tells nothing.
+const NAME_COLUMNS_MIN: usize = 16;
 const STATUS_COLUMNS: usize = 9;
 const ID_COLUMNS: usize = 8;
 /// A place that is shorter than its heading tells nothing.
@@ -145,13 +149,21 @@ fn table(ctx: &Ctx<'_>, rows: &[RunRow], ui: &mut Ui<'_>) -> std::io::Result<()>
         let cells = cells.iter().map(|cells| ui::width(&cells.figures[at]));
         cells.chain([FIGURES[at].len()]).max().unwrap_or(0)
     };
-    let widths: [usize; 5] = std::array::from_fn(widest);
-    let fixed =
-        ID_COLUMNS + 2 + STATUS_COLUMNS + widths.iter().map(|width| width + 2).sum::<usize>();
+    let mut widths: [usize; 5] = std::array::from_fn(widest);
+    let fixed = |widths: [usize; 5]| {
+        let figures: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+        ID_COLUMNS + 2 + STATUS_COLUMNS + 2 + figures
+    };
+    // On a narrow screen the name matters more than how often and how long.
+    for dropped in DROPPED {
+        if ui.columns < fixed(widths) + NAME_COLUMNS_MIN {
+            widths[dropped] = 0;
+        }
+    }
     let names = cells.iter().map(|cells| ui::width(&cells.row.name)).max().unwrap_or(0).max(4);
     let places = cells.iter().map(|cells| ui::width(&cells.workspace)).max().unwrap_or(0);
     let places = places.max(WORKSPACE_COLUMNS_MIN);
-    let room = ui.columns.saturating_sub(fixed + 2);
+    let room = ui.columns.saturating_sub(fixed(widths));
     let (name, place) = shares(names, places.min(WORKSPACE_COLUMNS_MAX), room);
     let head = line("id", "status", ("name", name), ("workspace", place), FIGURES, widths);
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, head.trim_end()))?;
@@ -189,7 +201,7 @@ fn line(
     if places > 0 {
         out.push_str(&format!("  {}", ui::pad(&tail(place, places), places)));
     }
-    for (figure, width) in figures.iter().zip(widths) {
+    for (figure, width) in figures.iter().zip(widths).filter(|(_, width)| *width > 0) {
         out.push_str(&format!("  {}{figure}", " ".repeat(width.saturating_sub(ui::width(figure)))));
     }
     out

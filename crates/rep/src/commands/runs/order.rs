@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::host_label;
 use crate::running::runtime;
 use crate::runs_text::status_line;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// Which run to pause.
 #[derive(Debug, clap::Args)]
@@ -169,6 +169,14 @@ async fn go_on(ctx: &Ctx<'_>, journal: &Journal, run: Run, here: bool, ui: &mut 
     if run.status == RunStatus::Queued {
         let line = who_works(journal, &run).await?;
         ui.note(&line)?;
+        if let Some(limit) = exhausted(&run) {
+            ui.note(&format!(
+                "it has used {}: `rep runs resume {} {}` lets it use more",
+                limit.what,
+                run.id.short(),
+                limit.flag
+            ))?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -190,7 +198,8 @@ async fn who_works(journal: &Journal, run: &Run) -> Result<String, Failure> {
             "a daemon takes it up: run `rep daemon`, or `rep runs resume {short} --here` to work on it in this terminal"
         ),
         workers => {
-            format!("a worker takes it up when it is free; at work now: {}", workers.join(", "))
+            let names = ui::fit(&workers.join(", "), 200);
+            format!("a worker takes it up when it is free; at work now: {names}")
         }
     })
 }

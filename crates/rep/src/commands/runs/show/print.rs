@@ -107,7 +107,7 @@ impl Screen<'_> {
             fact("worker", &format!("{worker}{}", until.unwrap_or_default()), ui)?;
         }
         let labels: Vec<&str> = run.labels.iter().map(String::as_str).collect();
-        if !labels.is_empty() {
+        if !labels.is_empty() && !run.status.is_over() {
             fact("needs", &format!("a worker with {}", labels.join(", ")), ui)?;
         }
         if run.not_before_ms > 0 {
@@ -193,7 +193,7 @@ impl Screen<'_> {
             style,
             cells: [
                 step.number.to_string(),
-                step.kind.clone(),
+                ui::fit(&step.kind, 16),
                 step.task.as_ref().map(|task| ui::fit(&task.id, 12)).unwrap_or_default(),
                 step.attempt.to_string(),
                 outcome.to_owned(),
@@ -260,16 +260,14 @@ impl Screen<'_> {
         let widest = commands.iter().map(|one| ui::width(&one.command)).max().unwrap_or(0);
         for one in commands {
             let command = ui.paint(ui::ACCENT, ui::pad(&one.command, widest));
-            writeln!(ui.out, "  {command}  {}", ui.paint(ui::FAINT, &one.about))?;
+            let about = ui::fit(&one.about, ui.columns.saturating_sub(widest + 4).max(12));
+            writeln!(ui.out, "  {command}  {}", ui.paint(ui::FAINT, about))?;
         }
         Ok(())
     }
 
     fn short(&self, path: &str) -> String {
-        match self.ctx.env.here == path {
-            true => path.to_owned(),
-            false => self.ctx.config.places().shorten(path.into()),
-        }
+        self.ctx.config.places().shorten(path.into())
     }
 }
 
@@ -285,24 +283,34 @@ const STEP_HEADS: [&str; 8] = ["#", "kind", "task", "try", "outcome", "time", "t
 /// Those that are figures stand at the right.
 const RIGHT: [bool; 8] = [true, false, false, true, false, true, true, true];
 const OUTCOME: usize = 4;
+/// What is left out first on a narrow screen: tokens, attempt, cost.
+const DROPPED: [usize; 3] = [6, 3, 7];
 /// A reason that has fewer columns than this gets a line of its own.
 const REASON_COLUMNS_MIN: usize = 24;
 
 fn print_steps(rows: &[StepRow<'_>], ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let widths: [usize; 8] = std::array::from_fn(|at| {
+    let mut widths: [usize; 8] = std::array::from_fn(|at| {
         let cells = rows.iter().map(|row| ui::width(&row.cells[at]));
         cells.chain([STEP_HEADS[at].len()]).max().unwrap_or(0)
     });
-    let used = widths.iter().map(|width| width + 2).sum::<usize>();
-    let room = ui.columns.saturating_sub(used + 2);
+    let used = |widths: &[usize; 8]| {
+        widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>()
+    };
+    for dropped in DROPPED {
+        if used(&widths) > ui.columns {
+            widths[dropped] = 0;
+        }
+    }
+    let room = ui.columns.saturating_sub(used(&widths) + 2);
     let cell = |at: usize, text: &str| {
         let blank = " ".repeat(widths[at].saturating_sub(ui::width(text)));
         if RIGHT[at] { format!("{blank}{text}") } else { format!("{text}{blank}") }
     };
-    let head: Vec<String> = (0..8).map(|at| cell(at, STEP_HEADS[at])).collect();
+    let shown = || (0..8).filter(|at| widths[*at] > 0);
+    let head: Vec<String> = shown().map(|at| cell(at, STEP_HEADS[at])).collect();
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, format!("  {}", head.join("  "))))?;
     for row in rows {
-        let cells: Vec<String> = (0..8)
+        let cells: Vec<String> = shown()
             .map(|at| match at {
                 OUTCOME => ui.paint(row.style, cell(at, row.outcome)),
                 at => cell(at, &row.cells[at]),
