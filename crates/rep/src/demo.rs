@@ -178,6 +178,16 @@ const STEPS: &[Step] = &[
         ],
     },
     Step {
+        title: "Read the record",
+        about: "Everything that happened is in the journal: what each step did and took, and why.",
+        args: &["runs", "show", "last"],
+    },
+    Step {
+        title: "Hold it to account",
+        about: "A run is nothing but its events: folded anew, they give what is stored.",
+        args: &["replay", "last"],
+    },
+    Step {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],
