@@ -107,6 +107,14 @@ pub const CHECK_NOTES_COMMAND_CHARS_MAX: usize = 1_000;
 pub const HISTORY_MAX: usize = 64;
 /// Steps in a row on one task whose worker was gone before a person has to look.
 pub const INTERRUPTIONS_MAX: u32 = 5;
+/// Tasks or files that one sentence names.
+pub const NAMES_SHOWN: usize = 10;
+/// Most characters of a task in the journal.
+pub const TASK_LABEL_CHARS_MAX: usize = 200;
+/// Most characters of one thing that was learnt.
+pub const LEARNING_CHARS_MAX: usize = 600;
+/// Most events that are recorded at once when a plan was changed by hand.
+pub const PLAN_EVENTS_MAX: usize = 500;
 /// Most findings of a review that are kept.
 pub const FINDINGS_MAX: usize = 50;
 /// Most characters of one.
