@@ -1,14 +1,17 @@
 //! What comes next: pure decisions over the state of a loop and its plan.
 
+use std::collections::BTreeSet;
+
 use repertoire_flow::plan::{self, Choice, Mark, Plan};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 
-use super::keeper;
 use super::request::PlanRequest;
-use super::state::{After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word};
+use super::state::{
+    After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word, reference,
+};
 use super::watchdog;
-use crate::limits::INTERRUPTIONS_MAX;
+use crate::limits::{INTERRUPTIONS_MAX, NAMES_SHOWN};
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,24 +55,30 @@ pub enum Next {
 /// What comes next.
 pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     let bounds = &request.bounds;
-    if state.iterations >= bounds.iterations_max {
-        return Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) };
-    }
     if let Some((kind, count)) = state.failures.iter().find(|(_, n)| **n >= bounds.failures_max) {
         let reason = format!("max_consecutive_failures:{}:{count}", kind.as_str());
         return Next::Fail { reason };
     }
-    let poisoned = state.tasks.values().find(|task| task.interruptions >= INTERRUPTIONS_MAX);
-    if let Some(task) = poisoned {
+    if state.interruptions >= INTERRUPTIONS_MAX {
+        let task = state.last().and_then(|past| past.task.as_ref());
+        let on = task.map_or(String::new(), |task| format!(" on \"{}\"", task.label));
         let reason = format!(
-            "{} steps in a row on \"{}\" ended with their worker: look at what it does before it is tried again",
-            task.interruptions, task.label
+            "{} steps in a row{on} ended with their worker: look at what it does before it is tried again",
+            state.interruptions
         );
         return Next::Wait { reason };
     }
-    match state.last() {
+    let next = match state.last() {
         None => pick(state, plan, request),
         Some(past) => follow(state, plan, request, past),
+    };
+    let rounds = state.iterations.saturating_sub(state.iterations_seen);
+    match next {
+        // What the last round did is still verified.
+        Next::Implement { .. } | Next::Review { .. } if rounds >= bounds.iterations_max => {
+            Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) }
+        }
+        next => next,
     }
 }
 
@@ -78,6 +87,10 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     let is_open = |task: &Option<TaskRef>| match task {
         None => true,
         Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
+    };
+    let is_anew = |task: &Option<TaskRef>| {
+        let known = task.as_ref().and_then(|task| state.tasks.get(&task.id));
+        known.is_some_and(|task| task.begun.is_none())
     };
     let (Some(Ended::With(outcome)), false) = (past.ended, is_void(past)) else {
         // Nothing came of it, so it is done anew.
@@ -92,7 +105,10 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     };
     let is_ok = outcome == StepOutcome::Ok;
     match (past.kind, past.after) {
-        (Kind::Implementation, _) if is_ok => Next::Verify { task, after: After::Implementation },
+        // What the agent itself says is blocked is not done, whatever it has changed; nor is what is to be tried again.
+        (Kind::Implementation, _) if is_ok && is_open(&task) && !is_anew(&task) => {
+            Next::Verify { task, after: After::Implementation }
+        }
         (Kind::Verification, Some(After::Everything)) if is_ok => Next::Complete,
         (Kind::Verification, Some(After::Implementation)) if is_ok && request.review => {
             Next::Review { task }
@@ -112,7 +128,7 @@ fn is_void(past: &Past) -> bool {
 
 fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     if let Some(reason) = &state.fallback {
-        return match state.history.is_empty() {
+        return match state.history.is_empty() || state.looked {
             true => Next::Implement { task: None },
             false => Next::Wait {
                 reason: format!(
@@ -125,8 +141,8 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
         true => mark == Mark::Reviewed,
         false => matches!(mark, Mark::Implemented | Mark::Reviewed),
     };
-    let ended =
-        state.tasks.values().find(|t| t.touched && (done(t.mark) || t.mark == Mark::Failed));
+    let is_over = |mark| done(mark) || matches!(mark, Mark::Failed | Mark::Blocked);
+    let ended = state.tasks.values().find(|task| task.fresh && is_over(task.mark));
     if let Some(task) = ended.filter(|_| request.once) {
         let reason =
             format!("one task was asked for: \"{}\" is {}", task.label, mark_word(task.mark));
@@ -143,24 +159,30 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
             Next::Implement { task: state.task_ref(id.as_str()).or_else(|| task_of(plan, &id)) }
         }
         Choice::Stuck { waiting } => {
-            let why: Vec<String> = waiting.iter().map(|(_, why)| why.clone()).collect();
-            Next::Wait { reason: format!("every open task waits: {}", why.join("; ")) }
+            let why = some(waiting.iter().map(|(_, why)| why.clone()));
+            Next::Wait { reason: format!("every open task waits: {why}") }
         }
-        Choice::Nothing => at_the_end(state),
+        Choice::Nothing => at_the_end(state, plan),
     }
 }
 
 /// No task is open and nothing waits for review.
-fn at_the_end(state: &PlanState) -> Next {
+fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
+    // The journal knows of every task; a file that has lost one does not make it done.
+    let in_plan: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+    let lost = state
+        .marked(Mark::Open)
+        .filter(|(id, _)| *id != FINAL_TASK && !in_plan.contains(id))
+        .map(|(_, task)| format!("\"{}\" is open, but no longer in the plan", task.label));
     let held: Vec<String> = [Mark::Failed, Mark::Blocked]
         .into_iter()
         .flat_map(|mark| state.marked(mark))
         .map(|(_, task)| format!("\"{}\" is {}", task.label, mark_word(task.mark)))
+        .chain(lost)
         .collect();
     if !held.is_empty() {
-        return Next::Wait {
-            reason: format!("nothing is left to do by itself: {}", held.join("; ")),
-        };
+        let reason = format!("nothing is left to do by itself: {}", some(held.into_iter()));
+        return Next::Wait { reason };
     }
     match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
         Some(Mark::Open) => Next::Implement { task: state.task_ref(FINAL_TASK) },
@@ -168,8 +190,17 @@ fn at_the_end(state: &PlanState) -> Next {
     }
 }
 
+/// The first of them, for a sentence that a person reads.
+pub(super) fn some(mut names: impl Iterator<Item = String>) -> String {
+    let shown: Vec<String> = names.by_ref().take(NAMES_SHOWN).collect();
+    match names.count() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
 fn task_of(plan: &Plan, id: &plan::TaskId) -> Option<TaskRef> {
-    plan.task(id).map(keeper::reference)
+    plan.task(id).map(reference)
 }
 
 /// What follows from the step that has just ended: marks, what is learnt, and what the watchdog sees.
@@ -255,6 +286,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::plan::keeper;
 
     const PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
 
@@ -536,6 +568,100 @@ mod tests {
     }
 
     #[test]
+    fn final_checks_that_kill_their_worker_again_and_again_wait_for_a_person() {
+        let mut one = Loop::new("- [R] A\n");
+        for step in 1..=INTERRUPTIONS_MAX {
+            assert!(matches!(one.next(), Next::Verify { task: None, .. }), "{:?}", one.next());
+            one.state.apply(&Payload::StepStarted {
+                step,
+                kind: "verification".into(),
+                task: None,
+                attempt: 1,
+                iteration: 1,
+                head: None,
+                detail: json!({ "after": "everything" }),
+            });
+            one.state.apply(&Payload::StepInterrupted { step, reason: "gone".into() });
+        }
+        assert!(matches!(one.next(), Next::Wait { .. }), "{:?}", one.next());
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert!(matches!(one.next(), Next::Verify { .. }));
+    }
+
+    #[test]
+    fn a_task_that_the_file_has_lost_is_not_done() {
+        let mut one = Loop::new(PLAN);
+        one.text = "# Plan\n\n- [R] Write the parser\n".to_owned();
+        for id in one.state.order.clone().iter().take(1) {
+            let task = one.state.task_ref(id).unwrap();
+            let (mark, reason) = ("reviewed".to_owned(), String::new());
+            one.state.apply(&Payload::TaskMarked { task, mark, reason });
+        }
+        assert!(
+            matches!(one.next(), Next::Wait { reason } if reason.contains("\"Write the printer\" is open, but no longer in the plan"))
+        );
+    }
+
+    #[test]
+    fn work_on_a_task_that_its_agent_calls_blocked_does_not_make_it_done() {
+        let mut one = Loop::new("- [ ] A\n");
+        let Next::Implement { task: Some(task) } = one.next() else { panic!() };
+        one.ok();
+        let (mark, reason) = ("blocked".to_owned(), "no key".to_owned());
+        one.state.apply(&Payload::TaskMarked { task, mark, reason });
+        assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"A\" is blocked")));
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert!(matches!(one.next(), Next::Wait { .. }));
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
+        assert_eq!(one.ok(), "implementation A");
+    }
+
+    #[test]
+    fn what_its_author_holds_back_is_tried_only_if_it_is_named() {
+        let mut one = Loop::new("- [R] A\n- [~] B\n");
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
+        assert!(matches!(one.next(), Next::Wait { .. }));
+        let tasks = vec![one.state.order[1].clone()];
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks });
+        assert_eq!(one.ok(), "implementation B");
+    }
+
+    #[test]
+    fn a_strict_reviewer_uses_up_attempts_and_does_not_fail_the_run() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.attempts_max = 4;
+        one.request.bounds.failures_max = 3;
+        let mut said = String::new();
+        for number in 0..4 {
+            one.ok();
+            one.ok();
+            said = one.step(StepOutcome::SentBack, json!({ "notes": format!("no {number}") }));
+        }
+        assert_eq!(said, "review Write the parser LEARNED [failed]");
+        assert_eq!(one.ok(), "implementation Write the printer");
+    }
+
+    #[test]
+    fn a_person_who_resumes_grants_as_many_rounds_again() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.iterations_max = 2;
+        for _ in 0..4 {
+            one.ok();
+        }
+        assert_eq!(one.next(), Next::Fail { reason: "iteration_limit_reached:2".into() });
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert_eq!(one.ok(), "implementation Write the printer");
+    }
+
+    #[test]
+    fn a_reviewer_that_cannot_work_waits_for_a_person() {
+        let mut one = Loop::new("- [x] A\n");
+        let broken = json!({ "agent_failed": true });
+        assert_eq!(one.fail("no key", broken.clone()), "review A");
+        assert_eq!(one.fail("no key", broken), "review A WATCHDOG_SIGNAL RUN_WAITING");
+    }
+
+    #[test]
     fn one_task_is_enough_if_one_was_asked_for() {
         let mut one = Loop::new(PLAN);
         one.request.once = true;
@@ -544,6 +670,14 @@ mod tests {
         }
         assert!(
             matches!(one.next(), Next::Pause { reason } if reason.contains("Write the parser"))
+        );
+        // Who resumes asks for one more.
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        for _ in 0..4 {
+            one.ok();
+        }
+        assert!(
+            matches!(one.next(), Next::Pause { reason } if reason.contains("Write the printer"))
         );
     }
 
@@ -556,6 +690,8 @@ mod tests {
         one.ok();
         one.ok();
         assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("cannot be told")));
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert_eq!(one.next(), Next::Implement { task: None });
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
 pub fn choices() -> Vec<String> {
     [
         "steer it with a note, then resume",
-        "retry the tasks that failed",
-        "change the plan, then resume",
+        "retry the tasks that failed or are blocked",
+        "change the plan in the run's worktree, then resume",
         "cancel it",
     ]
     .map(str::to_owned)
@@ -78,7 +78,7 @@ fn agent_failed(recent: &[&Past]) -> Option<Signal> {
     let mut works = recent
         .iter()
         .rev()
-        .filter(|past| past.kind == Kind::Implementation && past.ended.is_some())
+        .filter(|past| past.kind != Kind::Verification && past.ended.is_some())
         .map(|past| past.flag("agent_failed").then_some(past.reason.as_deref()).flatten());
     let first = works.next()??;
     let same = 1 + works.take_while(|reason| *reason == Some(first)).count();
