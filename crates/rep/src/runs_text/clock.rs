@@ -57,7 +57,7 @@ pub(crate) fn short_time(ms: u64) -> String {
         0 => format!("{ms}ms"),
         1..=9 => format!("{:.1}s", ms as f64 / 1000.0),
         10..=59 => format!("{seconds}s"),
-        60..=3_599 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..=3_599 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         60..=3_599 => format!("{}m {:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
     }

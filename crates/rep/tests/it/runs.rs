@@ -273,9 +273,9 @@ fn runs_are_listed_the_newest_first() {
     ");
     bench.ws.set("COLUMNS", "60");
     snapshot!(bench.ws.rep("runs ls --status waiting,queued"), @"
-    id        status     name   steps  tasks    time   cost  age
-    000000c3  queued     Writ…      0      -      0s     $0   2h
-    000000b2  waiting    Fix…       2    0/2  1m 10s  $0.50   3h
+    id        status     name            tasks   cost  age
+    000000c3  queued     Write the docs      -     $0   2h
+    000000b2  waiting    Fix the parser    0/2  $0.50   3h
     [exit 0]
     ");
 }
@@ -380,7 +380,7 @@ fn a_run_is_shown_on_one_screen() {
 
     What can be done
       rep runs resume 000000b2 --max-cost 1.00  let it use more
-      rep runs retry 000000b2                   give the tasks that failed their attempts back
+      rep runs retry 000000b2                   try the failed tasks again
       rep runs steer 000000b2 "…"               say something before its next step
       rep runs diff 000000b2                    see what it changed
       rep runs cancel 000000b2                  end it
@@ -547,7 +547,13 @@ fn only_tasks_that_there_are_can_be_retried() {
     hint: These failed: 1.
     [exit 1]
     ");
-    snapshot!(bench.ws.rep("runs retry 000000b2 --task 1"), @"");
+    snapshot!(bench.ws.rep("runs retry 000000b2 --task 1"), @"
+    000000b2 Fix the parser queued
+    [stderr]
+    a worker takes it up when it is free; at work now: desk:42
+    it has used $0.5000 of $0.5: `rep runs resume 000000b2 --max-cost 1.00` lets it use more
+    [exit 0]
+    ");
     assert_eq!(bench.last_event(PARSER)["tasks"], json!(["1"]));
     let shown = bench.ws.json("--json runs show 000000b2", "runs-show.json");
     assert_eq!(shown["tasks"][0]["mark"], "open");

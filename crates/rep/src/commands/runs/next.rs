@@ -40,7 +40,7 @@ pub(crate) fn commands(
                 None => add(of("resume"), "go on where it stopped"),
             }
             if failed_tasks > 0 {
-                add(of("retry"), "give the tasks that failed their attempts back");
+                add(of("retry"), "try the failed tasks again");
             }
             if !run.status.is_over() {
                 add(format!("{} \"…\"", of("steer")), "say something before its next step");

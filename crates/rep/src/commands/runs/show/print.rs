@@ -350,15 +350,16 @@ fn print_task(
         Mark::Failed => ui::BAD,
     };
     let arrow = if is_under_way { ui.paint(ui::GOOD, "→ ") } else { "  ".to_owned() };
-    let tries = match (task.attempts, mark) {
-        (0 | 1, _) => String::new(),
-        (attempts, _) => format!("  {attempts} attempts"),
+    let tries = match task.attempts {
+        0 | 1 => String::new(),
+        attempts => format!("  {attempts} attempts"),
     };
     let room = ui.columns.saturating_sub(2 + 4 + 1 + ids + 2 + tries.len()).max(10);
     let label = ui::fit(&task.label, room);
     let symbol = ui.paint(style, ui::pad(mark.symbol(), 4));
     let id = ui.paint(ui::FAINT, ui::pad(&ui::fit(&task.id, ids), ids));
-    writeln!(ui.out, "{arrow}{symbol} {id}  {label}{}", ui.paint(ui::FAINT, tries))
+    let tries = if tries.is_empty() { tries } else { ui.paint(ui::FAINT, tries) };
+    writeln!(ui.out, "{arrow}{symbol} {id}  {label}{tries}")
 }
 
 fn fact(name: &str, text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
