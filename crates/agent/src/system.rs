@@ -161,6 +161,15 @@ impl System {
         System { inner: Arc::new(inner) }
     }
 
+    /// The same, with a variable in the environment of all programs that it starts.
+    #[must_use]
+    pub fn with_variable(&self, name: &str, value: &str) -> System {
+        let mut inner = Inner::clone(&self.inner);
+        inner.environment.retain(|(there, _)| there != name);
+        inner.environment.push((name.to_owned(), value.to_owned()));
+        System { inner: Arc::new(inner) }
+    }
+
     /// Where programs of a run that has this id would work.
     pub fn workplace_of(&self, conversation: &str) -> Workplace {
         self.workplace(conversation)

@@ -79,14 +79,14 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
             at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
             name,
         };
+        let shutdown = CancellationToken::new();
+        stop_when_asked(shutdown.clone())?;
         let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
         ui.note(&format!(
             "{} works on runs ({}); Ctrl-C stops it",
             worker.name,
             labels.join(", ")
         ))?;
-        let shutdown = CancellationToken::new();
-        stop_when_asked(shutdown.clone())?;
         let (sender, told) = mpsc::channel();
         let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
             // Nobody listens any more when the command ends.
@@ -138,7 +138,7 @@ fn keep_figures(
 }
 
 /// A terminal's interrupt and a supervisor's request both mean: let go of everything, and end.
-fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
+pub(crate) fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::cannot_run(format!("signals cannot be heard: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;

@@ -14,6 +14,8 @@ mod matching;
 mod new_docs;
 mod pack;
 mod plan;
+mod plan_crash;
+mod plan_load;
 mod read;
 mod run;
 mod runs;
@@ -26,3 +28,8 @@ mod trust;
 mod workflow;
 mod workflow_kills;
 mod workspace;
+
+/// A PostgreSQL server of its own.
+#[path = "../../../journal/tests/it/server.rs"]
+#[allow(dead_code, reason = "the tests of the journal need more of it")]
+mod server;

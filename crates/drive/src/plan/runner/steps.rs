@@ -52,6 +52,7 @@ impl Session<'_> {
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.put_right(&head).await?;
         payloads.extend(self.settle_plan(task.as_ref()));
         let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
@@ -154,6 +155,7 @@ impl Session<'_> {
             ResponseFormat::Schema { name: "verdict".to_owned(), schema: verdict::schema() };
         let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.put_right(&head).await?;
         payloads.extend(self.settle_plan(None));
         let mended = self.changed_since(&head).await?;
