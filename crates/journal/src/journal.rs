@@ -207,8 +207,8 @@ impl Journal {
         }
     }
 
-    /// Events of a run after the one with this number. An event that a later version wrote is a note whose name begins
-    /// with `unknown:`, followed by its type.
+    /// Events of a run after the one with this number. An event that a later version wrote, or that is damaged, is a note
+    /// whose name begins with `unknown:`, followed by its type.
     ///
     /// # Errors
     ///

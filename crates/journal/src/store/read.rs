@@ -135,7 +135,7 @@ impl Store {
             .bind(i64::from(limit))
             .fetch_all(conn)
             .await?);
-        rows.into_iter().map(|row| Ok(event_of(row)?)).collect()
+        Ok(rows.into_iter().map(event_of).collect())
     }
 
     /// Events of all runs. On PostgreSQL only those that nothing can come before any more: transactions commit in another
@@ -157,9 +157,7 @@ impl Store {
                 .fetch_all(conn)
                 .await?);
         let last = rows.last().map(|row| Cursor { xact: unsigned(row.0), id: unsigned(row.1) });
-        let events: Result<Vec<Event>, Fault> =
-            rows.into_iter().map(|row| Ok(event_of(row)?)).collect();
-        Ok((events?, last.unwrap_or(after)))
+        Ok((rows.into_iter().map(event_of).collect(), last.unwrap_or(after)))
     }
 
     /// Behind everything that a tail would show now.
@@ -246,27 +244,25 @@ pub(crate) fn open_step_of(run: &Run, number: u32, state: &str) -> Result<Step, 
     parsed(run.id.as_str(), &format!("step {number}"), state)
 }
 
-/// An event from its row. One that a later version wrote is kept as a note, so that it can be shown.
-fn event_of(row: EventRow) -> Result<Event, JournalError> {
+/// An event from its row. One that a later version wrote, or that is damaged, is kept as a note: it can be shown, and what
+/// follows it can be read.
+fn event_of(row: EventRow) -> Event {
     let (_, _, run, seq, v, at_ms, name, text) = row;
-    let known = match v == i64::from(EVENT_VERSION) {
+    let known = match v <= i64::from(EVENT_VERSION) {
         true => serde_json::from_str::<Payload>(&text).ok(),
         false => None,
     };
-    let payload = match known {
-        Some(payload) => payload,
-        None => {
-            let data: Value = parsed(&run, &format!("event {seq} ({name})"), &text)?;
-            Payload::Note { name: format!("{UNKNOWN}{name}"), data }
-        }
+    let unknown = || Payload::Note {
+        name: format!("{UNKNOWN}{name}"),
+        data: serde_json::from_str(&text).unwrap_or(Value::String(text)),
     };
-    Ok(Event {
+    Event {
         v: u32::try_from(v).unwrap_or(u32::MAX),
         run: RunId::known(run),
         seq: unsigned(seq),
         at_ms: unsigned(at_ms),
-        payload,
-    })
+        payload: known.unwrap_or_else(unknown),
+    }
 }
 
 fn parsed<T: DeserializeOwned>(run: &str, what: &str, text: &str) -> Result<T, JournalError> {

@@ -45,6 +45,8 @@ macro_rules! every_test {
             read: what_does_not_exist_is_not_found,
             read: replay_says_what_was_tampered_with,
             read: an_event_of_a_later_version_is_kept_and_shown,
+            read: an_event_of_an_earlier_version_is_read,
+            read: a_damaged_event_hides_no_other,
             model: random_operations_agree_with_the_fold,
         }
     };
