@@ -9,6 +9,7 @@ use super::{Fault, Store, on};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{Cursor, Filter};
+use crate::limits::LEASE_AHEAD_MAX;
 use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
 
@@ -25,12 +26,13 @@ pub(crate) struct Columns {
     pub(crate) not_before_ms: i64,
 }
 
+/// A run: its id, its state and its request.
+pub(crate) type RunRow = (String, String, String);
 type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl Store {
     pub(crate) async fn run(&self, id: &str) -> Result<Option<Run>, Fault> {
-        const SQL: &str =
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
+        const SQL: &str = "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
         let row = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id)
             .fetch_optional(conn)
@@ -70,9 +72,9 @@ impl Store {
 
     /// Newest first, with the number of each.
     pub(crate) async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<(i64, Run)>, Fault> {
-        const SQL: &str = "SELECT r.number, r.state, q.body FROM run r \
+        const SQL: &str = "SELECT r.number, r.id, r.state, q.body FROM run r \
             JOIN request q ON q.run = r.id WHERE r.number < ";
-        let rows: Vec<(i64, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
+        let rows: Vec<(i64, String, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
             let mut query = QueryBuilder::new(sql);
             query.push_bind(filter.before.map_or(i64::MAX, number));
             if !filter.statuses.is_empty() {
@@ -93,7 +95,7 @@ impl Store {
             query.build_query_as().fetch_all(conn).await?
         });
         rows.into_iter()
-            .map(|(number, state, body)| Ok((number, run_of(&(state, body))?)))
+            .map(|(number, id, state, body)| Ok((number, run_of(&(id, state, body))?)))
             .collect()
     }
 
@@ -196,6 +198,7 @@ impl Store {
                     .bind("[]")
                     .bind(Some(1_i64))
                     .bind(0_i64)
+                    .bind("[]")
                     .fetch_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(_, _, _, line)| line).collect()
@@ -208,6 +211,7 @@ impl Store {
                     .bind("[]")
                     .bind(Some(1_i64))
                     .bind(None::<i64>)
+                    .bind("[]")
                     .fetch_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(line,)| line).collect()
@@ -223,19 +227,24 @@ impl Store {
             Store::Postgres(_) => None,
         };
         let (count,): (i64,) = on!(self, (conn, sql =
-            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= $1",
+            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - $1 NOT BETWEEN 1 AND $2",
             concat!(
-                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= ",
-                super::postgres_now!("$1")
-            )) => sqlx::query_as(sql).bind(now_ms).fetch_one(conn).await?);
+                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - ",
+                super::postgres_now!("$1"),
+                " NOT BETWEEN 1 AND $2"
+            )) => sqlx::query_as(sql)
+                .bind(now_ms)
+                .bind(tx::millis(LEASE_AHEAD_MAX))
+                .fetch_one(conn)
+                .await?);
         Ok(count > 0)
     }
 }
 
-/// A run from its row: its state and its request.
-pub(crate) fn run_of((state, body): &(String, String)) -> Result<Run, JournalError> {
-    let mut run: Run = parsed("?", "its state", state)?;
-    run.request = parsed(run.id.as_str(), "its request", body)?;
+/// A run from its row.
+pub(crate) fn run_of((id, state, body): &RunRow) -> Result<Run, JournalError> {
+    let mut run: Run = parsed(id, "its state", state)?;
+    run.request = parsed(id, "its request", body)?;
     Ok(run)
 }
 

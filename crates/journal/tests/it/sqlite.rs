@@ -112,9 +112,11 @@ async fn a_place_that_cannot_be_used_says_why() {
     let path = Utf8Path::from_path(folder.path()).unwrap();
     let error = open(path).await.err().unwrap();
     assert!(matches!(error, JournalError::Open { .. }), "{error}");
-    let odd = Journal::open(&Target::Url("mysql://x:secret@y/z".into()), Arc::new(|| 0)).await;
-    let error = odd.err().unwrap().to_string();
-    assert!(error.contains("postgres://") && !error.contains("secret"), "{error}");
+    for url in ["mysql://x:secret@y/z", "secret@y:5432/z", "host=y password=secret options=a:b"] {
+        let odd = Journal::open(&Target::Url(url.into()), Arc::new(|| 0)).await;
+        let error = odd.err().unwrap().to_string();
+        assert!(error.contains("postgres://") && !error.contains("secret"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
