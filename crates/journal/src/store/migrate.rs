@@ -31,7 +31,7 @@ const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 \
 
 /// Brings a SQLite file up to date.
 pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
-    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+    let mut tx = pool.begin_with(super::sqlite::BEGIN).await?;
     let tables: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     )

@@ -251,7 +251,10 @@ async fn a_connection_that_the_server_ends_while_it_is_idle_is_made_again() {
     let idle = format!("ALTER DATABASE {name} SET idle_session_timeout = '100ms'");
     let mut connection = connect(&url).await;
     sqlx::raw_sql(sqlx::AssertSqlSafe(idle)).execute(&mut connection).await.unwrap();
-    let journal = open(&url).await.unwrap();
+    // Over TCP the first thing that comes is why.
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let proxy = Proxy::start(&socket).await;
+    let journal = open(&proxy.url(name)).await.unwrap();
     for _ in 0..2 {
         let id = journal.create(new_run("r")).await.unwrap().id;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;

@@ -160,3 +160,22 @@ async fn what_is_acknowledged_is_on_the_disk() {
         sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await.unwrap();
     assert_eq!(mode, "wal");
 }
+
+#[tokio::test]
+async fn a_journal_goes_on_after_sqlite_ended_a_transaction_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let (target, journal) = (Target::File(path.clone()), open(&path).await.unwrap());
+    // As on a full disk.
+    let full =
+        "CREATE TRIGGER full BEFORE INSERT ON event BEGIN SELECT RAISE(ROLLBACK, 'no room'); END";
+    tamper(&target, full).await;
+    for _ in 0..2 {
+        let error = journal.create(new_run("first")).await.unwrap_err().to_string();
+        assert!(error.contains("no room"), "{error}");
+    }
+    tamper(&target, "DROP TRIGGER full").await;
+    let id = journal.create(new_run("second")).await.unwrap().id;
+    assert_eq!(journal.runs(&Default::default()).await.unwrap().items.len(), 1);
+    suite::agrees(&journal, &id).await;
+}
