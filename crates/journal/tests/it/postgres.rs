@@ -232,3 +232,54 @@ async fn a_server_that_is_killed_loses_nothing_that_it_acknowledged() {
     journal.close().await;
     other.close().await;
 }
+
+#[tokio::test]
+async fn the_tables_of_something_else_are_left_alone() {
+    let Some(url) = database().await else { return };
+    let target = Target::Url(url.clone());
+    tamper(&target, "CREATE TABLE event (what TEXT)").await;
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, JournalError::NotAJournal { .. }), "{error}");
+    tamper(&target, "DROP TABLE event").await;
+    open(&url).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_ends_while_it_is_idle_is_made_again() {
+    let Some(url) = database().await else { return };
+    let name = url.rsplit('/').next().unwrap();
+    let idle = format!("ALTER DATABASE {name} SET idle_session_timeout = '100ms'");
+    let mut connection = connect(&url).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(idle)).execute(&mut connection).await.unwrap();
+    // Over TCP the first thing that comes is why.
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let proxy = Proxy::start(&socket).await;
+    let journal = open(&proxy.url(name)).await.unwrap();
+    for _ in 0..2 {
+        let id = journal.create(new_run("r")).await.unwrap().id;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert!(journal.run(&id).await.unwrap().is_some());
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_database_has_as_its_default_does_not_weaken_the_journal() {
+    let Some(url) = database().await else { return };
+    let name = url.rsplit('/').next().unwrap();
+    open(&url).await.unwrap().close().await;
+    let weak = format!(
+        "ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'; \
+         ALTER DATABASE {name} SET synchronous_commit = off; \
+         CREATE TABLE seen (isolation TEXT, durable TEXT); \
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES \
+         (current_setting('transaction_isolation'), current_setting('synchronous_commit')); RETURN NEW; END $$; \
+         CREATE TRIGGER see BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION see()"
+    );
+    let mut connection = connect(&url).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(weak)).execute(&mut connection).await.unwrap();
+    open(&url).await.unwrap().create(new_run("r")).await.unwrap();
+    let seen: (String, String) =
+        sqlx::query_as("SELECT * FROM seen").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(seen, ("read committed".into(), "on".into()));
+}

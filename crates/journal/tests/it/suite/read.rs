@@ -188,3 +188,25 @@ pub(crate) async fn an_event_of_a_later_version_is_kept_and_shown(place: Place) 
     // The run goes on: what is stored beside the events counts.
     journal.append(&lease, vec![completed()]).await.unwrap();
 }
+
+pub(crate) async fn an_event_of_an_earlier_version_is_read(place: Place) {
+    let journal = place.open().await;
+    let lease = claimed(&journal, &worker("w")).await.lease;
+    (place.tamper)(&place.target, "UPDATE event SET v = 0").await;
+    let events = journal.events(&lease.run, 0, 0).await.unwrap();
+    assert_eq!((events[1].v, events[1].payload.name()), (0, "LEASE_TAKEN"));
+    agrees(&journal, &lease.run).await;
+}
+
+pub(crate) async fn a_damaged_event_hides_no_other(place: Place) {
+    let journal = place.open().await;
+    let lease = claimed(&journal, &worker("w")).await.lease;
+    journal.append(&lease, vec![started(1), finished(1)]).await.unwrap();
+    (place.tamper)(&place.target, "UPDATE event SET payload = '{\"typ' WHERE seq = 3").await;
+    let events = journal.events(&lease.run, 0, 0).await.unwrap();
+    let Payload::Note { name, data } = &events[2].payload else { panic!() };
+    assert_eq!((name.as_str(), data), ("unknown:STEP_STARTED", &"{\"typ".into()));
+    assert_eq!(events[3].payload, finished(1));
+    let replayed = journal.replay(&lease.run).await.unwrap();
+    assert!(replayed.differences[0].replayed.contains("cannot be told"));
+}
