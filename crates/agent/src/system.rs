@@ -42,12 +42,15 @@ pub struct System {
     inner: Arc<Inner>,
 }
 
+/// A selector, and the generation of the catalog that it was made for.
+type MadeSelector = (u64, Arc<Selector>);
+
 #[derive(Clone)]
 struct Inner {
     library: Arc<Library>,
     /// Whether nobody has run anything since skills were read.
     is_fresh: Arc<AtomicBool>,
-    selector: Arc<Mutex<Option<(u64, Arc<Selector>)>>>,
+    selector: Arc<Mutex<Option<MadeSelector>>>,
     make_selector: MakeSelector,
     provider: Arc<dyn Provider>,
     prices: Prices,
@@ -57,6 +60,8 @@ struct Inner {
     chain: Vec<Arc<dyn Middleware>>,
     work_dir: Utf8PathBuf,
     spill_dir: Utf8PathBuf,
+    /// Folders outside of it that may be read.
+    readable: Vec<Utf8PathBuf>,
     environment: Vec<(String, String)>,
     sandbox: Probed,
     sink: Option<Sink>,
@@ -143,12 +148,13 @@ impl System {
         Builder::default()
     }
 
-    /// The same skills, tools and models at work in another folder: a worktree, for instance. What is shared is shared, so
-    /// fifty of them cost little more than one.
+    /// The same skills, tools and models at work in another folder, with others to read: in a worktree, for instance, which
+    /// needs the repository. What is shared is shared, so fifty of them cost little more than one.
     #[must_use]
-    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> System {
+    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>, readable: Vec<Utf8PathBuf>) -> System {
         let inner = Inner {
             work_dir: dir.into(),
+            readable,
             conversations: Arc::default(),
             ..Inner::clone(&self.inner)
         };
@@ -427,6 +433,9 @@ impl System {
         let mut place = Workplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
+        for dir in &inner.readable {
+            place.readable.add(dir);
+        }
         let catalog = self.catalog();
         // Skills that are trusted by where they are must not be rewritten by who follows them.
         for root in catalog.roots() {

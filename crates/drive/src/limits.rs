@@ -107,6 +107,14 @@ pub const CHECK_NOTES_COMMAND_CHARS_MAX: usize = 1_000;
 pub const HISTORY_MAX: usize = 64;
 /// Steps in a row on one task whose worker was gone before a person has to look.
 pub const INTERRUPTIONS_MAX: u32 = 5;
+/// Tasks or files that one sentence names.
+pub const NAMES_SHOWN: usize = 10;
+/// Most characters of a task in the journal.
+pub const TASK_LABEL_CHARS_MAX: usize = 200;
+/// Most characters of one thing that was learnt.
+pub const LEARNING_CHARS_MAX: usize = 600;
+/// Most events that are recorded at once when a plan was changed by hand.
+pub const PLAN_EVENTS_MAX: usize = 500;
 /// Most findings of a review that are kept.
 pub const FINDINGS_MAX: usize = 50;
 /// Most characters of one.
@@ -125,8 +133,6 @@ pub const WISH_POLL: Duration = Duration::from_secs(1);
 pub const STEP_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Largest file of learnings.
 pub const LEARNINGS_BYTES_MAX: u64 = 256 * 1024;
-/// Largest plan that is read.
-pub const PLAN_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most of a difference that is kept with a run.
 pub const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long to wait for an allowance when nobody says until when.

@@ -5,6 +5,7 @@
 //! function, and a worker that takes a run up after a crash goes on where the journal ends.
 
 pub mod decide;
+pub mod file;
 pub mod keeper;
 pub mod learnings;
 pub mod prompt;

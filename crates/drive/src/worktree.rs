@@ -196,6 +196,16 @@ impl Names {
     }
 }
 
+impl Names {
+    /// The names of a worktree that is there.
+    fn of_worktree(worktree: &Worktree) -> Names {
+        let (branch, folder) = (&worktree.branch, worktree.dir.file_name().unwrap_or_default());
+        let prefix = branch.strip_suffix(folder).unwrap_or_default();
+        let rescue = format!("{prefix}rescue/{folder}");
+        Names { folder: folder.to_owned(), branch: branch.clone(), rescue }
+    }
+}
+
 /// A name that is fine in paths and branches everywhere.
 fn slug(name: &str) -> String {
     let mut slug = String::new();

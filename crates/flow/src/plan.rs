@@ -26,7 +26,7 @@ mod select;
 mod specs;
 
 pub use check::check;
-pub use edit::{EditError, append_note, mark};
+pub use edit::{EditError, append_note, mark, mark_all};
 pub use select::{Choice, select_task};
 
 /// What a plan file says.

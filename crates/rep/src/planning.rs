@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::System;
+use repertoire_agent::event::Sink;
 use repertoire_drive::checks::{self, Check};
 use repertoire_drive::plan::learnings::Learnings;
 use repertoire_drive::plan::{
@@ -136,13 +137,9 @@ impl Ctx<'_> {
     }
 
     /// What drives runs.
-    pub(crate) fn runner(&self, journal: Journal) -> Runner {
-        Runner {
-            journal,
-            crew: Arc::new(House::new(self.env)),
-            places: self.run_places(),
-            on_agent_event: None,
-        }
+    pub(crate) fn runner(&self, journal: Journal, on_agent_event: Option<Sink>) -> Runner {
+        let crew = Arc::new(House::new(self.env));
+        Runner { journal, crew, places: self.run_places(), on_agent_event }
     }
 
     /// Which run comes first, and how many there may be.

@@ -252,6 +252,7 @@ impl Builder {
                 chain: standard(self.own_middleware),
                 work_dir,
                 spill_dir,
+                readable: Vec::new(),
                 environment: self.environment,
                 sandbox: self.sandbox,
                 sink: self.sink,

@@ -41,6 +41,11 @@ impl Git {
         parse(answer.bytes()?).ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 
+    /// Whether git leaves a path out of commits because it is ignored; one that it tracks is not.
+    pub async fn is_ignored(&self, path: &str) -> Result<bool, GitError> {
+        self.yes(&["check-ignore", "--quiet", "--", path]).await
+    }
+
     /// Whether nothing differs from the last commit, untracked files included.
     pub async fn is_clean(&self) -> Result<bool, GitError> {
         Ok(self.status().await?.is_empty())

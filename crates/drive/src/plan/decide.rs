@@ -1,13 +1,17 @@
 //! What comes next: pure decisions over the state of a loop and its plan.
 
+use std::collections::BTreeSet;
+
 use repertoire_flow::plan::{self, Choice, Mark, Plan};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 
 use super::request::PlanRequest;
-use super::state::{After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word};
+use super::state::{
+    After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word, reference,
+};
 use super::watchdog;
-use crate::limits::INTERRUPTIONS_MAX;
+use crate::limits::{INTERRUPTIONS_MAX, NAMES_SHOWN};
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,24 +55,30 @@ pub enum Next {
 /// What comes next.
 pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     let bounds = &request.bounds;
-    if state.iterations >= bounds.iterations_max {
-        return Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) };
-    }
     if let Some((kind, count)) = state.failures.iter().find(|(_, n)| **n >= bounds.failures_max) {
         let reason = format!("max_consecutive_failures:{}:{count}", kind.as_str());
         return Next::Fail { reason };
     }
-    let poisoned = state.tasks.values().find(|task| task.interruptions >= INTERRUPTIONS_MAX);
-    if let Some(task) = poisoned {
+    if state.interruptions >= INTERRUPTIONS_MAX {
+        let task = state.last().and_then(|past| past.task.as_ref());
+        let on = task.map_or(String::new(), |task| format!(" on \"{}\"", task.label));
         let reason = format!(
-            "{} steps in a row on \"{}\" ended with their worker: look at what it does before it is tried again",
-            task.interruptions, task.label
+            "{} steps in a row{on} ended with their worker: look at what it does before it is tried again",
+            state.interruptions
         );
         return Next::Wait { reason };
     }
-    match state.last() {
+    let next = match state.last() {
         None => pick(state, plan, request),
         Some(past) => follow(state, plan, request, past),
+    };
+    let rounds = state.iterations.saturating_sub(state.iterations_seen);
+    match next {
+        // What the last round did is still verified.
+        Next::Implement { .. } | Next::Review { .. } if rounds >= bounds.iterations_max => {
+            Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) }
+        }
+        next => next,
     }
 }
 
@@ -77,6 +87,10 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     let is_open = |task: &Option<TaskRef>| match task {
         None => true,
         Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
+    };
+    let is_anew = |task: &Option<TaskRef>| {
+        let known = task.as_ref().and_then(|task| state.tasks.get(&task.id));
+        known.is_some_and(|task| task.begun.is_none())
     };
     let (Some(Ended::With(outcome)), false) = (past.ended, is_void(past)) else {
         // Nothing came of it, so it is done anew.
@@ -91,7 +105,10 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     };
     let is_ok = outcome == StepOutcome::Ok;
     match (past.kind, past.after) {
-        (Kind::Implementation, _) if is_ok => Next::Verify { task, after: After::Implementation },
+        // What the agent itself says is blocked is not done, whatever it has changed; nor is what is to be tried again.
+        (Kind::Implementation, _) if is_ok && is_open(&task) && !is_anew(&task) => {
+            Next::Verify { task, after: After::Implementation }
+        }
         (Kind::Verification, Some(After::Everything)) if is_ok => Next::Complete,
         (Kind::Verification, Some(After::Implementation)) if is_ok && request.review => {
             Next::Review { task }
@@ -111,7 +128,7 @@ fn is_void(past: &Past) -> bool {
 
 fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     if let Some(reason) = &state.fallback {
-        return match state.history.is_empty() {
+        return match state.history.is_empty() || state.looked {
             true => Next::Implement { task: None },
             false => Next::Wait {
                 reason: format!(
@@ -124,8 +141,8 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
         true => mark == Mark::Reviewed,
         false => matches!(mark, Mark::Implemented | Mark::Reviewed),
     };
-    let ended =
-        state.tasks.values().find(|t| t.touched && (done(t.mark) || t.mark == Mark::Failed));
+    let is_over = |mark| done(mark) || matches!(mark, Mark::Failed | Mark::Blocked);
+    let ended = state.tasks.values().find(|task| task.fresh && is_over(task.mark));
     if let Some(task) = ended.filter(|_| request.once) {
         let reason =
             format!("one task was asked for: \"{}\" is {}", task.label, mark_word(task.mark));
@@ -142,24 +159,30 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
             Next::Implement { task: state.task_ref(id.as_str()).or_else(|| task_of(plan, &id)) }
         }
         Choice::Stuck { waiting } => {
-            let why: Vec<String> = waiting.iter().map(|(_, why)| why.clone()).collect();
-            Next::Wait { reason: format!("every open task waits: {}", why.join("; ")) }
+            let why = some(waiting.iter().map(|(_, why)| why.clone()));
+            Next::Wait { reason: format!("every open task waits: {why}") }
         }
-        Choice::Nothing => at_the_end(state),
+        Choice::Nothing => at_the_end(state, plan),
     }
 }
 
 /// No task is open and nothing waits for review.
-fn at_the_end(state: &PlanState) -> Next {
+fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
+    // The journal knows of every task; a file that has lost one does not make it done.
+    let in_plan: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
+    let lost = state
+        .marked(Mark::Open)
+        .filter(|(id, _)| *id != FINAL_TASK && !in_plan.contains(id))
+        .map(|(_, task)| format!("\"{}\" is open, but no longer in the plan", task.label));
     let held: Vec<String> = [Mark::Failed, Mark::Blocked]
         .into_iter()
         .flat_map(|mark| state.marked(mark))
         .map(|(_, task)| format!("\"{}\" is {}", task.label, mark_word(task.mark)))
+        .chain(lost)
         .collect();
     if !held.is_empty() {
-        return Next::Wait {
-            reason: format!("nothing is left to do by itself: {}", held.join("; ")),
-        };
+        let reason = format!("nothing is left to do by itself: {}", some(held.into_iter()));
+        return Next::Wait { reason };
     }
     match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
         Some(Mark::Open) => Next::Implement { task: state.task_ref(FINAL_TASK) },
@@ -167,9 +190,17 @@ fn at_the_end(state: &PlanState) -> Next {
     }
 }
 
+/// The first of them, for a sentence that a person reads.
+pub(super) fn some(mut names: impl Iterator<Item = String>) -> String {
+    let shown: Vec<String> = names.by_ref().take(NAMES_SHOWN).collect();
+    match names.count() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
 fn task_of(plan: &Plan, id: &plan::TaskId) -> Option<TaskRef> {
-    let task = plan.task(id)?;
-    Some(TaskRef { id: id.as_str().to_owned(), label: task.text.clone() })
+    plan.task(id).map(reference)
 }
 
 /// What follows from the step that has just ended: marks, what is learnt, and what the watchdog sees.
@@ -265,14 +296,22 @@ mod tests {
         state: PlanState,
         text: String,
         steps: u32,
+        /// Everything that the journal would have.
+        told: Vec<Payload>,
     }
 
     impl Loop {
         fn new(text: &str) -> Self {
             let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
-            let mut state = PlanState::default();
-            state.apply(&keeper::first_read(text, Utf8Path::new("PLAN.md")));
-            Loop { request, state, text: text.to_owned(), steps: 0 }
+            let (state, told) = (PlanState::default(), Vec::new());
+            let mut one = Loop { request, state, text: text.to_owned(), steps: 0, told };
+            one.tell(keeper::first_read(text, Utf8Path::new("PLAN.md")));
+            one
+        }
+
+        fn tell(&mut self, payload: Payload) {
+            self.state.apply(&payload);
+            self.told.push(payload);
         }
 
         fn next(&self) -> Next {
@@ -282,6 +321,14 @@ mod tests {
 
         /// Does what comes next, with this outcome, and says in a word what it was and what was concluded.
         fn step(&mut self, outcome: StepOutcome, result: Value) -> String {
+            self.take(outcome, None, result)
+        }
+
+        fn fail(&mut self, reason: &str, result: Value) -> String {
+            self.take(StepOutcome::Failed, Some(reason.to_owned()), result)
+        }
+
+        fn take(&mut self, outcome: StepOutcome, reason: Option<String>, result: Value) -> String {
             let (kind, task, after) = match self.next() {
                 Next::Implement { task } => (Kind::Implementation, task, None),
                 Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
@@ -292,7 +339,7 @@ mod tests {
             let step = self.steps;
             let detail = after.map_or(Value::Null, |after| json!({ "after": after.as_str() }));
             let name = task.as_ref().map_or("-".to_owned(), |task| task.label.clone());
-            self.state.apply(&Payload::StepStarted {
+            self.tell(Payload::StepStarted {
                 step,
                 kind: kind.as_str().to_owned(),
                 task,
@@ -302,13 +349,13 @@ mod tests {
                 detail,
             });
             let head = Some(format!("c{step}"));
-            let (reason, spent) = (None, Spent::default());
-            self.state.apply(&Payload::StepFinished { step, outcome, reason, head, spent, result });
+            let spent = Spent::default();
+            self.tell(Payload::StepFinished { step, outcome, reason, head, spent, result });
             let concluded = conclude(&self.state, &self.request);
             let mut said = format!("{} {name}", kind.as_str());
-            for payload in &concluded {
-                self.state.apply(payload);
-                said.push_str(&match payload {
+            for payload in concluded {
+                self.tell(payload.clone());
+                said.push_str(&match &payload {
                     Payload::TaskMarked { mark, .. } => format!(" [{mark}]"),
                     other => format!(" {}", other.name()),
                 });
@@ -442,6 +489,16 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_cannot_work_costs_no_attempt_and_waits_for_a_person_at_once() {
+        let mut one = Loop::new("- [ ] A\n");
+        let broken = json!({ "changed": false, "agent_failed": true });
+        assert_eq!(one.fail("no key", broken.clone()), "implementation A");
+        let second = one.fail("no key", broken);
+        assert_eq!(second, "implementation A WATCHDOG_SIGNAL RUN_WAITING");
+        assert_eq!(one.state.tasks.values().next().unwrap().attempts, 0);
+    }
+
+    #[test]
     fn the_same_difference_again_after_it_was_sent_back_is_seen() {
         let mut one = Loop::new("- [ ] A\n");
         let work = json!({ "changed": true, "diff": "d" });
@@ -511,6 +568,100 @@ mod tests {
     }
 
     #[test]
+    fn final_checks_that_kill_their_worker_again_and_again_wait_for_a_person() {
+        let mut one = Loop::new("- [R] A\n");
+        for step in 1..=INTERRUPTIONS_MAX {
+            assert!(matches!(one.next(), Next::Verify { task: None, .. }), "{:?}", one.next());
+            one.state.apply(&Payload::StepStarted {
+                step,
+                kind: "verification".into(),
+                task: None,
+                attempt: 1,
+                iteration: 1,
+                head: None,
+                detail: json!({ "after": "everything" }),
+            });
+            one.state.apply(&Payload::StepInterrupted { step, reason: "gone".into() });
+        }
+        assert!(matches!(one.next(), Next::Wait { .. }), "{:?}", one.next());
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert!(matches!(one.next(), Next::Verify { .. }));
+    }
+
+    #[test]
+    fn a_task_that_the_file_has_lost_is_not_done() {
+        let mut one = Loop::new(PLAN);
+        one.text = "# Plan\n\n- [R] Write the parser\n".to_owned();
+        for id in one.state.order.clone().iter().take(1) {
+            let task = one.state.task_ref(id).unwrap();
+            let (mark, reason) = ("reviewed".to_owned(), String::new());
+            one.state.apply(&Payload::TaskMarked { task, mark, reason });
+        }
+        assert!(
+            matches!(one.next(), Next::Wait { reason } if reason.contains("\"Write the printer\" is open, but no longer in the plan"))
+        );
+    }
+
+    #[test]
+    fn work_on_a_task_that_its_agent_calls_blocked_does_not_make_it_done() {
+        let mut one = Loop::new("- [ ] A\n");
+        let Next::Implement { task: Some(task) } = one.next() else { panic!() };
+        one.ok();
+        let (mark, reason) = ("blocked".to_owned(), "no key".to_owned());
+        one.state.apply(&Payload::TaskMarked { task, mark, reason });
+        assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"A\" is blocked")));
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert!(matches!(one.next(), Next::Wait { .. }));
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
+        assert_eq!(one.ok(), "implementation A");
+    }
+
+    #[test]
+    fn what_its_author_holds_back_is_tried_only_if_it_is_named() {
+        let mut one = Loop::new("- [R] A\n- [~] B\n");
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
+        assert!(matches!(one.next(), Next::Wait { .. }));
+        let tasks = vec![one.state.order[1].clone()];
+        one.state.apply(&Payload::RunRetried { by: "me".into(), tasks });
+        assert_eq!(one.ok(), "implementation B");
+    }
+
+    #[test]
+    fn a_strict_reviewer_uses_up_attempts_and_does_not_fail_the_run() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.attempts_max = 4;
+        one.request.bounds.failures_max = 3;
+        let mut said = String::new();
+        for number in 0..4 {
+            one.ok();
+            one.ok();
+            said = one.step(StepOutcome::SentBack, json!({ "notes": format!("no {number}") }));
+        }
+        assert_eq!(said, "review Write the parser LEARNED [failed]");
+        assert_eq!(one.ok(), "implementation Write the printer");
+    }
+
+    #[test]
+    fn a_person_who_resumes_grants_as_many_rounds_again() {
+        let mut one = Loop::new(PLAN);
+        one.request.bounds.iterations_max = 2;
+        for _ in 0..4 {
+            one.ok();
+        }
+        assert_eq!(one.next(), Next::Fail { reason: "iteration_limit_reached:2".into() });
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert_eq!(one.ok(), "implementation Write the printer");
+    }
+
+    #[test]
+    fn a_reviewer_that_cannot_work_waits_for_a_person() {
+        let mut one = Loop::new("- [x] A\n");
+        let broken = json!({ "agent_failed": true });
+        assert_eq!(one.fail("no key", broken.clone()), "review A");
+        assert_eq!(one.fail("no key", broken), "review A WATCHDOG_SIGNAL RUN_WAITING");
+    }
+
+    #[test]
     fn one_task_is_enough_if_one_was_asked_for() {
         let mut one = Loop::new(PLAN);
         one.request.once = true;
@@ -519,6 +670,14 @@ mod tests {
         }
         assert!(
             matches!(one.next(), Next::Pause { reason } if reason.contains("Write the parser"))
+        );
+        // Who resumes asks for one more.
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        for _ in 0..4 {
+            one.ok();
+        }
+        assert!(
+            matches!(one.next(), Next::Pause { reason } if reason.contains("Write the printer"))
         );
     }
 
@@ -531,11 +690,84 @@ mod tests {
         one.ok();
         one.ok();
         assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("cannot be told")));
+        one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
+        assert_eq!(one.next(), Next::Implement { task: None });
     }
 
     #[test]
     fn blocked_tasks_keep_a_run_from_being_complete() {
         let one = Loop::new("- [R] A\n- [~] B\n");
         assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
+    }
+
+    /// What a step may come to, whoever does it.
+    fn outcome(kind: u8) -> (StepOutcome, Value) {
+        match kind {
+            0 => (StepOutcome::Failed, json!({ "changed": false, "notes": "n", "failure": "f" })),
+            1 => (StepOutcome::Failed, json!({ "changed": true, "diff": "d", "malformed": true })),
+            2 => (StepOutcome::SentBack, json!({ "notes": "again" })),
+            3 => (StepOutcome::Stopped, Value::Null),
+            4 => (StepOutcome::Failed, json!({ "agent_failed": true })),
+            _ => (StepOutcome::Ok, json!({ "changed": true })),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_loop_ends_and_only_what_is_done_is_complete(
+            marks in proptest::collection::vec(0..5_usize, 1..5),
+            outcomes in proptest::collection::vec(0..12_u8, 300),
+            review in proptest::bool::ANY,
+        ) {
+            let words = ["[ ]", "[x]", "[R]", "[~]", "[ ]?"];
+            let lines = marks.iter().enumerate().map(|(at, mark)| format!("- {} T{at}\n", words[*mark]));
+            let mut one = Loop::new(&lines.collect::<String>());
+            one.request.review = review;
+            one.request.bounds.attempts_max = 3;
+            let mut outcomes = outcomes.into_iter();
+            let mut last_was_green = false;
+            let end = loop {
+                let next = one.next();
+                if !matches!(next, Next::Implement { .. } | Next::Verify { .. } | Next::Review { .. }) {
+                    break next;
+                }
+                // Whoever is left at the end of the list does everything right, and still it has to end.
+                let (outcome, result) = outcome(outcomes.next().unwrap_or(11));
+                last_was_green = outcome == StepOutcome::Ok
+                    && matches!(next, Next::Verify { after: After::Everything, .. });
+                let said = one.step(outcome, result);
+                if said.contains("RUN_WAITING") {
+                    break Next::Wait { reason: said };
+                }
+                proptest::prop_assert!(one.steps < 400, "it goes on and on: {next:?}");
+            };
+            if end == Next::Complete {
+                let done = |mark: Mark| match mark {
+                    Mark::Reviewed | Mark::ManualQa => true,
+                    Mark::Implemented => !review,
+                    _ => false,
+                };
+                proptest::prop_assert!(one.state.tasks.values().all(|task| done(task.mark)));
+                proptest::prop_assert!(last_was_green);
+            }
+        }
+
+        #[test]
+        fn a_loop_that_is_taken_up_from_its_events_goes_on_as_if_nothing_had_happened(
+            outcomes in proptest::collection::vec(0..12_u8, 1..40),
+        ) {
+            let mut one = Loop::new("- [ ] A\n- [x] B\n- [ ] C (blocked by: A)\n");
+            for kind in outcomes {
+                let (outcome, result) = outcome(kind);
+                if one.step(outcome, result).contains("RUN_WAITING") {
+                    break;
+                }
+                let mut again = PlanState::default();
+                for payload in &one.told {
+                    again.apply(payload);
+                }
+                proptest::prop_assert_eq!(&again, &one.state);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::skill::Digest;
 use repertoire_text::fs;
 
-use crate::limits::LEARNINGS_BYTES_MAX;
+use crate::limits::{LEARNING_CHARS_MAX, LEARNINGS_BYTES_MAX};
 
 /// The learnings of a workspace.
 #[derive(Clone, Debug)]
@@ -34,18 +34,22 @@ impl Learnings {
         notes.map(str::trim).filter(|note| !note.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Adds notes that are not there yet.
+    /// Adds notes that are not there yet. A file that cannot be read is somebody's, and stays as it is.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
     pub fn add(&self, notes: &[String]) -> std::io::Result<()> {
         let known = self.read();
-        let mut text =
-            fs::read_text(&self.path, LEARNINGS_BYTES_MAX).unwrap_or_else(|_| HEAD.to_owned());
+        let mut text = match fs::read_text(&self.path, LEARNINGS_BYTES_MAX) {
+            Ok(text) => text,
+            Err(fs::ReadError::NotFound) => HEAD.to_owned(),
+            Err(_) => return Ok(()),
+        };
         let mut is_new = false;
         for note in notes {
             let line = note.split_whitespace().collect::<Vec<_>>().join(" ");
+            let line: String = line.chars().take(LEARNING_CHARS_MAX).collect();
             if !known.contains(&line) {
                 text.push_str(&format!("- {line}\n"));
                 is_new = true;
@@ -72,5 +76,19 @@ mod tests {
         learnings.add(&["b".into(), "c".into()]).unwrap();
         assert_eq!(learnings.read(), ["use the other port", "b", "c"]);
         assert_eq!(Learnings::new(folder, "/other").read(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_note_is_short_and_a_file_that_cannot_be_read_is_left_alone() {
+        let keep = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(keep.path()).unwrap();
+        let learnings = Learnings::new(folder, "/repo");
+        learnings.add(&["x".repeat(100_000)]).unwrap();
+        assert_eq!(learnings.read()[0].len(), LEARNING_CHARS_MAX);
+        let theirs = vec![b'y'; LEARNINGS_BYTES_MAX as usize + 1];
+        fs::write_atomic(learnings.path(), &theirs).unwrap();
+        learnings.add(&["b".into()]).unwrap();
+        let bytes = std::fs::metadata(learnings.path()).unwrap().len();
+        assert_eq!(bytes, LEARNINGS_BYTES_MAX + 1);
     }
 }

@@ -58,6 +58,11 @@ impl Records {
         Ok(name.to_owned())
     }
 
+    /// A text that was kept under a name.
+    pub fn read(&self, name: &str, bytes_max: u64) -> Option<String> {
+        fs::read_text(&self.dir.join(name), bytes_max).ok()
+    }
+
     /// The log of a step.
     ///
     /// # Errors

@@ -4,25 +4,28 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::{RunOptions, System, process};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
 use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
 use repertoire_text::fs;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::pulse::{Pulse, Stop};
 use super::decide::{self, Next};
+use super::file;
 use super::keeper;
 use super::learnings::Learnings;
 use super::records::{self, Records};
 use super::request::{EndingWord, PlanRequest};
 use super::skills;
-use super::state::PlanState;
+use super::state::{After, Ended, Kind, PlanState};
 use super::watchdog::choices;
 use crate::checks::{self, Check};
 use crate::git::{Git, GitError};
-use crate::limits::{DIFF_BYTES_MAX, PLAN_BYTES_MAX};
+use crate::limits::{DIFF_BYTES_MAX, PLAN_EVENTS_MAX};
 use crate::worktree::{
     Checkout, Ending, Finished, How, Owner, Setup, Wanted, Worktree, WorktreeError, Worktrees,
 };
@@ -142,7 +145,8 @@ impl Runner {
             Ok(()) => return self.as_it_stands(&run).await,
         };
         // What a person has to mend is no failure of the work.
-        let waiting = Payload::RunWaiting { reason: stopped, choices: choices() };
+        let choices = ["put that right, then resume it", "cancel it"].map(str::to_owned).to_vec();
+        let waiting = Payload::RunWaiting { reason: stopped, choices };
         let mut payloads = Vec::new();
         if let Some(step) = self.as_it_stands(&run).await?.open_step {
             payloads
@@ -175,14 +179,16 @@ impl Runner {
         end_programs_before(lease).await;
         let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
-        let system = station.system.in_dir(&worktree.dir).with_variable(MARK, &mark(lease));
+        let readable = vec![worktree.common_dir.clone()];
+        let system = station.system.in_dir(&worktree.dir, readable);
+        let system = system.with_variable(MARK, &mark(lease));
         let mut session = Session {
             runner: self,
             lease,
             work,
             shutdown,
             pulse,
-            run: run.clone(),
+            run: Run { seq: events.last().map_or(run.seq, |event| event.seq), ..run.clone() },
             state: PlanState::replay(&events),
             git: worktree.git.clone(),
             records: Records::open(&self.places.runs, run.id.as_str())?,
@@ -282,18 +288,22 @@ pub async fn deliver(
 
 /// All events of a run.
 pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event>, JournalError> {
-    const PAGE: u32 = 1_000;
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq);
-        let page = journal.events(&run.id, after, PAGE).await?;
-        let is_last = page.len() < PAGE as usize;
+        let page = journal.events(&run.id, after, EVENTS_AT_ONCE).await?;
+        let is_last = page.len() < EVENTS_AT_ONCE as usize;
         events.extend(page);
         if is_last {
             return Ok(events);
         }
     }
 }
+
+/// Events that are read at once.
+const EVENTS_AT_ONCE: u32 = 1_000;
+/// The plan as the engine last left it, among the records of a run.
+const PLAN_LEFT: &str = "plan.md";
 
 /// A run that is being driven.
 struct Session<'a> {
@@ -325,10 +335,10 @@ impl Session<'_> {
             _ => None,
         });
         let learnt: Vec<String> = learnt.collect();
-        self.run = self.runner.journal.append(self.lease, payloads.clone()).await.map_err(lost)?;
-        for payload in &payloads {
-            self.state.apply(payload);
-        }
+        let seen = self.run.seq;
+        self.run = self.runner.journal.append(self.lease, payloads).await.map_err(lost)?;
+        // What people said in the meantime stands before it.
+        self.hear(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
         }
@@ -355,13 +365,19 @@ impl Session<'_> {
         if self.request.skills.enabled {
             payloads.extend(skills::discovered(&self.station.system.catalog()));
         }
-        self.plan_text = self.fetch_plan()?;
-        if !self.state.is_read {
-            payloads.push(keeper::first_read(&self.plan_text, &self.request.plan));
+        let mut of_plan = self.take_up_plan()?;
+        let hooks = self.git.hooks_left_out().await?;
+        if !hooks.is_empty() && self.run.worktree.is_none() {
+            let data = json!({ "hooks": hooks });
+            payloads.push(Payload::Note { name: "hooks_left_out".to_owned(), data });
         }
         self.append(payloads).await?;
+        while !of_plan.is_empty() {
+            let rest = of_plan.split_off(of_plan.len().min(PLAN_EVENTS_MAX));
+            self.append(std::mem::replace(&mut of_plan, rest)).await?;
+        }
         self.set_up().await?;
-        self.keep_plan().await
+        self.keep_plan(&[]).await
     }
 
     /// What a new worktree needs that is not in the repository.
@@ -372,6 +388,8 @@ impl Session<'_> {
         let done =
             self.worktrees.setup(&mut self.worktree, &setup, &place, self.work, &|_| {}).await?;
         match done.verdict.filter(|verdict| !verdict.green) {
+            // It was not the command that failed, and it is run again by whoever comes next.
+            _ if self.work.is_cancelled() => Ok(()),
             Some(verdict) => Err(DriveError::Stopped(format!(
                 "the worktree could not be made ready: {}",
                 checks::notes(&verdict)
@@ -380,40 +398,68 @@ impl Session<'_> {
         }
     }
 
-    fn plan_file(&self) -> Utf8PathBuf {
-        self.worktree.dir.join(&self.request.plan)
+    /// The plan as it is in the worktree.
+    fn plan_found(&self) -> Option<String> {
+        file::read(&self.worktree.dir, &self.request.plan)
     }
 
-    /// The plan in the worktree; a plan that git does not know yet is brought over from the workspace.
-    fn fetch_plan(&self) -> Result<String, DriveError> {
-        let read = |path: &Utf8Path| fs::read_text(path, PLAN_BYTES_MAX);
-        if let Ok(text) = read(&self.plan_file()) {
-            return Ok(text);
-        }
+    /// The plan of the workspace, for a worktree that has none because git does not know it.
+    fn plan_of_workspace(&self) -> Result<String, DriveError> {
         let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
-        read(&original).map_err(|error| {
+        fs::read_text(&original, PLAN_BYTES_MAX as u64).map_err(|error| {
             DriveError::Stopped(format!("the plan {original} cannot be read: {error}"))
         })
+    }
+
+    /// Reads the plan for the first time, or sees what became of it since the engine left it. Between steps only people
+    /// change it; in a step that was cut short it may have been the agent.
+    fn take_up_plan(&mut self) -> Result<Vec<Payload>, DriveError> {
+        let found = self.plan_found();
+        let path = &self.request.plan;
+        if !self.state.is_read {
+            self.plan_text = found.map_or_else(|| self.plan_of_workspace(), Ok)?;
+            return Ok(vec![keeper::first_read(&self.plan_text, path)]);
+        }
+        let left = self.records.read(PLAN_LEFT, PLAN_BYTES_MAX as u64);
+        let Some(before) = left.or_else(|| found.clone()) else {
+            self.plan_text = self.plan_of_workspace()?;
+            return Ok(Vec::new());
+        };
+        let last = self.state.last();
+        let is_cut_short = last.is_some_and(|past| past.ended == Some(Ended::Interrupted));
+        let kept = if self.state.looked && !is_cut_short {
+            keeper::by_hand(&before, found.as_deref(), path, &self.state)
+        } else {
+            let work = last.filter(|past| past.kind == Kind::Implementation);
+            let own = work.and_then(|past| past.task.as_ref()).map(|task| task.id.as_str());
+            keeper::reconcile(&before, found.as_deref(), path, &self.state, own)
+        };
+        self.plan_text = kept.text;
+        Ok(kept.events)
     }
 
     fn plan(&self) -> Plan {
         plan::parse(&self.plan_text, &self.request.plan)
     }
 
-    /// Makes the file show what the journal says, and commits that.
-    async fn keep_plan(&mut self) -> Result<(), DriveError> {
+    /// Makes the file show what the journal says, with a word on what has just happened, and commits that.
+    async fn keep_plan(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
         let text = match self.state.fallback {
             Some(_) => self.plan_text.clone(),
-            None => keeper::with_marks(&self.plan_text, &self.request.plan, &self.state),
+            None => {
+                let noted = keeper::with_notes(&self.plan_text, happened);
+                keeper::with_marks(&noted, &self.request.plan, &self.state)
+            }
         };
-        let file = self.plan_file();
-        let on_disk = fs::read_text(&file, PLAN_BYTES_MAX).ok();
-        if on_disk.as_deref() != Some(&text) {
-            fs::write_atomic(&file, text.as_bytes())?;
+        if self.plan_found().as_deref() != Some(&text) {
+            file::write(&self.worktree.dir, &self.request.plan, &text)?;
         }
+        self.records.keep(PLAN_LEFT, &text)?;
         self.plan_text = text;
         let paths = [self.request.plan.to_string()];
-        self.git.commit_paths(&paths, "plan: bring the marks up to date").await?;
+        if !self.git.is_ignored(&paths[0]).await? {
+            self.git.commit_paths(&paths, &keeper::message(happened)).await?;
+        }
         Ok(())
     }
 
@@ -425,7 +471,11 @@ impl Session<'_> {
             }
             let run = self.runner.journal.run(&self.run.id).await?;
             let wish = run.as_ref().and_then(|run| run.wish);
-            self.hear(run.as_ref()).await?;
+            if let Some(run) = run {
+                let seen = self.run.seq;
+                self.run = run;
+                self.hear(seen).await?;
+            }
             match wish {
                 Some(Wish::Cancel) => return self.cancelled().await,
                 Some(Wish::Pause) => {
@@ -435,16 +485,18 @@ impl Session<'_> {
                 None if self.shutdown.is_cancelled() => return self.let_go().await,
                 None => {}
             }
-            if let Some(reason) = over_budget(&self.run) {
+            let next = decide::next(&self.state, &self.plan(), &self.request);
+            if let Some(reason) = over_budget(&self.run, &next) {
                 let choices =
                     vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
                 return self.end(Payload::RunWaiting { reason, choices }).await;
             }
-            match decide::next(&self.state, &self.plan(), &self.request) {
+            match next {
                 Next::Implement { task } => self.implement(task).await?,
                 Next::Verify { task, after } => self.verify(task, after).await?,
                 Next::Review { task } => self.review(task).await?,
-                Next::Complete => return self.complete().await,
+                Next::Complete if self.is_as_checked().await? => return self.complete().await,
+                Next::Complete => self.verify(None, After::Everything).await?,
                 Next::Pause { reason } => return self.end(Payload::RunPaused { reason }).await,
                 Next::Fail { reason } => return self.end(Payload::RunFailed { reason }).await,
                 Next::Wait { reason } => {
@@ -457,17 +509,21 @@ impl Session<'_> {
         }
     }
 
-    /// What people said since the last look is in the journal, but not yet here.
-    async fn hear(&mut self, now: Option<&Run>) -> Result<(), DriveError> {
-        if now.is_none_or(|run| run.seq == self.run.seq) {
-            return Ok(());
-        }
-        let missed = self.runner.journal.events(&self.run.id, self.run.seq, 1_000).await?;
-        for event in &missed {
-            self.state.apply(&event.payload);
-            self.run.seq = event.seq;
+    /// What is in the journal after an event, but not yet here.
+    async fn hear(&mut self, mut seen: u64) -> Result<(), DriveError> {
+        while seen < self.run.seq {
+            let missed = self.runner.journal.events(&self.run.id, seen, EVENTS_AT_ONCE).await?;
+            let Some(last) = missed.last() else { break };
+            seen = last.seq;
+            missed.iter().for_each(|event| self.state.apply(&event.payload));
         }
         Ok(())
+    }
+
+    /// Whether what is checked out is still what the final checks looked at: somebody may have mended a conflict since.
+    async fn is_as_checked(&self) -> Result<bool, DriveError> {
+        let checked = self.state.last().and_then(|past| past.began_on.clone());
+        Ok(checked.as_deref() == Some(self.git.head().await?.as_str()))
     }
 
     async fn cancelled(&mut self) -> Result<(), DriveError> {
@@ -480,7 +536,7 @@ impl Session<'_> {
 
     /// Everything agrees: the work goes where it was asked to go, and the run is complete.
     async fn complete(&mut self) -> Result<(), DriveError> {
-        self.keep_plan().await?;
+        self.keep_plan(&[]).await?;
         let delivered =
             deliver(&self.worktrees, &self.worktree, self.request.ending, &self.run.name).await;
         let payload = match delivered {
@@ -492,8 +548,9 @@ impl Session<'_> {
         };
         let head = Some(self.git.head().await?.as_str().to_owned());
         let done = self.state.tasks.values().filter(|task| task.touched).count();
+        let tasks = if done == 1 { "task" } else { "tasks" };
         let summary = format!(
-            "{done} tasks done; nothing is open, nothing waits for review, and the checks are green"
+            "{done} {tasks} done; nothing is open, nothing waits for review, and the checks are green"
         );
         self.append(vec![payload]).await?;
         self.end(Payload::RunCompleted { summary, head }).await
@@ -506,15 +563,27 @@ impl Session<'_> {
         self.report().await
     }
 
+    /// Leaves a report. The run has stopped by now, so what goes wrong with that is told and stops nothing.
     async fn report(&mut self) -> Result<(), DriveError> {
-        let journal = &self.runner.journal;
         let run = self.runner.as_it_stands(&self.run).await?;
-        let steps = journal.steps(&run.id).await?;
+        let (status, files) = match self.write_report(&run).await {
+            Ok(files) => ("ok".to_owned(), files),
+            Err(DriveError::Stopped(why)) => (format!("failed: {why}"), Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let ended = Payload::PostmortemEnd { status, files };
+        let order = repertoire_journal::Command::Event(ended);
+        self.runner.journal.order(&run.id, order).await?;
+        Ok(())
+    }
+
+    async fn write_report(&self, run: &Run) -> Result<Vec<String>, DriveError> {
+        let steps = self.runner.journal.steps(&run.id).await?;
         let mut files = vec![
-            self.records.keep("summary.json", &records::summary(&run, &steps))?,
+            self.records.keep("summary.json", &records::summary(run, &steps))?,
             self.records.keep("report.tsv", &records::table(&steps))?,
             self.records
-                .keep("report.md", &records::post_mortem(&run, &steps, &self.state.learnings))?,
+                .keep("report.md", &records::post_mortem(run, &steps, &self.state.learnings))?,
         ];
         let of = crate::git::DiffOf::Commits {
             from: self.worktree.base_oid.clone(),
@@ -522,10 +591,7 @@ impl Session<'_> {
         };
         let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
         files.push(self.records.keep("changes.diff", &diff.text)?);
-        let files = files.iter().map(|name| self.records.dir().join(name).to_string()).collect();
-        let ended = Payload::PostmortemEnd { status: "ok".to_owned(), files };
-        journal.order(&run.id, repertoire_journal::Command::Event(ended)).await?;
-        Ok(())
+        Ok(files.iter().map(|name| self.records.dir().join(name).to_string()).collect())
     }
 
     /// What a step that was told to stop leads to; nothing if it was not.
@@ -551,19 +617,25 @@ impl Session<'_> {
 fn lost(error: JournalError) -> DriveError {
     match error {
         JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
+        // It would be refused again and again, whoever takes the run up.
+        JournalError::TooLarge { .. }
+        | JournalError::Fold { .. }
+        | JournalError::Refused { .. } => DriveError::Stopped(error.to_string()),
         other => other.into(),
     }
 }
 
-/// Which limit is reached, if any.
-fn over_budget(run: &Run) -> Option<String> {
+/// Which limit is reached that what comes next would go beyond, if any. Checks cost time and no money, and an end neither.
+fn over_budget(run: &Run, next: &Next) -> Option<String> {
     let (limits, spent) = (&run.limits, &run.spent);
-    if let Some(max) = limits.cost_usd.filter(|max| spent.cost_usd() >= *max) {
+    let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+    if let Some(max) = limits.cost_usd.filter(|max| is_agent && spent.cost_usd() >= *max) {
         return Some(format!("budget:cost: ${:.4} of ${max} is spent", spent.cost_usd()));
     }
-    if let Some(max) = limits.tokens.filter(|max| spent.tokens() >= *max) {
+    if let Some(max) = limits.tokens.filter(|max| is_agent && spent.tokens() >= *max) {
         return Some(format!("budget:tokens: {} of {max} tokens are used", spent.tokens()));
     }
-    let max = limits.time_ms.filter(|max| spent.time_ms >= *max)?;
+    let is_step = is_agent || matches!(next, Next::Verify { .. });
+    let max = limits.time_ms.filter(|max| is_step && spent.time_ms >= *max)?;
     Some(format!("budget:time: {} of {} s at work are used", spent.time_ms / 1000, max / 1000))
 }

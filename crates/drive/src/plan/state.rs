@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::plan::Mark;
+use repertoire_flow::plan::{Mark, Task};
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::{Event, Payload};
 use serde_json::Value;
 
-use crate::limits::HISTORY_MAX;
+use crate::limits::{HISTORY_MAX, TASK_LABEL_CHARS_MAX};
 
 /// The task that is not in any plan: what the final checks found.
 pub const FINAL_TASK: &str = "final-checks";
 /// Its words.
 pub const FINAL_LABEL: &str = "Make the final checks pass";
+
+/// The word for a task that a person has taken out of the plan.
+pub const REMOVED: &str = "removed";
 
 /// The kinds of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +94,8 @@ pub struct Past {
     pub after: Option<After>,
     /// Its task.
     pub task: Option<TaskRef>,
+    /// The commit that it began on.
+    pub began_on: Option<String>,
     /// How it ended; nothing while it is under way.
     pub ended: Option<Ended>,
     /// Why.
@@ -130,14 +135,31 @@ pub struct TaskState {
     pub mark: Mark,
     /// Implementations that came to an end.
     pub attempts: u32,
-    /// Steps in a row whose worker was gone.
-    pub interruptions: u32,
     /// The commit that work on it began on.
     pub base: Option<String>,
+    /// The commit that these attempts began on: a later one, if it was tried again after other work.
+    pub begun: Option<String>,
     /// The commit that the last work on it ended on.
     pub head: Option<String>,
     /// Whether it got where it is in this run.
     pub touched: bool,
+    /// Whether it did so since a person last looked.
+    pub fresh: bool,
+}
+
+impl TaskState {
+    fn new(label: &str, mark: Mark) -> Self {
+        TaskState {
+            label: label.to_owned(),
+            mark,
+            attempts: 0,
+            base: None,
+            begun: None,
+            head: None,
+            touched: false,
+            fresh: false,
+        }
+    }
 }
 
 /// How far a plan loop is.
@@ -151,6 +173,12 @@ pub struct PlanState {
     pub history: Vec<Past>,
     /// Implementations and reviews so far.
     pub iterations: u32,
+    /// How many of these there were when a person last looked.
+    pub iterations_seen: u32,
+    /// Steps in a row whose worker was gone.
+    pub interruptions: u32,
+    /// Whether a person has looked since the last step.
+    pub looked: bool,
     /// Bad steps in a row, by kind.
     pub failures: BTreeMap<Kind, u32>,
     /// Times that the watchdog put other words before a prompt.
@@ -197,11 +225,16 @@ impl PlanState {
                 self.is_read = true;
                 self.fallback = Some(reason.clone());
             }
+            Payload::TaskMarked { task, mark, .. } if mark == REMOVED => {
+                self.tasks.remove(&task.id);
+                self.order.retain(|id| *id != task.id);
+            }
             Payload::TaskMarked { task, mark, .. } => {
                 self.see(task, mark_of(mark));
                 let state = self.task_mut(task);
                 state.mark = mark_of(mark);
                 state.touched = true;
+                state.fresh = true;
             }
             Payload::StepStarted { step, kind, task, head, detail, .. } => {
                 if let Some(kind) = Kind::from_word(kind) {
@@ -250,28 +283,12 @@ impl PlanState {
             return;
         }
         self.order.push(task.id.clone());
-        let state = TaskState {
-            label: task.label.clone(),
-            mark,
-            attempts: 0,
-            interruptions: 0,
-            base: None,
-            head: None,
-            touched: false,
-        };
-        self.tasks.insert(task.id.clone(), state);
+        self.tasks.insert(task.id.clone(), TaskState::new(&task.label, mark));
     }
 
     fn task_mut(&mut self, task: &TaskRef) -> &mut TaskState {
-        self.tasks.entry(task.id.clone()).or_insert_with(|| TaskState {
-            label: task.label.clone(),
-            mark: Mark::Open,
-            attempts: 0,
-            interruptions: 0,
-            base: None,
-            head: None,
-            touched: false,
-        })
+        let id = task.id.clone();
+        self.tasks.entry(id).or_insert_with(|| TaskState::new(&task.label, Mark::Open))
     }
 
     fn begin(
@@ -285,18 +302,18 @@ impl PlanState {
         if let (Kind::Implementation, Some(task)) = (kind, task) {
             self.see(task, Mark::Open);
             let state = self.task_mut(task);
-            if state.base.is_none() {
-                state.base = head.cloned();
-            }
+            state.base = state.base.take().or(head.cloned());
+            state.begun = state.begun.take().or(head.cloned());
         }
+        self.looked = false;
         if kind != Kind::Verification {
             self.iterations += 1;
             self.steering_told = self.steering.len();
         }
         let after = detail.get("after").and_then(Value::as_str).and_then(After::from_word);
-        let task = task.cloned();
+        let (task, began_on) = (task.cloned(), head.cloned());
         let (ended, reason, result) = (None, None, Value::Null);
-        self.history.push(Past { number, kind, after, task, ended, reason, result });
+        self.history.push(Past { number, kind, after, task, began_on, ended, reason, result });
         if self.history.len() > HISTORY_MAX {
             self.history.remove(0);
         }
@@ -338,35 +355,40 @@ impl PlanState {
 
     fn count(&mut self, past: &Past, head: Option<&String>) {
         match past.ended {
-            _ if past.is_ok() => {
-                self.failures.remove(&past.kind);
+            None | Some(Ended::With(StepOutcome::Stopped)) => return,
+            Some(Ended::Interrupted) => {
+                self.interruptions = self.interruptions.saturating_add(1);
+                return;
             }
-            _ if past.is_bad() => {
+            Some(Ended::With(StepOutcome::Failed)) => {
                 let failures = self.failures.entry(past.kind).or_default();
                 *failures = failures.saturating_add(1);
             }
-            _ => {}
-        }
-        let Some(task) = &past.task else { return };
-        let state = self.task_mut(task);
-        match past.ended {
-            Some(Ended::Interrupted) => state.interruptions += 1,
-            Some(Ended::With(StepOutcome::Stopped)) | None => {}
-            Some(Ended::With(_)) => {
-                state.interruptions = 0;
-                state.attempts += u32::from(past.kind == Kind::Implementation);
-                state.head = head.cloned().or(state.head.take());
+            // A review that sends work back is a review as it should be: the attempts at the task bound that.
+            Some(Ended::With(StepOutcome::Ok | StepOutcome::SentBack)) => {
+                self.failures.remove(&past.kind);
             }
         }
+        self.interruptions = 0;
+        let Some(task) = &past.task else { return };
+        let state = self.task_mut(task);
+        let is_attempt = past.kind == Kind::Implementation && !past.flag("agent_failed");
+        state.attempts += u32::from(is_attempt);
+        state.head = head.cloned().or(state.head.take());
     }
 
     fn retry(&mut self, tasks: &[String]) {
         for (id, task) in &mut self.tasks {
-            let is_meant = tasks.is_empty() || tasks.contains(id);
-            if is_meant && task.mark == Mark::Failed {
+            let is_meant = match task.mark {
+                Mark::Failed => tasks.is_empty() || tasks.contains(id),
+                // What its author holds back is not begun because something else failed.
+                Mark::Blocked => tasks.contains(id) || tasks.is_empty() && task.touched,
+                _ => false,
+            };
+            if is_meant {
                 task.mark = Mark::Open;
                 task.attempts = 0;
-                task.interruptions = 0;
+                task.begun = None;
             }
         }
         self.look_again();
@@ -376,10 +398,22 @@ impl PlanState {
         self.failures.clear();
         self.rewrites = 0;
         self.watched_to = self.last().map_or(0, |past| past.number);
+        self.iterations_seen = self.iterations;
+        self.interruptions = 0;
+        self.looked = true;
         for task in self.tasks.values_mut() {
-            task.interruptions = 0;
+            task.fresh = false;
         }
     }
+}
+
+/// A task as the journal names it.
+pub fn reference(task: &Task) -> TaskRef {
+    let label = match task.text.char_indices().nth(TASK_LABEL_CHARS_MAX) {
+        None => task.text.clone(),
+        Some((at, _)) => format!("{}…", &task.text[..at]),
+    };
+    TaskRef { id: task.id.as_str().to_owned(), label }
 }
 
 /// The word for a mark.

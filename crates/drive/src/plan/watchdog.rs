@@ -25,7 +25,8 @@ pub struct Signal {
 pub fn signal(state: &PlanState) -> Option<Signal> {
     let recent: Vec<&Past> =
         state.history.iter().filter(|past| past.number > state.watched_to).collect();
-    same_failure(&recent)
+    agent_failed(&recent)
+        .or_else(|| same_failure(&recent))
         .or_else(|| no_progress(&recent))
         .or_else(|| repeated_diff(&recent))
         .or_else(|| malformed(&recent))
@@ -40,7 +41,9 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
         signal: signal.name.to_owned(),
         evidence: signal.evidence.clone(),
     };
-    let then = if state.rewrites < request.bounds.rewrites_max {
+    // Other words do not help an agent that cannot work at all.
+    let may_rewrite = state.rewrites < request.bounds.rewrites_max && signal.name != AGENT_FAILED;
+    let then = if may_rewrite {
         Payload::WatchdogRewrite {
             step,
             signal: signal.name.to_owned(),
@@ -60,12 +63,29 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
 pub fn choices() -> Vec<String> {
     [
         "steer it with a note, then resume",
-        "retry the tasks that failed",
-        "change the plan, then resume",
+        "retry the tasks that failed or are blocked",
+        "change the plan in the run's worktree, then resume",
         "cancel it",
     ]
     .map(str::to_owned)
     .to_vec()
+}
+
+const AGENT_FAILED: &str = "agent_failed";
+
+/// The agent itself could not work, again and again: no key, no program, no permission.
+fn agent_failed(recent: &[&Past]) -> Option<Signal> {
+    let mut works = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind != Kind::Verification && past.ended.is_some())
+        .map(|past| past.flag("agent_failed").then_some(past.reason.as_deref()).flatten());
+    let first = works.next()??;
+    let same = 1 + works.take_while(|reason| *reason == Some(first)).count();
+    (same >= IDLE_STEPS).then(|| Signal {
+        name: AGENT_FAILED,
+        evidence: format!("the agent could not work {same} times in a row: {first}"),
+    })
 }
 
 fn same_failure(recent: &[&Past]) -> Option<Signal> {

@@ -5,9 +5,10 @@ use repertoire_text::fs::{read_text, write_atomic};
 
 use super::create::{Base, free_name};
 use super::head::{attach, leave_progress};
-use super::registry::Entry;
+use super::registry::{Entry, Record};
 use super::stale::{remove_locks, set_setting};
-use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock_worktree};
+use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock, lock_worktree};
+use crate::git::Oid;
 use crate::limits::OWNER_BYTES_MAX;
 
 impl Worktrees {
@@ -29,7 +30,7 @@ impl Worktrees {
         if !entry.dir.is_dir() {
             return self.make_again(entry, wanted, names, common).await;
         }
-        let mut notes: Vec<String> = link(&entry)?.into_iter().collect();
+        let mut notes: Vec<String> = link(&entry.dir, &entry.git_dir)?.into_iter().collect();
         let mut worktree = self.worktree_of(&entry, wanted, names, common).await?;
         let git_dir = &worktree.git_dir;
         notes.extend(remove_locks(&worktree.dir, git_dir, common, &worktree.branch).await?);
@@ -42,6 +43,35 @@ impl Worktrees {
         worktree.how = if notes.is_empty() { How::Adopted } else { How::Repaired(notes) };
         self.remember(&worktree).await?;
         Ok(worktree)
+    }
+
+    /// Puts a worktree right that somebody has just worked in: its link, its locks, and what is checked out. What was there
+    /// at `since` stays part of the branch, whatever they did to it: if history was rewritten, the files are as they left
+    /// them, on top of what it was. Tells what was mended.
+    pub async fn put_right(
+        &self,
+        worktree: &Worktree,
+        since: &Oid,
+    ) -> Result<Vec<String>, WorktreeError> {
+        let _lock = lock(&worktree.common_dir).await?;
+        if let Some(record) = Record::read(&worktree.git_dir)? {
+            record.check(&worktree.owner)?;
+        }
+        let names = Names::of_worktree(worktree);
+        let (dir, git_dir, git) = (&worktree.dir, &worktree.git_dir, &worktree.git);
+        let mut notes: Vec<String> = link(dir, git_dir)?.into_iter().collect();
+        notes.extend(remove_locks(dir, git_dir, &worktree.common_dir, &worktree.branch).await?);
+        leave_progress(worktree, &names, &mut notes).await?;
+        attach(worktree, &names, &mut notes).await?;
+        if !git.is_ancestor(since, &git.head().await?).await? {
+            git.ok(&["reset", "--soft", "--quiet", since.as_str()]).await?;
+            notes.push(format!(
+                "the history of `{}` was rewritten, and goes on from {} again",
+                worktree.branch,
+                since.short()
+            ));
+        }
+        Ok(notes)
     }
 
     /// The folder is gone: its registration goes as well, and the branch is checked out anew.
@@ -148,25 +178,25 @@ fn forget(entry: &Entry) -> Result<(), WorktreeError> {
 }
 
 /// The file `.git` in a worktree leads to its git folder. Whatever else is in its place is moved out of the worktree.
-fn link(entry: &Entry) -> Result<Option<String>, WorktreeError> {
-    let path = entry.dir.join(".git");
+fn link(dir: &Utf8Path, git_dir: &Utf8Path) -> Result<Option<String>, WorktreeError> {
+    let path = dir.join(".git");
     let io = |source| WorktreeError::io(&path, source);
     let mut note = "the link of the worktree to its repository was repaired".to_owned();
     match std::fs::symlink_metadata(&path) {
         Ok(found) if found.is_file() => {
-            if leads_to(&path) == entry.git_dir.canonicalize_utf8().ok() {
+            if leads_to(&path) == git_dir.canonicalize_utf8().ok() {
                 return Ok(None);
             }
             std::fs::remove_file(&path).map_err(io)?;
         }
         Ok(_) => {
-            let aside = free_name(&entry.git_dir.join("repertoire-found"))?;
+            let aside = free_name(&git_dir.join("repertoire-found"))?;
             std::fs::rename(&path, &aside).map_err(io)?;
             note.push_str(&format!("; what was in its place is in {aside}"));
         }
         Err(_) => {}
     }
-    write_atomic(&path, format!("gitdir: {}\n", entry.git_dir).as_bytes()).map_err(io)?;
+    write_atomic(&path, format!("gitdir: {git_dir}\n").as_bytes()).map_err(io)?;
     Ok(Some(note))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::backend::ScriptedBackend;
+use repertoire_agent::backend::{Backend, CommandBackend, ScriptedBackend};
 use repertoire_agent::permission::{Mode, Permissions};
 use repertoire_agent::{RunOptions, System};
 use repertoire_drive::checks::Check;
@@ -32,7 +32,7 @@ const FIVE: &str = "\
 const NAMES: [&str; 5] = ["alpha", "beta", "gamma", "delta", "epsilon"];
 
 /// An agent that does what its task says, and a reviewer that approves.
-fn honest() -> String {
+pub(crate) fn honest() -> String {
     let mut out = String::new();
     for name in NAMES {
         out.push_str(&format!(
@@ -42,18 +42,18 @@ fn honest() -> String {
     out + APPROVES
 }
 
-const APPROVES: &str = "\
+pub(crate) const APPROVES: &str = "\
 - when: You review
   finish: {structured: {verdict: approve, summary: Good., findings: [], learning: null}}
 - unless: You review
   text: Done. <promise>COMPLETE</promise>
 ";
 
-struct Bench {
-    repo: Repo,
-    journal: Journal,
-    runner: Runner,
-    request: PlanRequest,
+pub(crate) struct Bench {
+    pub(crate) repo: Repo,
+    pub(crate) journal: Journal,
+    pub(crate) runner: Runner,
+    pub(crate) request: PlanRequest,
 }
 
 struct TestCrew {
@@ -70,9 +70,18 @@ impl Crew for TestCrew {
             .environment(environment.clone())
             .build()
             .map_err(|error| error.to_string())?;
+        let script = self.base.join("agent.sh");
+        // An agent that is a program of its own is kept from nothing.
+        let (backend, mode): (Arc<dyn Backend>, Mode) = match script.exists() {
+            true => (Arc::new(CommandBackend::new("bash", vec![script.to_string()])), Mode::Full),
+            false => {
+                let file = self.base.join("agent.yaml");
+                (Arc::new(ScriptedBackend::new(file)), Mode::AcceptEdits)
+            }
+        };
         let options = RunOptions {
-            backend: Some(Arc::new(ScriptedBackend::new(self.base.join("agent.yaml")))),
-            permissions: Some(Permissions::new(Mode::AcceptEdits)),
+            backend: Some(backend),
+            permissions: Some(Permissions::new(mode)),
             ..RunOptions::default()
         };
         Ok(Station { system, implementer: options.clone(), reviewer: options, environment })
@@ -80,7 +89,7 @@ impl Crew for TestCrew {
 }
 
 impl Bench {
-    async fn new(plan: &str, agent: &str) -> Self {
+    pub(crate) async fn new(plan: &str, agent: &str) -> Self {
         let repo = Repo::new();
         repo.file("PLAN.md", plan);
         repo.commit("the plan");
@@ -104,7 +113,7 @@ impl Bench {
         Bench { repo, journal, runner, request }
     }
 
-    async fn create(&self, limits: Limits) -> RunId {
+    pub(crate) async fn create(&self, limits: Limits) -> RunId {
         let new = NewRun {
             id: RunId::new(),
             kind: KIND.to_owned(),
@@ -118,7 +127,7 @@ impl Bench {
         self.journal.create(new).await.unwrap().id
     }
 
-    fn who(&self) -> Worker {
+    pub(crate) fn who(&self) -> Worker {
         Worker {
             name: "test".to_owned(),
             labels: BTreeSet::new(),
@@ -127,35 +136,42 @@ impl Bench {
         }
     }
 
-    async fn drive(&self, id: &RunId) -> Run {
+    pub(crate) async fn drive(&self, id: &RunId) -> Run {
         let claimed = self.journal.claim_run(id, &self.who(), &Rules::default()).await.unwrap();
         self.runner.drive(claimed.unwrap(), &CancellationToken::new()).await.unwrap()
     }
 
-    async fn run(&self) -> Run {
+    /// Waits until a step is under way.
+    pub(crate) async fn under_way(&self, id: &RunId) {
+        while self.journal.run(id).await.unwrap().unwrap().open_step.is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn run(&self) -> Run {
         let id = self.create(Limits::default()).await;
         self.drive(&id).await
     }
 
     /// The plan as it stands on the branch of a run.
-    fn plan_of(&self, run: &Run) -> String {
+    pub(crate) fn plan_of(&self, run: &Run) -> String {
         let branch = &run.worktree.as_ref().unwrap().branch;
         self.repo.git(&["show", &format!("{branch}:PLAN.md")]) + "\n"
     }
 
-    fn subjects(&self, run: &Run) -> Vec<String> {
+    pub(crate) fn subjects(&self, run: &Run) -> Vec<String> {
         let branch = &run.worktree.as_ref().unwrap().branch;
         let log = self.repo.git(&["log", "--reverse", "--format=%s", &format!("main..{branch}")]);
         let own = |line: &&str| !line.starts_with("plan: ");
         log.lines().filter(own).map(str::to_owned).collect()
     }
 
-    async fn payloads(&self, run: &Run) -> Vec<Payload> {
+    pub(crate) async fn payloads(&self, run: &Run) -> Vec<Payload> {
         let events = self.journal.events(&run.id, 0, 10_000).await.unwrap();
         events.into_iter().map(|event| event.payload).collect()
     }
 
-    async fn steps(&self, run: &Run) -> Vec<String> {
+    pub(crate) async fn steps(&self, run: &Run) -> Vec<String> {
         let steps = self.journal.steps(&run.id).await.unwrap();
         let words = steps.iter().map(|step| {
             let task = step.task.as_ref().map_or("-", |task| task.label.as_str());
@@ -203,7 +219,8 @@ async fn an_agent_that_says_done_at_once_never_completes() {
     assert_eq!(run.status, RunStatus::Waiting, "{:?}", run.reason);
     assert!(run.reason.as_deref().unwrap().starts_with("watchdog:no_progress"), "{:?}", run.reason);
     // Its first task has used up its attempts, and no other is ticked off.
-    assert_eq!(bench.plan_of(&run), FIVE.replace("[ ] Write delta", "[!] Write delta"));
+    let failed = "[!] Write delta (P0)\n  - failed: no file was changed";
+    assert_eq!(bench.plan_of(&run), FIVE.replace("[ ] Write delta (P0)", failed));
     assert_eq!(bench.subjects(&run), Vec::<String>::new());
     let payloads = bench.payloads(&run).await;
     let count = |name: &str| payloads.iter().filter(|payload| payload.name() == name).count();
@@ -346,9 +363,7 @@ async fn a_run_that_is_cancelled_or_paused_stops_in_the_middle_of_a_step() {
     let id = bench.create(Limits::default()).await;
     let drive = bench.drive(&id);
     let cancel = async {
-        while bench.journal.run(&id).await.unwrap().unwrap().open_step.is_none() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        bench.under_way(&id).await;
         bench.journal.order(&id, Command::Cancel { by: "me".into() }).await.unwrap();
     };
     let (run, ()) = tokio::join!(drive, cancel);
@@ -365,7 +380,7 @@ async fn a_worker_that_is_told_to_stop_gives_its_run_back_and_another_finishes_i
     let shutdown = CancellationToken::new();
     let claimed = bench.journal.claim_run(&id, &bench.who(), &Rules::default()).await.unwrap();
     let stop = async {
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        bench.under_way(&id).await;
         shutdown.cancel();
     };
     let (run, ()) = tokio::join!(bench.runner.drive(claimed.unwrap(), &shutdown), stop);

@@ -36,6 +36,24 @@ pub fn mark(text: &str, id: &TaskId, mark: Mark) -> Result<String, EditError> {
     Ok(format!("{}{}{}", &text[..range.start], mark.symbol(), &text[range.end..]))
 }
 
+/// Sets the boxes of all tasks for which there is a mark.
+pub fn mark_all(text: &str, path: &Utf8Path, mark_of: impl Fn(&Task) -> Option<Mark>) -> String {
+    let plan = parse(text, path);
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    // Tasks stand in the order of the file.
+    for task in &plan.tasks {
+        if let Some(mark) = mark_of(task).filter(|mark| *mark != task.mark) {
+            let range = task.at.mark.range();
+            out.push_str(&text[from..range.start]);
+            out.push_str(mark.symbol());
+            from = range.end;
+        }
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
 /// Writes a note as a nested item below a task, after what its author wrote there, in the file's own indentation and line
 /// ending. It becomes one line, and never a task or a blocker.
 pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditError> {

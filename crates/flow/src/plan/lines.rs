@@ -101,6 +101,8 @@ pub(super) struct CheckBox {
     pub(super) known: bool,
     /// Whether it is ticked, whatever follows it.
     pub(super) ticked: bool,
+    /// Whether a `*` behind it says that it can be left out.
+    pub(super) optional: bool,
     /// How many bytes it takes, with `?`.
     pub(super) bytes: usize,
 }
@@ -113,6 +115,8 @@ pub(super) fn check_box(text: &str) -> Option<CheckBox> {
     let (sign, after) = (&inner[..close], &inner[close + 1..]);
     let question = after.starts_with('?');
     let after = after.strip_prefix('?').unwrap_or(after);
+    let optional = after.starts_with('*');
+    let after = after.strip_prefix('*').unwrap_or(after);
     if !after.is_empty() && !after.starts_with(char::is_whitespace) {
         return None;
     }
@@ -131,6 +135,7 @@ pub(super) fn check_box(text: &str) -> Option<CheckBox> {
         return None;
     }
     Some(CheckBox {
+        optional,
         known: mark.is_some(),
         ticked: mark.is_some_and(Mark::is_done),
         mark: match (question, mark) {
@@ -245,13 +250,25 @@ mod tests {
             ("[!] a", Mark::Failed),
             ("[ ]? a", Mark::ManualQa),
             ("[x]? a", Mark::ManualQa),
+            ("[ ]* a", Mark::Open),
         ] {
             assert_eq!(mark(text), Some((expect, true)), "{text}");
         }
         for text in ["[y] a", "[] a", "[  ] a", "[x ] a", "[-] a", "[é] a", "[y]? a"] {
             assert_eq!(mark(text), Some((Mark::Blocked, false)), "{text}");
         }
-        for text in ["[x](to) a", "[1] a", "[ok] a", "[x]a", "[x", "[", "", "[x][y] a", "[[a]] b"] {
+        for text in [
+            "[x](to) a",
+            "[1] a",
+            "[ok] a",
+            "[x]a",
+            "[x",
+            "[",
+            "",
+            "[x][y] a",
+            "[[a]] b",
+            "[ ]** a",
+        ] {
             assert_eq!(mark(text), None, "{text}");
         }
     }

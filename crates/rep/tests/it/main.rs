@@ -18,6 +18,8 @@ mod plan_crash;
 mod plan_load;
 mod read;
 mod run;
+mod runs;
+mod runs_git;
 mod show;
 mod sync;
 mod talking;

@@ -8,22 +8,25 @@ use repertoire_journal::run::Spent;
 use repertoire_model::ResponseFormat;
 use repertoire_select::Settings;
 use repertoire_skill::skill::Digest;
-use repertoire_text::fs;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
-use crate::git::{DiffOf, Oid};
-use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, PLAN_BYTES_MAX, RESULT_CHARS_MAX};
+use crate::git::{ChangeKind, DiffOf, Oid};
+use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
+use crate::plan::file;
 use crate::plan::keeper;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
 use crate::plan::request::Hand;
 use crate::plan::skills;
 use crate::plan::state::{After, Kind};
 use crate::plan::verdict::{self, Verdict, Word};
+
+/// Files that a note names.
+const FILES_SHOWN: usize = 20;
 
 /// What agents like to print when they think that everything is done.
 const CLAIMS: &[&str] = &["<promise>COMPLETE</promise>", "[[COMPLETE]]", "<<COMPLETE>>"];
@@ -44,17 +47,20 @@ impl Session<'_> {
         let prompt = prompt::implementation(&self.request, &assignment, &around);
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
-        payloads.push(self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
+        payloads.insert(0, self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
         self.append(payloads).await?;
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
         self.check_lease().await?;
-        let mut payloads = self.settle_plan();
-        let message = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let mut payloads = self.put_right(&head).await?;
+        payloads.extend(self.settle_plan(task.as_ref()));
+        let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let is_work = self.changed_since(&head).await?;
+        let message = if is_work { words } else { "plan: what the agent wrote there" };
         self.git.commit_all(&subject(message), None).await?;
-        let head = self.git.head().await?;
-        let finished = self.implemented(step, &task, &worked, &head).await?;
+        let now = self.git.head().await?;
+        let finished = self.implemented(step, &task, &worked, &head, &now).await?;
         if self.stopped_or_deferred(&finished, &worked).await? {
             return Ok(());
         }
@@ -84,6 +90,9 @@ impl Session<'_> {
         let verdict = checks::run_checks(&all, &place, self.work, &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| DriveError::Stopped(error.to_string()))?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
+        // A check that commits has looked at something else than what is there now.
+        let is_there = self.git.head().await? == head;
+        let is_green = verdict.green && is_there;
         let head = head.as_str().to_owned();
         let results = serde_json::to_value(summarised(&verdict)).unwrap_or_default();
         let red: Vec<String> = verdict
@@ -92,8 +101,11 @@ impl Session<'_> {
             .filter(|result| result.status != CheckStatus::Passed)
             .map(|result| result.name.clone())
             .collect();
-        let notes = checks::notes(&verdict);
-        let result = match verdict.green {
+        let mut notes = checks::notes(&verdict);
+        if !is_there {
+            notes.push_str("\nA check has committed something or checked something out.\n");
+        }
+        let result = match is_green {
             true => json!({ "green": true, "checks": results }),
             false => json!({
                 "green": false,
@@ -102,7 +114,10 @@ impl Session<'_> {
                 "notes": notes,
             }),
         };
-        let reason = (!verdict.green).then(|| format!("checks are red: {}", red.join(", ")));
+        let reason = match verdict.green {
+            true => (!is_there).then(|| "a check has changed what is checked out".to_owned()),
+            false => Some(format!("checks are red: {}", red.join(", "))),
+        };
         let finished = move |outcome| Payload::StepFinished {
             step,
             outcome,
@@ -114,23 +129,26 @@ impl Session<'_> {
         if self.stopped(&finished).await? {
             return Ok(());
         }
-        let outcome = if verdict.green { StepOutcome::Ok } else { StepOutcome::Failed };
-        // What checks leave behind is no part of the work, unless git ignores it anyway.
-        self.conclude(vec![finished(outcome)]).await
+        let outcome = if is_green { StepOutcome::Ok } else { StepOutcome::Failed };
+        let mut payloads = vec![finished(outcome)];
+        payloads.extend(self.left_by_checks().await?);
+        self.conclude(payloads).await
     }
 
     /// Another agent looks at the work on a task.
     pub(super) async fn review(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
         let kind = Kind::Review;
+        let attempt = self.attempt_of(&task).max(1);
         let assignment = Assignment::new(&self.plan(), &self.state, &self.request, task.as_ref());
+        // The attempt that was made, not the one that may come.
+        let assignment = Assignment { attempt, ..assignment };
         let (around, mut payloads) = self.surroundings(&assignment, kind);
         let range = self.range(&task).await?;
         let prompt = prompt::review(&self.request, &assignment, &range, &around);
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
         let detail = json!({ "base": range.base, "head": range.head });
-        let attempt = self.attempt_of(&task).max(1);
-        payloads.push(self.started(step, kind, &task, attempt, &head, detail));
+        payloads.insert(0, self.started(step, kind, &task, attempt, &head, detail));
         self.append(payloads).await?;
         let hand = self.request.reviewer.clone();
         let format =
@@ -138,7 +156,8 @@ impl Session<'_> {
         let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
         self.check_lease().await?;
-        let mut payloads = self.settle_plan();
+        let mut payloads = self.put_right(&head).await?;
+        payloads.extend(self.settle_plan(None));
         let mended = self.changed_since(&head).await?;
         let words = task.as_ref().map_or("the work", |task| task.label.as_str());
         self.git.commit_all(&subject(&format!("Review: {words}")), None).await?;
@@ -159,6 +178,15 @@ impl Session<'_> {
         }
         payloads.push(finished(outcome));
         self.conclude(payloads).await
+    }
+
+    /// Files that checks made and git does not ignore: they go into the next commit, so somebody should know.
+    async fn left_by_checks(&self) -> Result<Option<Payload>, DriveError> {
+        let changes = self.git.status().await?;
+        let new = changes.into_iter().filter(|change| change.kind == ChangeKind::Untracked);
+        let files: Vec<String> = new.map(|change| change.path).take(FILES_SHOWN).collect();
+        let data = json!({ "files": files });
+        Ok((!files.is_empty()).then(|| Payload::Note { name: "left_by_checks".to_owned(), data }))
     }
 
     fn started(
@@ -245,14 +273,22 @@ impl Session<'_> {
         }
     }
 
-    /// Puts the plan right after an agent was at work.
-    fn settle_plan(&mut self) -> Vec<Payload> {
-        let found = fs::read_text(&self.plan_file(), PLAN_BYTES_MAX).ok();
-        let kept =
-            keeper::reconcile(&self.plan_text, found.as_deref(), &self.request.plan, &self.state);
+    /// Puts the worktree right after an agent was at work: it may have switched branches, or rewritten what was there.
+    async fn put_right(&self, since: &Oid) -> Result<Vec<Payload>, DriveError> {
+        let mended = self.worktrees.put_right(&self.worktree, since).await?;
+        let data = json!({ "mended": mended });
+        let note = Payload::Note { name: "worktree_put_right".to_owned(), data };
+        Ok((!mended.is_empty()).then_some(note).into_iter().collect())
+    }
+
+    /// Puts the plan right after an agent was at work on a task, or reviewed one.
+    fn settle_plan(&mut self, own: Option<&TaskRef>) -> Vec<Payload> {
+        let (found, path) = (self.plan_found(), &self.request.plan);
+        let own = own.map(|task| task.id.as_str());
+        let kept = keeper::reconcile(&self.plan_text, found.as_deref(), path, &self.state, own);
         if found.as_deref() != Some(&kept.text) {
             // It is written again, with an error that is told, before the next step.
-            let _ = fs::write_atomic(&self.plan_file(), kept.text.as_bytes());
+            let _ = file::write(&self.worktree.dir, path, &kept.text);
         }
         self.plan_text = kept.text;
         kept.events
@@ -264,12 +300,17 @@ impl Session<'_> {
         step: u32,
         task: &Option<TaskRef>,
         worked: &Worked,
+        before: &Oid,
         head: &Oid,
     ) -> Result<impl Fn(StepOutcome) -> Payload + use<>, DriveError> {
         let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
-        let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
+        let oid = |text: Option<&String>| text.and_then(|text| Oid::parse(text));
+        let base = oid(known.and_then(|task| task.base.as_ref()));
         let base = base.unwrap_or_else(|| self.worktree.base_oid.clone());
-        let changed = self.differs(&base, head).await?;
+        // What others did before it was tried again is not this task's.
+        let begun = oid(known.and_then(|task| task.begun.as_ref()));
+        let changed = self.differs(begun.as_ref().unwrap_or(&base), head).await?;
+        let moved = self.differs(before, head).await?;
         let print = self.git.diff_fingerprint(&base).await?;
         let report = &worked.report;
         let claims_done = CLAIMS.iter().any(|claim| report.text.contains(claim));
@@ -278,8 +319,11 @@ impl Session<'_> {
             (None, false) => Some("no file was changed".to_owned()),
             (None, true) => None,
         };
+        // Who cannot work at all has not tried.
+        let agent_failed = report.status == Status::Failed && !moved;
         let result = json!({
             "changed": changed,
+            "agent_failed": agent_failed,
             "diff": print.map(|print| print.as_str().to_owned()),
             "claims_done": claims_done,
             "notes": reason.as_ref().map(|reason| unfinished(reason, claims_done)),
@@ -363,8 +407,8 @@ impl Session<'_> {
             ahead.apply(payload);
         }
         payloads.extend(decide::conclude(&ahead, &self.request));
-        self.append(payloads).await?;
-        self.keep_plan().await
+        self.append(payloads.clone()).await?;
+        self.keep_plan(&payloads).await
     }
 }
 
@@ -374,7 +418,7 @@ fn judged(
     report: &Report,
 ) -> (StepOutcome, Option<String>, Value) {
     match (answer, &report.error) {
-        (Ok(verdict), _) => {
+        (Ok(verdict), None) => {
             let outcome = match verdict.verdict {
                 Word::Approve | Word::Fixed => StepOutcome::Ok,
                 Word::SendBack => StepOutcome::SentBack,
@@ -388,8 +432,14 @@ fn judged(
             let learning = verdict.learning.clone();
             (outcome, reason, json!({ "verdict": verdict, "notes": notes, "learning": learning }))
         }
-        (Err(_), Some(error)) if report.status != Status::Failed || report.text.is_empty() => {
+        // Who was stopped halfway may have changed their mind.
+        (Ok(_), Some(error)) => {
             (StepOutcome::Failed, Some(error.to_string()), json!({ "malformed": false }))
+        }
+        (Err(_), Some(error)) if report.status != Status::Failed || report.text.is_empty() => {
+            let agent_failed = report.status == Status::Failed;
+            let result = json!({ "malformed": false, "agent_failed": agent_failed });
+            (StepOutcome::Failed, Some(error.to_string()), result)
         }
         (Err(problem), _) => {
             let said = tail(&report.text);

@@ -48,7 +48,7 @@ pub(super) fn plan(drafts: Drafts<'_>, source: Source) -> Plan {
 /// The text of a task: what stands behind its box, and the lines that go on with it.
 fn text_of(draft: &Draft, lines: &[Line<'_>]) -> (Paragraph, Inline) {
     let head = lines[draft.line];
-    let after = draft.mark.range().end - head.start;
+    let after = draft.mark.range().end - head.start + usize::from(draft.check_box.optional);
     let mut paragraph = Paragraph::default();
     paragraph.push(head.start + after, &head.text[after..]);
     for line in &lines[draft.line + 1..draft.line + draft.text_lines] {
@@ -104,7 +104,9 @@ fn task(
         inherited.chain(above.sections(draft.section).flat_map(|section| &section.hints)).cloned();
     let hints = own_hints.iter().map(|(name, _)| name.clone()).chain(inherited);
     let hints = unique(hints, PLAN_HINTS_MAX);
-    let priority = said.priority.or(draft.priority).or_else(|| above.priority(draft.section));
+    let optional = draft.check_box.optional.then_some(Priority::Low);
+    let priority =
+        said.priority.or(draft.priority).or(optional).or_else(|| above.priority(draft.section));
     let (spec_refs, specs) = specs(&said, draft, paragraph);
     let places = Places {
         mark: draft.mark,

@@ -102,7 +102,7 @@ fn a_note_becomes_no_task_and_no_blocker() {
 /// Lines that plans are made of.
 fn lines() -> impl Strategy<Value = Vec<String>> {
     let line = prop_oneof![
-        6 => ("[ ]{0,5}", "[-*+]|1\\.", "[ xXR~!ry]", "[?]?", "[a-c]{1,3}( @[a-c]{1,3})?( \\(P[0-3]\\))?( \\(depends on T00[1-4]\\))?")
+        6 => ("[ ]{0,5}", "[-*+]|1\\.", "[ xXR~!ry]", "[?]?[*]?", "[a-c]{1,3}( @[a-c]{1,3})?( \\(P[0-3]\\))?( \\(depends on T00[1-4]\\))?")
             .prop_map(|(indent, bullet, sign, qa, text)| format!("{indent}{bullet} [{sign}]{qa} {text}")),
         2 => ("T00[1-4]", "[a-c]{1,3}").prop_map(|(label, text)| format!("- [ ] {label} {text}")),
         1 => Just(String::new()),

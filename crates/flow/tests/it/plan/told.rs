@@ -27,6 +27,13 @@ fn every_mark_and_every_bullet_is_read() {
 }
 
 #[test]
+fn a_star_behind_a_box_makes_its_task_the_least_urgent() {
+    let task = only("- [ ]* 2.2 Write tests\n");
+    assert_eq!((task.text.as_str(), task.id.as_str()), ("Write tests", "2.2"));
+    assert_eq!(task.priority, Priority::Low);
+}
+
+#[test]
 fn bytes_that_editors_leave_behind_do_not_matter() {
     check("\u{feff}- [ ] a\r\n- [x] b  \r\n\t- [ ] c\t\r\n- [ ] d", "[ ] a\n[x] b\n[ ] c\n[ ] d");
 }

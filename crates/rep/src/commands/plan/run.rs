@@ -1,9 +1,12 @@
 //! `rep plan run`: works through a plan until it is done, and shows what happens.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use repertoire_agent::Event;
+use repertoire_agent::event::Sink;
 use repertoire_drive::plan::{DriveError, KIND, PlanRequest};
 use repertoire_journal::run::{Run, RunStatus};
 use repertoire_journal::{Command, Journal, NewRun, Rules, RunId};
@@ -15,6 +18,7 @@ use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
 use crate::cli::Ctx;
 use crate::commands::worker::stop_when_asked;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::live::{Live, Manner};
 use crate::planning::{PlanFlags, host, host_label};
 use crate::running::runtime;
 use crate::runs_text::{Narrator, status_line};
@@ -51,6 +55,9 @@ pub(crate) struct Args {
     /// What comes first in the queue: larger is earlier
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
+    /// Show what agents say and do
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     flags: PlanFlags,
 }
@@ -71,7 +78,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             if request.checks.is_empty() && request.final_checks.is_empty() {
                 ui.note("no checks are declared: nothing but the review stands between an agent's word and `done`")?;
             }
-            let ended = attend(ctx, &journal, &run.id, ui).await?;
+            let ended = attend(ctx, &journal, &run.id, args.verbose, ui).await?;
             if !args.watch || ended.status != RunStatus::Completed {
                 return verdict(&ended, ui);
             }
@@ -130,9 +137,17 @@ pub(crate) async fn attend(
     ctx: &Ctx<'_>,
     journal: &Journal,
     id: &RunId,
+    verbose: bool,
     ui: &mut Ui<'_>,
 ) -> Result<Run, Failure> {
-    let runner = ctx.runner(journal.clone());
+    let (sender, mut at_work) = tokio::sync::mpsc::unbounded_channel::<Event>();
+    let sink: Sink = Arc::new(move |event: &Event| {
+        // Nobody listens any more when the command ends.
+        let _ = sender.send(event.clone());
+    });
+    let runner = ctx.runner(journal.clone(), verbose.then_some(sink));
+    let manner = Manner { thinking: false, streamed: false, rewritten: false };
+    let mut live = Live::new(manner);
     let who = repertoire_journal::Worker {
         name: format!("{}:{}", host(), std::process::id()),
         labels: ctx.worker_labels(&own_labels(journal, id).await?),
@@ -158,6 +173,11 @@ pub(crate) async fn attend(
     let driven = loop {
         tokio::select! {
             driven = &mut drive => break driven,
+            Some(event) = at_work.recv() => {
+                // What was recorded before the agent began comes first.
+                narrator.tell(journal, ui).await?;
+                live.show(&event, ui)?;
+            }
             _ = changes.next(TELL_POLL) => narrator.tell(journal, ui).await?,
             () = stop.cancelled(), if !interrupted => {
                 interrupted = true;
@@ -166,6 +186,7 @@ pub(crate) async fn attend(
             }
         }
     };
+    live.close(ui)?;
     narrator.tell(journal, ui).await?;
     match driven {
         Ok(_) if interrupted => {
@@ -204,7 +225,8 @@ pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
     let short = run.id.short();
     match run.status {
         RunStatus::Completed => {
-            if !ui.json && run.worktree.is_some() {
+            let is_kept = run.request.get("ending").and_then(|word| word.as_str()) == Some("keep");
+            if !ui.json && is_kept {
                 ui.note(&format!(
                     "`rep runs diff {short}` shows the work, `rep runs merge {short}` takes it"
                 ))?;

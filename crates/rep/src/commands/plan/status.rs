@@ -114,6 +114,12 @@ impl Picture<'_> {
     ) -> std::io::Result<()> {
         let progress = Progress::of(tasks);
         writeln!(ui.out)?;
+        // The title of the plan is drawn already, with a bar of its own.
+        let is_title = |at: &usize| {
+            let section = &self.plan.sections[*at];
+            section.level == 1 && self.plan.title.as_ref() == Some(&section.title)
+        };
+        let section = section.filter(|at| !is_title(at));
         if let Some(at) = section {
             let section = &self.plan.sections[at];
             let done = format!("{}/{}", progress.done(), progress.total());
