@@ -200,6 +200,7 @@ impl Killing {
     }
 }
 
+#[allow(clippy::print_stderr, reason = "the test harness shows it when a test fails")]
 fn kill_at_random(store: Store, name: &str) {
     let rounds = if is_long() { ROUNDS_LONG } else { ROUNDS };
     let (dice, seed) = Dice::new();
