@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::workplace::Workplace;
 use repertoire_agent::{RunOptions, System};
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
@@ -355,7 +356,7 @@ impl Session<'_> {
     async fn set_up(&mut self) -> Result<(), DriveError> {
         let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
         let setup = Setup { copy: self.request.copy.clone(), check };
-        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let place = self.workplace();
         let done =
             self.worktrees.setup(&mut self.worktree, &setup, &place, self.work, &|_| {}).await?;
         match done.verdict.filter(|verdict| !verdict.green) {
@@ -367,6 +368,13 @@ impl Session<'_> {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Where checks run. What an agent of its own is given to reach its model is not for them.
+    fn workplace(&self) -> Workplace {
+        let mut place = self.station.system.workplace_of(self.run.id.as_str());
+        place.environment = self.station.environment.clone();
+        place
     }
 
     /// The plan as it is in the worktree.
@@ -457,7 +465,7 @@ impl Session<'_> {
                 None => {}
             }
             let next = decide::next(&self.state, &self.plan(), &self.request);
-            if let Some(reason) = over_budget(&self.run, &next) {
+            if let Some(reason) = over_budget(&self.run, &next).or_else(|| self.unpriced(&next)) {
                 let choices =
                     vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
                 return self.end(Payload::RunWaiting { reason, choices }).await;
@@ -489,6 +497,17 @@ impl Session<'_> {
             missed.iter().for_each(|event| self.state.apply(&event.payload));
         }
         Ok(())
+    }
+
+    /// A limit in money that cannot be kept, because not everything has a price. Who resumes accepts that.
+    fn unpriced(&self, next: &Next) -> Option<String> {
+        let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+        let is_unknown = is_agent && self.run.spent.unpriced && self.state.iterations_seen == 0;
+        let max = self.run.limits.cost_usd.filter(|_| is_unknown)?;
+        Some(format!(
+            "budget:cost: some of the work has no known price, so the limit of ${max} cannot be kept; resume it if that \
+             is all right, with a limit in tokens or time"
+        ))
     }
 
     /// Whether what is checked out is still what the final checks looked at: somebody may have mended a conflict since.

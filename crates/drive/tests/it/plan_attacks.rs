@@ -124,6 +124,17 @@ async fn an_agent_that_removes_the_link_to_git_or_leaves_a_lock_stops_nothing() 
 }
 
 #[tokio::test]
+async fn a_repository_that_an_agent_makes_within_the_worktree_is_committed_with_its_files() {
+    let lines = "mkdir $name; cd $name; git init -q; echo a > a.txt; [ $name = beta ] && exit; git add .; git commit -qm x";
+    let bench = shell(TWO, lines).await;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    let branch = &run.worktree.as_ref().unwrap().branch;
+    let files = bench.repo.git(&["ls-tree", "-r", "--name-only", branch]);
+    assert!(files.contains("alpha/a.txt") && files.contains("beta/a.txt"), "{files}");
+}
+
+#[tokio::test]
 async fn a_plan_whose_folder_is_deleted_comes_back_with_its_line_endings() {
     let mut bench = shell("# P\n", "rm -r docs; echo a > $name.txt").await;
     let plan = "# P\r\n\r\n- [ ] Write alpha\r\n- [ ] Write beta\r\n";
@@ -273,6 +284,21 @@ async fn what_is_paid_for_is_checked_and_completed_although_the_budget_is_used_u
 }
 
 #[tokio::test]
+async fn a_limit_in_money_that_cannot_be_kept_is_told_and_a_person_may_go_on() {
+    let agent = honest().replace(
+        "text: Done. <promise>COMPLETE</promise>",
+        "finish: {text: Done., usage: {input_tokens: 10, output_tokens: 5, cache_read_tokens: 0, cache_write_tokens: 0}}",
+    );
+    let bench = Bench::new("# P\n\n- [ ] Write alpha\n", &agent).await;
+    let id = bench.create(Limits { cost_usd: Some(5.0), ..Limits::default() }).await;
+    let run = bench.drive(&id).await;
+    assert_eq!(run.status, RunStatus::Waiting);
+    assert!(run.reason.as_deref().unwrap().contains("no known price"), "{:?}", run.reason);
+    let run = resume(&bench, &id).await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+}
+
+#[tokio::test]
 async fn a_task_that_is_tried_again_after_others_has_to_be_worked_on() {
     // It does nothing for alpha, ever.
     let lines = "if [ $name = beta ]; then echo b > beta.txt; fi";
@@ -288,6 +314,16 @@ async fn a_task_that_is_tried_again_after_others_has_to_be_worked_on() {
     let run = bench.drive(&id).await;
     assert_eq!(run.status, RunStatus::Waiting, "{:?}", run.reason);
     assert!(bench.plan_of(&run).contains("[!] Write alpha"), "{}", bench.plan_of(&run));
+}
+
+#[tokio::test]
+async fn a_check_does_not_get_the_key_that_an_agent_needs() {
+    let mut bench = shell("# P\n\n- [ ] Write alpha\n", "echo \"$MODEL_KEY\" > key.txt").await;
+    bench.request.checks = vec![Check::new("key", "test -z \"$MODEL_KEY\" -a -s key.txt")];
+    bench.request.setup = Some("test -z \"$MODEL_KEY\"".to_owned());
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    assert_eq!(read(&worktree(&run).join("key.txt")), "k\n");
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ impl Session<'_> {
         if after == After::Everything {
             all.extend(self.request.final_checks.iter().cloned());
         }
-        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let place = self.workplace();
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;
         let verdict = checks::run_checks(&all, &place, self.work, &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| DriveError::Stopped(error.to_string()))?;
