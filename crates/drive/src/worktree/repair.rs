@@ -59,6 +59,10 @@ impl Worktrees {
         }
         let names = Names::of_worktree(worktree);
         let (dir, git_dir, git) = (&worktree.dir, &worktree.git_dir, &worktree.git);
+        if !dir.is_dir() {
+            // To go on here would commit that every file is gone; who takes the run up again has it made anew.
+            return Err(WorktreeError::Gone { dir: dir.clone() });
+        }
         let mut notes: Vec<String> = link(dir, git_dir)?.into_iter().collect();
         notes.extend(remove_locks(dir, git_dir, &worktree.common_dir, &worktree.branch).await?);
         leave_progress(worktree, &names, &mut notes).await?;

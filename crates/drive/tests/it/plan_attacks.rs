@@ -6,7 +6,6 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_drive::checks::Check;
 use repertoire_drive::plan::learnings::Learnings;
-use repertoire_drive::plan::state::Kind;
 use repertoire_drive::plan::{EndingWord, Preview};
 use repertoire_journal::run::{Limits, Run, RunId, RunStatus};
 use repertoire_journal::{Command, Payload, Rules, Worker};
@@ -121,6 +120,21 @@ async fn an_agent_that_removes_the_link_to_git_or_leaves_a_lock_stops_nothing() 
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
     let mended = mended(&bench, &run).await;
     assert!(mended.contains("link of the worktree") && mended.contains("index.lock"), "{mended}");
+}
+
+#[tokio::test]
+async fn an_agent_that_removes_its_worktree_deletes_no_file_from_the_branch() {
+    let lines =
+        "[ -e $HOME/gone ] || { touch $HOME/gone; rm -rf \"$PWD\"; exit; }; echo a > $name.txt";
+    let bench = shell(TWO, lines).await;
+    let id = bench.create(Limits::default()).await;
+    let run = bench.drive(&id).await;
+    assert_eq!(run.status, RunStatus::Waiting);
+    assert!(run.reason.as_deref().unwrap().contains("is gone"), "{:?}", run.reason);
+    let run = resume(&bench, &id).await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    assert_eq!(bench.subjects(&run), ["Write alpha", "Write beta"]);
+    assert!(worktree(&run).join("a.txt").exists());
 }
 
 #[tokio::test]
@@ -328,13 +342,9 @@ async fn a_check_does_not_get_the_key_that_an_agent_needs() {
 
 #[tokio::test]
 async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
-    for (plan, kind, name) in [
-        (
-            "# P\n\n- [ ] Write alpha @spelling\n  - see §2\n",
-            Kind::Implementation,
-            "001-implementation",
-        ),
-        ("# P\n\n- [x] Write alpha\n- [ ] Write beta\n", Kind::Review, "001-review"),
+    for (plan, name) in [
+        ("# P\n\n- [ ] Write alpha @spelling\n  - see §2\n", "001-implementation"),
+        ("# P\n\n- [x] Write alpha\n- [ ] Write beta\n", "001-review"),
     ] {
         let mut bench = Bench::new(plan, &honest()).await;
         bench.repo.file("LEARNINGS.md", "- one\n");
@@ -347,7 +357,7 @@ async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
         learnings.add(&["Mind the h.".to_owned()]).unwrap();
         let station = bench.runner.crew.station(workspace, &bench.request).unwrap();
         let preview =
-            Preview::of(workspace, &station, &bench.request, kind, None, &learnings).await.unwrap();
+            Preview::of(workspace, &station, &bench.request, None, None, &learnings).await.unwrap();
         let run = bench.run().await;
         assert_eq!(preview.text, prompt(&bench, &run, name));
     }
