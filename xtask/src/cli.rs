@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "\
 Data goes to standard output, everything else to standard error. Output has colour on a terminal, unless `NO_COLOR`
 is set or `--color never` is given.
 
-`--json` works with every command but `demo`, `docs`, `completions` and `man`, which refuse it; `props` always prints
+`--json` works with every command but `demo`, `docs`, `metrics`, `completions` and `man`, which refuse it; `props` always prints
 JSON. The shapes are published as JSON Schemas in [schemas/](schemas/) and only ever gain fields.
 ";
 
@@ -35,7 +35,8 @@ pub(crate) fn page() -> String {
         let depth = name.split(' ').count().max(2);
         out.push_str(&format!("\n{} `{name}`\n\n", "#".repeat(depth)));
         out.push_str(&block(&command.render_long_help().to_string()));
-        let subs = command.get_subcommands().filter(|sub| sub.get_name() != "help");
+        let subs = command.get_subcommands();
+        let subs = subs.filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
         let below = subs.map(|sub| (sub.clone(), format!("{name} {}", sub.get_name())));
         let below: Vec<_> = below.collect();
         open.extend(below.into_iter().rev());

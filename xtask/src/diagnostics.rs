@@ -27,7 +27,7 @@ const GROUPS: &[(char, &str)] = &[
     ('4', "Resources and activation"),
     ('5', "The specification, as skills-ref enforces it"),
     ('6', "Skills that selection takes for each other"),
-    ('7', "Workflows"),
+    ('7', "Workflows and plans"),
 ];
 
 pub(crate) fn page() -> String {

@@ -16,8 +16,11 @@ use self::group::Group;
 use self::lines::Lines;
 
 mod group;
+mod left;
 mod lines;
 mod supervise;
+
+pub use self::left::end_left;
 
 /// What to start.
 #[derive(Clone, Debug)]

@@ -42,12 +42,15 @@ pub struct System {
     inner: Arc<Inner>,
 }
 
+/// A selector, and the generation of the catalog that it was made for.
+type MadeSelector = (u64, Arc<Selector>);
+
 #[derive(Clone)]
 struct Inner {
     library: Arc<Library>,
     /// Whether nobody has run anything since skills were read.
     is_fresh: Arc<AtomicBool>,
-    selector: Arc<Mutex<Option<(u64, Arc<Selector>)>>>,
+    selector: Arc<Mutex<Option<MadeSelector>>>,
     make_selector: MakeSelector,
     provider: Arc<dyn Provider>,
     prices: Prices,
@@ -155,6 +158,15 @@ impl System {
             conversations: Arc::default(),
             ..Inner::clone(&self.inner)
         };
+        System { inner: Arc::new(inner) }
+    }
+
+    /// The same, with a variable in the environment of all programs that it starts.
+    #[must_use]
+    pub fn with_variable(&self, name: &str, value: &str) -> System {
+        let mut inner = Inner::clone(&self.inner);
+        inner.environment.retain(|(there, _)| there != name);
+        inner.environment.push((name.to_owned(), value.to_owned()));
         System { inner: Arc::new(inner) }
     }
 

@@ -135,8 +135,6 @@ pub const WISH_POLL: Duration = Duration::from_secs(1);
 pub const STEP_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Largest file of learnings.
 pub const LEARNINGS_BYTES_MAX: u64 = 256 * 1024;
-/// Largest plan that is read.
-pub const PLAN_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most of a difference that is kept with a run.
 pub const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long to wait for an allowance when nobody says until when.

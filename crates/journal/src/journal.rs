@@ -207,8 +207,8 @@ impl Journal {
         }
     }
 
-    /// Events of a run after the one with this number. An event that a later version wrote is a note whose name begins
-    /// with `unknown:`, followed by its type.
+    /// Events of a run after the one with this number. An event that a later version wrote, or that is damaged, is a note
+    /// whose name begins with `unknown:`, followed by its type.
     ///
     /// # Errors
     ///
@@ -320,7 +320,10 @@ async fn open_url(url: &str, clock: &Clock) -> Result<Store, JournalError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return Ok(Store::Postgres(Box::new(PostgresStore::open(url).await?)));
     }
-    let place = url.split_once(':').map_or("?", |(scheme, _)| scheme);
+    // Anything else of it may be a password.
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
+    let place = if is_plain { scheme } else { "?" };
     let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
     Err(JournalError::Open { place: text::name(place), why })
 }

@@ -27,6 +27,10 @@ pub const PAGE_MAX: u32 = 1_000;
 /// Longest lease.
 pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How far ahead the end of a lease can be at most. If it is farther, the clock was set back, and the lease ran out: otherwise
+/// a run whose worker is gone would stay with it until that time comes again.
+pub const LEASE_AHEAD_MAX: Duration = Duration::from_secs(48 * 60 * 60);
+
 /// How long another process may hold the SQLite file before it counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is waited for.

@@ -111,6 +111,10 @@ fn pause(run: &Run, by: &str) -> Result<Payload, String> {
 fn resume(run: &Run, by: &str, limits: Option<Limits>) -> Result<Payload, String> {
     let changes = limits.is_some();
     match run.status {
+        // Its worker may have heard of that, and be ending it: then nobody could go on with it.
+        RunStatus::Running if run.wish == Some(Wish::Cancel) => {
+            return Err("it is being cancelled; retry it when it has ended".into());
+        }
         RunStatus::Paused | RunStatus::Waiting | RunStatus::Failed => {}
         RunStatus::Running if changes || run.wish.is_some() => {}
         RunStatus::Queued if changes || run.not_before_ms > 0 => {}

@@ -11,6 +11,7 @@ use crate::event::Payload;
 use crate::journal::Journal;
 use crate::limits::{LABELS_MAX, LEASE_MAX};
 use crate::run::{Run, RunId, Wish};
+use crate::store::read::{RunRow, run_of};
 use crate::store::{Fault, LeaseChange, Tx, Wanted};
 use crate::text;
 use crate::write::{Done, Draft, Operation, Work};
@@ -138,6 +139,7 @@ impl Journal {
     }
 
     /// Puts runs back whose workers were not heard of in time, and says which. Any number of processes may do it at once.
+    /// A run that cannot be read, because a later version wrote it or it is damaged, stays as it is.
     ///
     /// # Errors
     ///
@@ -147,8 +149,12 @@ impl Journal {
         if !self.read(|| self.store().has_expired()).await? {
             return Ok(reaped);
         }
-        while let Some(run) = self.write(&Reap).await? {
-            reaped.push(run.id);
+        let mut broken = BTreeSet::new();
+        while let Some(found) = self.write(&Reap { except: &broken }).await? {
+            match found {
+                Expired::Back(id) => reaped.push(id),
+                Expired::Broken(id) => drop(broken.insert(id)),
+            }
         }
         Ok(reaped)
     }
@@ -188,8 +194,7 @@ impl Operation for Claim<'_> {
         {
             return Ok(Done::plain(None));
         }
-        let wanted = Wanted { worker: self.who, rules: self.rules, only: self.only };
-        let Some(run) = tx.candidate(&wanted).await? else { return Ok(Done::plain(None)) };
+        let Some(run) = self.next(tx).await? else { return Ok(Done::plain(None)) };
         let token = run.token + 1;
         let mut draft = Draft::of(run, tx, work.clock).await?;
         draft.add(Payload::LeaseTaken { worker: self.who.name.clone(), token })?;
@@ -202,6 +207,22 @@ impl Operation for Claim<'_> {
             length: self.who.lease,
         };
         Ok(Done { out: Some(Claimed { run, lease }), receipt })
+    }
+}
+
+impl Claim<'_> {
+    /// The next run that can be read. One that a later version wrote, or that is damaged, keeps no other waiting.
+    async fn next(&self, tx: &mut Tx) -> Result<Option<Run>, Fault> {
+        let mut except = BTreeSet::new();
+        loop {
+            let wanted =
+                Wanted { worker: self.who, rules: self.rules, only: self.only, except: &except };
+            let Some(row) = tx.candidate(&wanted).await? else { return Ok(None) };
+            match run_of(&row) {
+                Err(_) if self.only.is_none() => drop(except.insert(row.0)),
+                run => return Ok(Some(run?)),
+            }
+        }
     }
 }
 
@@ -239,22 +260,39 @@ impl Operation for Release<'_> {
     }
 }
 
-struct Reap;
+struct Reap<'a> {
+    except: &'a BTreeSet<String>,
+}
 
-impl Operation for Reap {
-    type Out = Option<Run>;
+/// A run whose lease ran out.
+enum Expired {
+    Back(RunId),
+    Broken(String),
+}
+
+impl Operation for Reap<'_> {
+    type Out = Option<Expired>;
 
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
-        let Some(run) = tx.expired().await? else { return Ok(Done::plain(None)) };
-        let worker = run.worker.clone().unwrap_or_default();
-        let token = run.token;
-        let mut draft = Draft::of(run, tx, work.clock).await?;
-        draft.interrupt(&format!("its worker `{worker}` was not heard of in time"))?;
-        draft.add(Payload::LeaseExpired { worker, token })?;
-        draft.honour_wish()?;
-        let Done { out, receipt } = draft.store(tx, work, LeaseChange::End).await?;
-        Ok(Done { out: Some(out), receipt })
+        let Some(row) = tx.expired(self.except).await? else { return Ok(Done::plain(None)) };
+        match put_back(&row, tx, work).await {
+            Ok(Done { out, receipt }) => Ok(Done { out: Some(Expired::Back(out.id)), receipt }),
+            Err(Fault::Journal(_)) => Ok(Done::plain(Some(Expired::Broken(row.0)))),
+            Err(fault) => Err(fault),
+        }
     }
+}
+
+/// A fault of the journal's own rules comes before anything is written.
+async fn put_back(row: &RunRow, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
+    let run = run_of(row)?;
+    let worker = run.worker.clone().unwrap_or_default();
+    let token = run.token;
+    let mut draft = Draft::of(run, tx, work.clock).await?;
+    draft.interrupt(&format!("its worker `{worker}` was not heard of in time"))?;
+    draft.add(Payload::LeaseExpired { worker, token })?;
+    draft.honour_wish()?;
+    draft.store(tx, work, LeaseChange::End).await
 }
 
 /// A run that must be there.

@@ -103,7 +103,7 @@ fn cannot_be_told(event: &Event) -> Option<Difference> {
     Some(Difference {
         what: format!("event {}", event.seq),
         stored: format!("{name}, version {}", event.v),
-        replayed: "cannot be told: this version of `rep` does not know this event".to_owned(),
+        replayed: "cannot be told: this version of `rep` cannot read this event".to_owned(),
     })
 }
 

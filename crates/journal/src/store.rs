@@ -130,6 +130,12 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Fault::Sql(error.into())
+    }
+}
+
 impl From<JournalError> for Fault {
     fn from(error: JournalError) -> Self {
         Fault::Journal(error)

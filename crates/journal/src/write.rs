@@ -63,9 +63,12 @@ impl Journal {
         loop {
             attempts += 1;
             match self.attempt(operation, &batch, &mut sent).await {
-                Ok(out) => {
-                    self.ring();
-                    return Ok(out);
+                Ok(done) => {
+                    // Looking for work and finding none changes nothing; whoever waits for work must not be woken by it.
+                    if done.receipt.is_some() {
+                        self.ring();
+                    }
+                    return Ok(done.out);
                 }
                 Err(fault) => self.wait_or_give_up(fault, attempts).await?,
             }
@@ -93,7 +96,7 @@ impl Journal {
         operation: &O,
         batch: &str,
         sent: &mut Option<Done<O::Out>>,
-    ) -> Result<O::Out, Fault> {
+    ) -> Result<Done<O::Out>, Fault> {
         let mut tx = answered(self.store().begin()).await?;
         if let Some(Done { receipt: Some(receipt), .. }) = sent.as_ref() {
             // If the server is still at the first commit, this waits for it.
@@ -101,14 +104,14 @@ impl Journal {
             if answered(tx.has_batch(&receipt.run, receipt.seq, batch)).await?
                 && let Some(done) = sent.take()
             {
-                return Ok(done.out);
+                return Ok(done);
             }
         }
         *sent = None;
         let work = Work { batch, clock: self.clock() };
         let done = answered(operation.perform(&mut tx, &work)).await?;
         match answered(async { Ok(tx.commit().await?) }).await {
-            Ok(()) => Ok(done.out),
+            Ok(()) => Ok(done),
             Err(fault) => {
                 let is_certain =
                     matches!(&fault, Fault::Sql(error) if postgres::was_rolled_back(error));
@@ -136,7 +139,7 @@ impl Journal {
 async fn answered<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     match tokio::time::timeout(ANSWER_MAX, asked).await {
         Ok(answer) => answer,
-        Err(_) => Err(Fault::Sql(std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
     }
 }
 

@@ -136,6 +136,14 @@ enum Command {
     Workflow(commands::workflow::Args),
     /// Follow plans: check lists that agents work through
     Plan(Box<commands::plan::Args>),
+    /// List runs, show one, and tell it what to do
+    Runs(commands::runs::Args),
+    /// Print what happened, one line an event
+    Events(commands::events::Args),
+    /// Fold the events of runs anew, and compare
+    Replay(commands::replay::Args),
+    /// Print figures for Prometheus
+    Metrics(commands::metrics::Args),
     /// Work on runs that wait in the queue, until told to stop
     Daemon(commands::worker::DaemonArgs),
     /// Work on runs of a database that many hosts share
@@ -148,6 +156,27 @@ enum Command {
     Completions(commands::completions::Args),
     /// Print the manual page
     Man(commands::man::Args),
+    /// `rep runs pause`
+    #[command(hide = true)]
+    Pause(commands::runs::order::PauseArgs),
+    /// `rep runs resume`
+    #[command(hide = true)]
+    Resume(commands::runs::order::ResumeArgs),
+    /// `rep runs cancel`
+    #[command(hide = true)]
+    Cancel(commands::runs::order::CancelArgs),
+    /// `rep runs retry`
+    #[command(hide = true)]
+    Retry(commands::runs::order::RetryArgs),
+    /// `rep runs steer`
+    #[command(hide = true)]
+    Steer(commands::runs::order::SteerArgs),
+    /// `rep runs diff`
+    #[command(hide = true)]
+    Diff(commands::runs::diff::Args),
+    /// `rep runs merge`
+    #[command(hide = true)]
+    Merge(commands::runs::merge::Args),
 }
 
 impl Command {
@@ -159,6 +188,7 @@ impl Command {
             Command::Completions(_) => Some("completions"),
             Command::Man(_) => Some("man"),
             Command::Chat(_) => Some("chat"),
+            Command::Metrics(_) => Some("metrics"),
             Command::List(_)
             | Command::Show(_)
             | Command::Match(_)
@@ -179,6 +209,16 @@ impl Command {
             | Command::Conversations(_)
             | Command::Workflow(_)
             | Command::Plan(_)
+            | Command::Runs(_)
+            | Command::Events(_)
+            | Command::Replay(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Cancel(_)
+            | Command::Retry(_)
+            | Command::Steer(_)
+            | Command::Diff(_)
+            | Command::Merge(_)
             | Command::Daemon(_)
             | Command::Worker(_)
             | Command::Config(_) => None,
@@ -301,6 +341,17 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
+        Command::Events(args) => commands::events::run(&ctx, &args, ui),
+        Command::Replay(args) => commands::replay::run(&ctx, &args, ui),
+        Command::Metrics(args) => commands::metrics::run(&ctx, &args, ui),
+        Command::Pause(args) => commands::runs::order::pause(&ctx, &args, ui),
+        Command::Resume(args) => commands::runs::order::resume(&ctx, &args, ui),
+        Command::Cancel(args) => commands::runs::order::cancel(&ctx, &args, ui),
+        Command::Retry(args) => commands::runs::order::retry(&ctx, &args, ui),
+        Command::Steer(args) => commands::runs::order::steer(&ctx, &args, ui),
+        Command::Diff(args) => commands::runs::diff::run(&ctx, &args, ui),
+        Command::Merge(args) => commands::runs::merge::run(&ctx, &args, ui),
         Command::Daemon(args) => commands::worker::run_daemon(&ctx, &args, ui),
         Command::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),

@@ -33,6 +33,7 @@ const FILES: &[(&str, &str)] = &[
     ("shop/.claude/agents/schema-keeper.md", include_str!("demo/schema-keeper.md")),
     ("shop/PLAN.md", include_str!("demo/plan.md")),
     ("shop/transcript.yaml", include_str!("demo/transcript.yaml")),
+    ("shop/plan-agent.yaml", include_str!("demo/plan-agent.yaml")),
 ];
 
 /// How the last line of a run goes on.
@@ -157,6 +158,36 @@ const STEPS: &[Step] = &[
         args: &["workflow", "step", "orders-index", "--at", "2", "--format", "text"],
     },
     Step {
+        title: "See a plan",
+        about: "A plan is a check list in Markdown. What is done, what waits for what, and what comes next:",
+        args: &["plan", "status"],
+    },
+    Step {
+        title: "Work through it",
+        about: "One task after the other, in a worktree: done, checked, reviewed, checked. The agent is replayed, and at \
+                one task it only says that everything is done. That is a reason to look, and nothing more.",
+        args: &[
+            "plan",
+            "run",
+            "--backend",
+            "scripted:plan-agent.yaml",
+            "--check",
+            "test -s PLAN.md",
+            "--ending",
+            "merge",
+        ],
+    },
+    Step {
+        title: "Read the record",
+        about: "Everything that happened is in the journal: what each step did and took, and why.",
+        args: &["runs", "show", "last"],
+    },
+    Step {
+        title: "Hold it to account",
+        about: "A run is nothing but its events: folded anew, they give what is stored.",
+        args: &["replay", "last"],
+    },
+    Step {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],
@@ -180,8 +211,9 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         vars: [
             ("HOME".to_owned(), dir.join("home").to_string()),
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
-            // No command of an agent is run, so what a sandbox could do is of no interest.
+            // Nothing is run but what stands above, so what a sandbox could do is of no interest.
             ("REPERTOIRE_SANDBOX".to_owned(), "off".to_owned()),
+            ("PATH".to_owned(), env.var("PATH").unwrap_or_default().to_owned()),
         ]
         .into(),
         // The demo's commands write to memory, and ask nobody.
@@ -193,6 +225,9 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
     introduce(ui)?;
     for (number, step) in STEPS.iter().enumerate() {
         announce(number + 1, step, ui)?;
+        if step.args.starts_with(&["plan", "run"]) {
+            commit(&stage)?;
+        }
         perform(&stage, step, &dir, ui)?;
     }
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
@@ -213,6 +248,36 @@ fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
         fs::write_atomic(&dir.join(path), text.as_bytes())?;
     }
     std::fs::create_dir_all(dir.join("home"))?;
+    Ok(())
+}
+
+/// Runs of plans work in worktrees, so the project has to be a repository by then.
+fn commit(stage: &Env) -> Result<(), Failure> {
+    let steps: [&[&str]; 3] = [
+        &["init", "--quiet", "--initial-branch=main"],
+        &["add", "--all"],
+        &[
+            "-c",
+            "user.name=Demo",
+            "-c",
+            "user.email=demo@localhost",
+            "commit",
+            "--quiet",
+            "-m",
+            "The shop",
+        ],
+    ];
+    for args in steps {
+        let mut git = std::process::Command::new("git");
+        git.args(args).current_dir(&stage.here).env_clear().envs(&stage.vars);
+        let done = git.output().is_ok_and(|output| output.status.success());
+        if !done {
+            return Err(Failure::cannot_run(
+                "git is needed for the rest of the demo, and cannot be run",
+            )
+            .hint("Install git 2.41 or later."));
+        }
+    }
     Ok(())
 }
 

@@ -1,11 +1,16 @@
 //! Runs and their events in words, for people who watch.
 
+use anstyle::Style;
 use repertoire_journal::event::StepOutcome;
-use repertoire_journal::run::{Run, RunStatus};
+use repertoire_journal::run::{Limits, Run, RunStatus};
 use repertoire_journal::{Event, Journal, Payload, RunId};
 
 use crate::failure::Failure;
 use crate::ui::{self, Ui};
+
+mod clock;
+
+pub(crate) use clock::{Clock, short_time};
 
 /// Tells the events of a run as they come.
 pub(crate) struct Narrator {
@@ -38,56 +43,357 @@ impl Narrator {
 
 /// What a person who watches wants to know of an event; nothing if it is only for the record.
 fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
-    let good = |text: String| ui.paint_err(ui::GOOD, text);
-    let bad = |text: String| ui.paint_err(ui::BAD, text);
-    let warn = |text: String| ui.paint_err(ui::WARN, text);
-    Some(match &event.payload {
-        Payload::WorktreeCreated { path, branch, how, .. } => {
-            format!("  worktree {how}: {branch} in {path}")
-        }
+    let payload = &event.payload;
+    let line = match payload {
         Payload::StepStarted { step, kind, task, attempt, .. } => {
             let task = task.as_ref().map_or("everything", |task| task.label.as_str());
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             format!("{step:>3} {kind}{again}: {}", ui::fit(task, 100))
         }
         Payload::StepFinished { outcome, reason, .. } => {
-            let reason = reason.as_deref().map(|reason| format!(": {}", ui::fit(reason, 200)));
-            let reason = reason.unwrap_or_default();
-            match outcome {
-                StepOutcome::Ok => good(format!("    ✓ ok{reason}")),
-                StepOutcome::Failed => bad(format!("    ✗ failed{reason}")),
-                StepOutcome::SentBack => warn(format!("    ↩ sent back{reason}")),
-                StepOutcome::Stopped => format!("    stopped{reason}"),
-            }
-        }
-        Payload::SkillsSelected { skills, .. } if !skills.is_empty() => {
-            let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-            format!("    skills: {}", names.join(", "))
+            let mark = match outcome {
+                StepOutcome::Ok => "✓ ",
+                StepOutcome::Failed => "✗ ",
+                StepOutcome::SentBack => "↩ ",
+                StepOutcome::Stopped => "",
+            };
+            format!("    {mark}{}", because(outcome_word(*outcome), reason.as_deref(), 200))
         }
         Payload::TaskMarked { task, mark, .. } => {
             format!("    \"{}\" is {mark}", ui::fit(&task.label, 100))
         }
-        Payload::WatchdogSignal { signal, evidence, .. } => {
-            warn(format!("    watchdog: {signal}: {evidence}"))
-        }
-        Payload::PlanRestored { reason } => warn(format!("    the plan was put right: {reason}")),
-        Payload::PlanFallback { reason } => warn(format!(
-            "    the tasks of the plan cannot be told, so the agent chooses: {reason}"
-        )),
-        Payload::SkillsLoadFailed { name, error } => warn(format!("    {name}: {error}")),
-        Payload::RunDeferred { reason, .. } => warn(format!("    waits: {reason}")),
-        Payload::Delivered { strategy, branch, .. } => format!("    {strategy}: {branch}"),
+        Payload::WorktreeCreated { .. } => format!("  {}", words(payload)),
+        Payload::SkillsSelected { skills, .. } if skills.is_empty() => return None,
+        Payload::SkillsSelected { .. }
+        | Payload::SkillsLoadFailed { .. }
+        | Payload::WatchdogSignal { .. }
+        | Payload::WatchdogRewrite { .. }
+        | Payload::PlanRestored { .. }
+        | Payload::PlanFallback { .. }
+        | Payload::RunDeferred { .. }
+        | Payload::StepInterrupted { .. }
+        | Payload::Steered { .. }
+        | Payload::Learned { .. }
+        | Payload::PauseRequested { .. }
+        | Payload::CancelRequested { .. }
+        | Payload::LeaseExpired { .. }
+        | Payload::Note { .. }
+        | Payload::Delivered { .. } => format!("    {}", words(payload)),
         _ => return None,
-    })
+    };
+    let style = tone(payload);
+    Some(if style == Style::new() { line } else { ui.paint_err(style, line) })
+}
+
+/// What happened, in a line. Nothing of it is hidden or cut but what cannot be printed.
+pub(crate) fn words(payload: &Payload) -> String {
+    let text = match payload {
+        Payload::RunCreated { kind, name, workspace, priority, limits, .. } => {
+            let urgent =
+                if *priority == 0 { String::new() } else { format!(", priority {priority}") };
+            format!("{kind} \"{name}\" in {workspace}{urgent}{}", at_most(*limits))
+        }
+        Payload::LeaseTaken { worker, token } => format!("{worker} took it (token {token})"),
+        Payload::LeaseReleased { worker, reason, .. } => {
+            because(&format!("{worker} gave it back"), Some(reason), usize::MAX)
+        }
+        Payload::LeaseExpired { worker, token } => {
+            format!("{worker} was not heard of in time (token {token}); back in the queue")
+        }
+        Payload::RunStarted { worker } => format!("{worker} begins"),
+        Payload::StepStarted { .. }
+        | Payload::StepFinished { .. }
+        | Payload::StepInterrupted { .. } => of_step(payload),
+        Payload::WatchdogSignal { step, signal, evidence } => {
+            format!("watchdog after step {step}: {signal}: {evidence}")
+        }
+        Payload::WatchdogRewrite { step, signal, rewrite, text } => format!(
+            "watchdog after step {step}: the next prompt begins otherwise ({signal}, rewrite {rewrite}): {text}"
+        ),
+        Payload::RunCompleted { summary, .. } => summary.clone(),
+        Payload::RunFailed { reason }
+        | Payload::RunPaused { reason }
+        | Payload::RunCancelled { reason } => reason.clone(),
+        Payload::RunWaiting { reason, choices } => match choices.is_empty() {
+            true => reason.clone(),
+            false => format!("{reason} (one can {})", choices.join("; ")),
+        },
+        Payload::RunDeferred { reason, .. } => format!("goes on later by itself: {reason}"),
+        Payload::PauseRequested { by } => format!("{by} wants it to pause after this step"),
+        Payload::CancelRequested { by } => format!("{by} wants it to end"),
+        Payload::RunResumed { by, limits } => {
+            format!("{by}{}", limits.map(at_most).unwrap_or_default())
+        }
+        Payload::RunRetried { by, tasks } => match tasks.is_empty() {
+            true => format!("{by}, all tasks that failed"),
+            false => format!("{by}, {}", tasks.join(", ")),
+        },
+        Payload::Steered { by, note } => format!("{by}: {note}"),
+        _ => of_surroundings(payload),
+    };
+    ui::fit(&text, usize::MAX)
+}
+
+fn of_step(payload: &Payload) -> String {
+    match payload {
+        Payload::StepStarted { step, kind, task, attempt, .. } => {
+            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            let task = task.as_ref().map(|task| format!(": {}", task.label)).unwrap_or_default();
+            format!("step {step} {kind}{again}{task}")
+        }
+        Payload::StepFinished { step, outcome, reason, spent, .. } => {
+            let mut facts = vec![short_time(spent.time_ms)];
+            if spent.tokens() > 0 {
+                facts.push(format!("{} tokens", ui::thousands(spent.tokens())));
+            }
+            if spent.cost_micro_usd > 0 {
+                facts.push(ui::dollars(spent.cost_usd()));
+            }
+            let what = format!("step {step} {} ({})", outcome_word(*outcome), facts.join(", "));
+            because(&what, reason.as_deref(), usize::MAX)
+        }
+        Payload::StepInterrupted { step, reason } => {
+            because(&format!("step {step} was interrupted"), Some(reason), usize::MAX)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Worktrees, skills, plans and reports.
+fn of_surroundings(payload: &Payload) -> String {
+    match payload {
+        Payload::WorktreeProviderSelected { provider } => format!("worktrees by {provider}"),
+        Payload::WorktreeCreated { path, branch, base_branch, how, .. } => {
+            format!("worktree {how}: {branch} from {base_branch}, in {path}")
+        }
+        Payload::WorktreeRemoved { path } => format!("{path} is gone"),
+        Payload::Delivered { strategy, branch, commit } => {
+            let commit = commit.as_deref().map(|oid| format!(" at {}", short_oid(oid)));
+            format!("{}{}", delivery(strategy, branch), commit.unwrap_or_default())
+        }
+        Payload::PostmortemStart { reason } => format!("putting the report together ({reason})"),
+        Payload::PostmortemEnd { status, files } => {
+            format!("report {status}: {}", ui::count(files.len(), "file"))
+        }
+        Payload::SkillsDiscovered { count, locations, .. } => format!(
+            "{} in {}",
+            ui::count(usize::try_from(*count).unwrap_or(usize::MAX), "skill"),
+            ui::count(locations.len(), "place")
+        ),
+        Payload::SkillsSelected { skills, strategy, errors, .. } => {
+            let names: Vec<String> =
+                skills.iter().map(|skill| format!("{} ({})", skill.name, skill.reason)).collect();
+            let chosen = match names.is_empty() {
+                true => "no skill was chosen".to_owned(),
+                false => format!("skills by {strategy}: {}", names.join(", ")),
+            };
+            because(&chosen, Some(&errors.join("; ")), usize::MAX)
+        }
+        Payload::SkillsLoadFailed { name, error } => {
+            format!("skill {name} cannot be loaded: {error}")
+        }
+        Payload::SkillsTruncated { name, max_chars } => {
+            format!("skill {name} was cut to {} characters", ui::thousands(*max_chars))
+        }
+        Payload::PlanRead { tasks, .. } => {
+            let open = tasks.iter().filter(|task| task.mark == "open").count();
+            format!("the plan has {}, {open} open", ui::count(tasks.len(), "task"))
+        }
+        Payload::PlanFallback { reason } => {
+            format!("the tasks of the plan cannot be told, so the agent chooses: {reason}")
+        }
+        Payload::PlanRestored { reason } => format!("the plan was put right: {reason}"),
+        // Most reasons say it again.
+        Payload::TaskMarked { task, mark, reason } if reason.starts_with(mark.as_str()) => {
+            format!("\"{}\": {reason}", task.label)
+        }
+        Payload::TaskMarked { task, mark, reason } => {
+            because(&format!("\"{}\" is {mark}", task.label), Some(reason), usize::MAX)
+        }
+        Payload::Learned { task, note } => match task {
+            Some(task) => format!("learnt from \"{}\": {note}", task.label),
+            None => format!("learnt: {note}"),
+        },
+        Payload::Note { name, data } if data.is_null() => name.clone(),
+        Payload::Note { name, data } => format!("{name}: {data}"),
+        _ => String::new(),
+    }
+}
+
+/// The colour of an event.
+pub(crate) fn tone(payload: &Payload) -> Style {
+    match payload {
+        Payload::RunCompleted { .. } | Payload::Delivered { .. } => ui::GOOD,
+        Payload::StepFinished { outcome, .. } => outcome_style(*outcome),
+        Payload::RunFailed { .. } | Payload::RunCancelled { .. } => ui::BAD,
+        Payload::TaskMarked { mark, .. } if mark == "failed" => ui::BAD,
+        Payload::TaskMarked { mark, .. } if mark == "reviewed" => ui::GOOD,
+        Payload::RunWaiting { .. }
+        | Payload::RunPaused { .. }
+        | Payload::RunDeferred { .. }
+        | Payload::PauseRequested { .. }
+        | Payload::CancelRequested { .. }
+        | Payload::StepInterrupted { .. }
+        | Payload::LeaseExpired { .. }
+        | Payload::WatchdogSignal { .. }
+        | Payload::WatchdogRewrite { .. }
+        | Payload::PlanRestored { .. }
+        | Payload::PlanFallback { .. }
+        | Payload::SkillsLoadFailed { .. }
+        | Payload::SkillsTruncated { .. } => ui::WARN,
+        Payload::RunResumed { .. } | Payload::RunRetried { .. } | Payload::Steered { .. } => {
+            ui::ACCENT
+        }
+        Payload::LeaseTaken { .. }
+        | Payload::LeaseReleased { .. }
+        | Payload::WorktreeProviderSelected { .. }
+        | Payload::PostmortemStart { .. }
+        | Payload::PostmortemEnd { .. }
+        | Payload::SkillsDiscovered { .. }
+        | Payload::Note { .. } => ui::FAINT,
+        Payload::RunCreated { .. }
+        | Payload::RunStarted { .. }
+        | Payload::StepStarted { .. }
+        | Payload::WorktreeCreated { .. }
+        | Payload::WorktreeRemoved { .. }
+        | Payload::SkillsSelected { .. }
+        | Payload::PlanRead { .. }
+        | Payload::TaskMarked { .. }
+        | Payload::Learned { .. } => Style::new(),
+    }
+}
+
+/// The word for how a step ended.
+pub(crate) fn outcome_word(outcome: StepOutcome) -> &'static str {
+    match outcome {
+        StepOutcome::Ok => "ok",
+        StepOutcome::Failed => "failed",
+        StepOutcome::SentBack => "sent back",
+        StepOutcome::Stopped => "stopped",
+    }
+}
+
+/// Its colour.
+pub(crate) fn outcome_style(outcome: StepOutcome) -> Style {
+    match outcome {
+        StepOutcome::Ok => ui::GOOD,
+        StepOutcome::Failed => ui::BAD,
+        StepOutcome::SentBack => ui::WARN,
+        StepOutcome::Stopped => ui::FAINT,
+    }
+}
+
+/// The colour of how far a run is.
+pub(crate) fn status_style(status: RunStatus) -> Style {
+    match status {
+        RunStatus::Completed => ui::GOOD,
+        RunStatus::Failed => ui::BAD,
+        RunStatus::Running => ui::ACCENT,
+        RunStatus::Waiting | RunStatus::Paused => ui::WARN,
+        RunStatus::Queued => Style::new(),
+        RunStatus::Cancelled => ui::FAINT,
+    }
 }
 
 /// A run in a line.
 pub(crate) fn status_line(run: &Run, ui: &Ui<'_>) -> String {
-    let style = match run.status {
-        RunStatus::Completed => ui::GOOD,
-        RunStatus::Failed | RunStatus::Cancelled => ui::BAD,
-        _ => ui::WARN,
-    };
-    let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("{} {} {}{reason}", run.id.short(), run.name, ui.paint(style, run.status))
+    let status = ui.paint(status_style(run.status), run.status);
+    let name = ui::fit(&run.name, usize::MAX);
+    let line = format!("{} {name} {status}", run.id.short());
+    because(&line, run.reason.as_deref(), usize::MAX)
+}
+
+/// Where the work of a run went.
+pub(crate) fn delivery(strategy: &str, branch: &str) -> String {
+    match strategy {
+        "keep" => format!("the work stays on {branch}"),
+        "merge" => format!("merged into {branch}"),
+        "squash" => format!("merged into {branch} as one commit"),
+        "branch" => format!("the work is on the branch {branch}"),
+        other => format!("{other}: {branch}"),
+    }
+}
+
+/// The beginning of the name of a commit.
+pub(crate) fn short_oid(oid: &str) -> &str {
+    oid.get(..10).unwrap_or(oid)
+}
+
+/// Dollars for a table, where the last digits do not matter.
+pub(crate) fn short_dollars(usd: f64) -> String {
+    match usd {
+        0.0 => "$0".to_owned(),
+        small if small < 0.1 => ui::dollars(usd),
+        _ => format!("${usd:.2}"),
+    }
+}
+
+fn at_most(limits: Limits) -> String {
+    let mut parts = Vec::new();
+    parts.extend(limits.cost_usd.map(|usd| format!("${usd}")));
+    parts.extend(limits.tokens.map(|tokens| format!("{} tokens", ui::thousands(tokens))));
+    parts.extend(limits.time_ms.map(short_time));
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(", at most {}", parts.join(", ")),
+    }
+}
+
+fn because(what: &str, reason: Option<&str>, columns: usize) -> String {
+    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{what}: {}", ui::fit(reason, columns)),
+        None => what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The words of an event as it lies in the journal.
+    #[track_caller]
+    fn check(event: serde_json::Value, expected: &str) {
+        let payload: Payload = serde_json::from_value(event).unwrap();
+        assert_eq!(words(&payload), expected);
+    }
+
+    #[test]
+    fn events_are_told_in_words() {
+        let task = json!({ "id": "1", "label": "Fill in" });
+        check(
+            json!({ "type": "RUN_CREATED", "kind": "plan", "name": "a", "workspace": "/r",
+                "priority": 2, "limits": { "cost_usd": 0.5, "time_ms": 60_000 }, "request": {} }),
+            "plan \"a\" in /r, priority 2, at most $0.5, 1m",
+        );
+        check(
+            json!({ "type": "STEP_STARTED", "step": 3, "kind": "review", "task": task,
+                "attempt": 2, "iteration": 1 }),
+            "step 3 review, attempt 2: Fill in",
+        );
+        check(
+            json!({ "type": "STEP_FINISHED", "step": 3, "outcome": "sent_back", "reason": "no\n test",
+                "spent": { "time_ms": 65_000, "input_tokens": 1_234, "cost_micro_usd": 20_000 } }),
+            "step 3 sent back (1m 05s, 1,234 tokens, $0.0200): no test",
+        );
+        check(
+            json!({ "type": "DELIVERED", "strategy": "squash", "branch": "main",
+                "commit": "0123456789abcdef" }),
+            "merged into main as one commit at 0123456789",
+        );
+        check(
+            json!({ "type": "SKILLS_SELECTED", "step_kind": "review", "task_label": "x",
+                "skills": [], "strategy": "none", "errors": ["bad"] }),
+            "no skill was chosen: bad",
+        );
+        check(json!({ "type": "NOTE", "name": "unknown:MOON", "data": null }), "unknown:MOON");
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_cannot_move_the_cursor() {
+        check(
+            json!({ "type": "STEERED", "by": "me", "note": "a\u{1b}[2Jb\r\nc" }),
+            "me: a\\u{1b}[2Jb c",
+        );
+    }
 }

@@ -19,6 +19,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 pub mod plan;
+pub mod runs;
 pub mod workflow;
 
 /// `rep list --json`.
@@ -411,6 +412,9 @@ pub struct DoctorJson {
     /// What `rep run` would work with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningJson>,
+    /// Where runs are recorded; absent where nobody has run anything yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalJson>,
     /// Findings of all kinds.
     pub diagnostics: Vec<DiagnosticJson>,
 }
@@ -430,6 +434,21 @@ pub struct RunningJson {
     pub services: Vec<String>,
     /// Agents of others on the path.
     pub agent_clis: Vec<String>,
+}
+
+/// Where runs are recorded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JournalJson {
+    /// `sqlite` or `postgres`.
+    pub store: String,
+    /// The file; null for a database, whose address may hold a password.
+    pub place: Option<String>,
+    /// Why it cannot be used, if so.
+    pub problem: Option<String>,
+    /// Runs that wait for a person.
+    pub waiting: usize,
+    /// Runs that workers have.
+    pub running: usize,
 }
 
 /// A client's room for the list of skills.
@@ -721,6 +740,14 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),
         ("plan-prompt.json", schema_for!(plan::PlanPromptJson)),
+        ("runs.json", schema_for!(runs::RunsJson)),
+        ("runs-show.json", schema_for!(runs::RunJson)),
+        ("runs-order.json", schema_for!(repertoire_journal::Run)),
+        ("runs-diff.json", schema_for!(runs::RunDiffJson)),
+        ("runs-merge.json", schema_for!(runs::DeliveredJson)),
+        ("runs-prune.json", schema_for!(runs::PruneJson)),
+        ("run-event.json", schema_for!(repertoire_journal::Event)),
+        ("replay.json", schema_for!(runs::ReplayJson)),
         ("workflow-list.json", schema_for!(workflow::WorkflowsJson)),
         ("workflow-show.json", schema_for!(workflow::WorkflowJson)),
         ("workflow-check.json", schema_for!(workflow::CheckJson)),

@@ -4,14 +4,13 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_text::fs;
-
-use crate::limits::PLAN_BYTES_MAX;
 
 /// The text of a plan; nothing if there is none that can be read.
 pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
     let is_there = !has_link(dir, plan);
-    is_there.then(|| fs::read_text_beneath(dir, plan, PLAN_BYTES_MAX).ok()).flatten()
+    is_there.then(|| fs::read_text_beneath(dir, plan, PLAN_BYTES_MAX as u64).ok()).flatten()
 }
 
 /// Writes a plan. Links on the way are removed: the way had none when the run began.

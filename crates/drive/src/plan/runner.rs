@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
-use repertoire_agent::{RunOptions, System};
+use repertoire_agent::{RunOptions, System, process};
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
@@ -175,10 +175,12 @@ impl Runner {
         let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
         let repository = Git::new(workspace, station.environment.clone());
         let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
+        end_programs_before(lease).await;
         let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
         let readable = vec![worktree.common_dir.clone()];
         let system = station.system.in_dir(&worktree.dir, readable);
+        let system = system.with_variable(MARK, &mark(lease));
         let mut session = Session {
             runner: self,
             lease,
@@ -199,6 +201,31 @@ impl Runner {
         session.begin().await?;
         session.go().await
     }
+}
+
+/// The variable that the programs of a run are known by, whoever started them.
+const MARK: &str = "REPERTOIRE_RUN";
+
+fn mark(lease: &Lease) -> String {
+    format!("{}:{}", lease.run, lease.token)
+}
+
+/// A worker that was killed, or stands still, has left its agent and checks at work in the run's worktree. Two agents there
+/// would work against each other.
+async fn end_programs_before(lease: &Lease) {
+    let (run, token) = (lease.run.clone(), lease.token);
+    if token <= 1 {
+        return;
+    }
+    let is_before = move |value: &str| {
+        let parts = value.rsplit_once(':');
+        parts.is_some_and(|(id, theirs)| {
+            id == run.as_str() && theirs.parse::<u64>().is_ok_and(|theirs| theirs < token)
+        })
+    };
+    let ended = tokio::task::spawn_blocking(move || process::end_left(MARK, is_before)).await;
+    // Nothing depends on how many there were.
+    drop(ended);
 }
 
 fn wanted<'a>(run: &'a Run, lease: &Lease, request: &'a PlanRequest) -> Wanted<'a> {
@@ -306,17 +333,18 @@ impl Session<'_> {
         });
         let learnt: Vec<String> = learnt.collect();
         let seen = self.run.seq;
-        let appended = self.runner.journal.append(self.lease, payloads).await;
-        self.run = appended.map_err(|error| match error {
-            JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
-            other => other.into(),
-        })?;
+        self.run = self.runner.journal.append(self.lease, payloads).await.map_err(lost)?;
         // What people said in the meantime stands before it.
         self.hear(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
         }
         Ok(())
+    }
+
+    /// A worker that stood still while an agent worked may have lost the run; the branch is then not its own to write.
+    async fn check_lease(&self) -> Result<(), DriveError> {
+        self.runner.journal.heartbeat(self.lease).await.map(drop).map_err(lost)
     }
 
     async fn begin(&mut self) -> Result<(), DriveError> {
@@ -371,6 +399,7 @@ impl Session<'_> {
     fn workplace(&self) -> Workplace {
         let mut place = self.station.system.workplace_of(self.run.id.as_str());
         place.environment = self.station.environment.clone();
+        place.environment.push((MARK.to_owned(), mark(self.lease)));
         place
     }
 
@@ -457,7 +486,7 @@ impl Session<'_> {
     }
 
     async fn let_go(&mut self) -> Result<(), DriveError> {
-        Ok(self.runner.journal.release(self.lease, "the worker stops").await?)
+        self.runner.journal.release(self.lease, "the worker stops").await.map_err(lost)
     }
 
     /// What a step that was told to stop leads to; nothing if it was not.
@@ -477,6 +506,17 @@ impl Session<'_> {
             }
             None => Ok(false),
         }
+    }
+}
+
+fn lost(error: JournalError) -> DriveError {
+    match error {
+        JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
+        // It would be refused again and again, whoever takes the run up.
+        JournalError::TooLarge { .. }
+        | JournalError::Fold { .. }
+        | JournalError::Refused { .. } => DriveError::Stopped(error.to_string()),
+        other => other.into(),
     }
 }
 

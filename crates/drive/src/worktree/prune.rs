@@ -87,6 +87,13 @@ pub enum Removal {
     Always,
 }
 
+/// Whether what can go goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sweep {
+    Look,
+    Remove,
+}
+
 impl Worktrees {
     /// Removes the worktrees of runs that are clean, merged and not in use. `in_use` tells whether somebody has a lease on
     /// a run, or it is not finished.
@@ -94,14 +101,31 @@ impl Worktrees {
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<Pruned, WorktreeError> {
+        self.sweep(in_use, Sweep::Remove).await
+    }
+
+    /// What [`Worktrees::prune`] would do. Nothing is removed.
+    pub async fn prunable(
+        &self,
+        in_use: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Pruned, WorktreeError> {
+        self.sweep(in_use, Sweep::Look).await
+    }
+
+    async fn sweep(
+        &self,
+        in_use: &(dyn Fn(&str) -> bool + Sync),
+        sweep: Sweep,
+    ) -> Result<Pruned, WorktreeError> {
         let common = self.repo.common_dir().await?;
         let _lock = lock(&common).await?;
         let mut pruned = Pruned::default();
         for entry in self.ours(&common)? {
             let Some(record) = entry.record.clone() else { continue };
-            let ended = match in_use(&record.run) {
-                true => Err(Why::InUse),
-                false => self.remove_if_safe(&entry, &record, &common).await,
+            let ended = match (in_use(&record.run), sweep) {
+                (true, _) => Err(Why::InUse),
+                (false, Sweep::Remove) => self.remove_if_safe(&entry, &record, &common).await,
+                (false, Sweep::Look) => self.removed_if_safe(&entry, &record, &common).await,
             };
             match ended {
                 Ok(removed) => pruned.removed.push(removed),
@@ -109,6 +133,26 @@ impl Worktrees {
             }
         }
         Ok(pruned)
+    }
+
+    /// What would be removed.
+    async fn removed_if_safe(
+        &self,
+        entry: &Entry,
+        record: &Record,
+        common: &Utf8Path,
+    ) -> Result<Removed, Why> {
+        let failed = |error: WorktreeError| Why::Failed(error.to_string());
+        if let Some(why) = self.why_keep(entry, record, common).await.map_err(failed)? {
+            return Err(why);
+        }
+        let tip = self.repo.branch_tip(&record.branch).await;
+        Ok(Removed {
+            run: record.run.clone(),
+            dir: entry.dir.clone(),
+            branch: record.branch.clone(),
+            tip: tip.map_err(|error| failed(error.into()))?,
+        })
     }
 
     /// Removes the worktree of a run, with its branch.

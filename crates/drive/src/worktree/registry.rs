@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{ReadError, read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 
-use super::{Owner, Worktree, WorktreeError, Worktrees, lock_reason};
+use super::{How, Owner, Worktree, WorktreeError, Worktrees, lock_reason};
 use crate::git::{Git, GitError, Oid};
 use crate::limits::OWNER_BYTES_MAX;
 
@@ -121,6 +121,26 @@ impl Worktrees {
             })
         });
         Ok(ours.collect())
+    }
+
+    /// The worktree of a run as it was left, to deliver what is in it; nobody takes it up by that.
+    pub async fn of_run(&self, run: &str) -> Result<Option<Worktree>, WorktreeError> {
+        let common = self.repo.common_dir().await?;
+        let Some(entry) = find(&common, run)? else { return Ok(None) };
+        let Some(record) = entry.record else { return Ok(None) };
+        Ok(Some(Worktree {
+            run: record.run,
+            owner: Owner { worker: record.worker, token: record.token },
+            git: self.repo.in_worktree(&entry.dir, &entry.git_dir, &common),
+            dir: entry.dir,
+            git_dir: entry.git_dir,
+            common_dir: common,
+            branch: record.branch,
+            base_branch: record.base_branch,
+            base_oid: record.base_oid,
+            how: How::Adopted,
+            set_up: record.set_up,
+        }))
     }
 
     /// The worktrees in our folder: those in another one are of an installation that knows other runs.

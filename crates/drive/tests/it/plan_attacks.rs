@@ -57,14 +57,14 @@ async fn mended(bench: &Bench, run: &Run) -> String {
 
 /// Drives a run until a step is under way, and then is gone, as a worker that is killed; its lease has run out.
 async fn cut_short(bench: &Bench, id: &RunId) {
-    let short = Worker { lease: Duration::from_millis(300), ..bench.who() };
+    let short = Worker { lease: Duration::from_secs(3), ..bench.who() };
     let claimed = bench.journal.claim_run(id, &short, &Rules::default()).await.unwrap().unwrap();
     let never = CancellationToken::new();
     tokio::select! {
         _ = bench.runner.drive(claimed, &never) => panic!("it should have been cut short"),
         () = bench.under_way(id) => {}
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(3_200)).await;
     bench.journal.reap().await.unwrap();
 }
 

@@ -404,6 +404,22 @@ async fn hooks_of_the_repository_do_not_run_for_the_engine() {
 }
 
 #[tokio::test]
+async fn what_a_run_left_is_delivered_without_taking_it_up() {
+    let repo = Repo::new();
+    let all = worktrees(&repo);
+    assert!(all.of_run(RUN).await.unwrap().is_none());
+    let made = prepared(&repo, 3).await;
+    write(&made.dir.join("b.txt"), "two\n");
+    made.git.commit_all("work", None).await.unwrap().unwrap();
+    let left = all.of_run(RUN).await.unwrap().unwrap();
+    assert_eq!((&left.dir, &left.git_dir, &left.owner), (&made.dir, &made.git_dir, &made.owner));
+    let finished = all.finish(&left, &Ending::Merge { into: "main".into() }).await.unwrap();
+    assert!(matches!(finished, Finished::Merged { .. }), "{finished:?}");
+    assert_eq!(read(&repo.dir.join("b.txt")), "two\n");
+    assert_eq!(all.list().await.unwrap()[0].token, 3);
+}
+
+#[tokio::test]
 async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     let repo = Repo::new();
     let all = worktrees(&repo);
@@ -428,7 +444,10 @@ async fn only_what_is_clean_merged_and_not_in_use_is_pruned() {
     let others = other.prepare(&Wanted::new("others", "x", owner(1))).await.unwrap();
     repo.git(&["worktree", "add", "--quiet", "-b", "mine", repo.base.join("mine").as_str()]);
 
+    let looked = all.prunable(&|run| run == "used").await.unwrap();
+    assert!(merged.dir.is_dir(), "looking removes nothing");
     let pruned = all.prune(&|run| run == "used").await.unwrap();
+    assert_eq!(looked, pruned);
     let mut removed: Vec<_> = pruned.removed.iter().map(|one| one.run.as_str()).collect();
     removed.sort_unstable();
     assert_eq!(removed, ["empty", "merged", "squashed"]);

@@ -1,4 +1,8 @@
 //! The schema: numbered SQL files, each applied once, in a transaction that nobody else can be in.
+//!
+//! Programs of the version before that are open at that moment go on with the SQL that they know, and hear of the new version
+//! only when they open the journal again. So a file may add what they can do without (a table, an index, a column that has a
+//! default); what they must not go on with, it has to take away from them, by renaming the table.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Connection, PgConnection};
@@ -14,12 +18,20 @@ const LOCK: i64 = 0x7265_705f_6a6e_6c00;
 
 const MAKE_VERSIONS: &str =
     "CREATE TABLE IF NOT EXISTS journal_version (version BIGINT NOT NULL PRIMARY KEY)";
+/// Tables that the first file makes.
+const OURS: &str = "SELECT count(*) FROM unnest(ARRAY['run', 'request', 'step', 'event']) AS t \
+    WHERE to_regclass(quote_ident(current_schema()) || '.' || t) IS NOT NULL";
 const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM journal_version";
 const ADD_VERSION: &str = "INSERT INTO journal_version (version) VALUES ($1)";
 
+/// Transactions are numbered by the server. Events that came from another one, by a copy that was restored, may have numbers
+/// that this one has not reached, and would not be shown until it does.
+const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 \
+    WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+
 /// Brings a SQLite file up to date.
 pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
-    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+    let mut tx = pool.begin_with(super::sqlite::BEGIN).await?;
     let tables: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     )
@@ -49,10 +61,15 @@ pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Resu
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
     sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
     let version: i64 = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await?;
+    let tables: i64 = sqlx::query_scalar(OURS).fetch_one(&mut *tx).await?;
+    if version == 0 && tables > 0 {
+        return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
+    }
     for (number, sql) in missing(POSTGRES, version, place)? {
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
     }
+    sqlx::query(FROM_ELSEWHERE).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(())
 }

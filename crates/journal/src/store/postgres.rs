@@ -1,6 +1,7 @@
 //! PostgreSQL: many hosts. Leases are measured by the server's clock.
 
 use std::borrow::Cow;
+use std::io;
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
@@ -13,17 +14,22 @@ use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 /// The channel that every change is told on.
 pub(crate) const CHANNEL: &str = "rep_journal";
 
-/// What passes: conflicts, too many connections, a server that starts or stops, a lost connection.
+/// What passes: conflicts, too many connections, a server that starts or stops, a connection that was lost or that the
+/// server ended because nothing was heard on it.
 const MAY_PASS: &[&str] = &[
-    "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "08000", "08001", "08003",
-    "08006",
+    "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04",
+    "08000", "08001", "08003", "08006",
 ];
 /// After these nothing was stored, whatever was asked for.
 const ROLLED_BACK: &[&str] = &["40001", "40P01"];
 
-/// Nobody waits for ever for somebody who has gone.
+/// Nobody waits for ever for somebody who has gone. What is counted after a lock must be what is there then, and what is
+/// acknowledged must be on the disk, whatever the database or the role has as its default.
 const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'; \
-    SET idle_in_transaction_session_timeout = '60s'";
+    SET idle_in_transaction_session_timeout = '60s'; \
+    SET default_transaction_isolation = 'read committed'; \
+    SELECT set_config('synchronous_commit', 'on', false) \
+    WHERE current_setting('synchronous_commit') = 'off'";
 
 /// A PostgreSQL database that is open.
 pub(crate) struct PostgresStore {
@@ -44,7 +50,8 @@ impl PostgresStore {
         let options = options.application_name("rep").disable_statement_logging();
         // The pool would try again for a long time; somebody who mistyped an address wants to know at once.
         let opened = patiently(is_about_to_pass, || async {
-            let mut first = options.connect().await?;
+            let connected = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await;
+            let mut first = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
             migrate::postgres(&mut first, &place).await?;
             Ok(first.close().await?)
         });
@@ -142,12 +149,13 @@ fn place_of(url: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-/// What must not be shown: everything before the last `@`, and the values of the parameters.
+/// What must not be shown: the address, its password, and what the parameters say of one.
 fn secrets_of(url: &str) -> Vec<&str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
     let user = address.rsplit_once('@').map_or("", |(user, _)| user);
-    let password = user.split_once(':').map_or("", |(_, password)| password);
+    let (_, password) = user.split_once(':').unwrap_or_default();
+    let user = if password.is_empty() { "" } else { user };
     let values = parameters.split('&').filter_map(|pair| pair.split_once('='));
     let secret = values.filter(|(key, _)| key.contains("pass")).map(|(_, value)| value);
     [url, user, password].into_iter().chain(secret).filter(|text| !text.is_empty()).collect()
@@ -164,5 +172,9 @@ mod tests {
         let words = "cannot use s3cret or 0ther".to_owned();
         let shown = open_error(&place_of(url), url, &sqlx::Error::Protocol(words)).to_string();
         assert!(!shown.contains("s3cret") && !shown.contains("0ther"), "{shown}");
+        // A name alone is no secret, and may be a part of other words.
+        let words = sqlx::Error::Protocol("the time is over".to_owned());
+        let shown = open_error("here", "postgres://me@db/rep", &words).to_string();
+        assert!(shown.contains("the time is over"), "{shown}");
     }
 }

@@ -9,6 +9,7 @@ use super::{Fault, Store, on};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{Cursor, Filter};
+use crate::limits::LEASE_AHEAD_MAX;
 use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
 
@@ -25,12 +26,13 @@ pub(crate) struct Columns {
     pub(crate) not_before_ms: i64,
 }
 
+/// A run: its id, its state and its request.
+pub(crate) type RunRow = (String, String, String);
 type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl Store {
     pub(crate) async fn run(&self, id: &str) -> Result<Option<Run>, Fault> {
-        const SQL: &str =
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
+        const SQL: &str = "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
         let row = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id)
             .fetch_optional(conn)
@@ -70,9 +72,9 @@ impl Store {
 
     /// Newest first, with the number of each.
     pub(crate) async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<(i64, Run)>, Fault> {
-        const SQL: &str = "SELECT r.number, r.state, q.body FROM run r \
+        const SQL: &str = "SELECT r.number, r.id, r.state, q.body FROM run r \
             JOIN request q ON q.run = r.id WHERE r.number < ";
-        let rows: Vec<(i64, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
+        let rows: Vec<(i64, String, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
             let mut query = QueryBuilder::new(sql);
             query.push_bind(filter.before.map_or(i64::MAX, number));
             if !filter.statuses.is_empty() {
@@ -93,7 +95,7 @@ impl Store {
             query.build_query_as().fetch_all(conn).await?
         });
         rows.into_iter()
-            .map(|(number, state, body)| Ok((number, run_of(&(state, body))?)))
+            .map(|(number, id, state, body)| Ok((number, run_of(&(id, state, body))?)))
             .collect()
     }
 
@@ -135,7 +137,7 @@ impl Store {
             .bind(i64::from(limit))
             .fetch_all(conn)
             .await?);
-        rows.into_iter().map(|row| Ok(event_of(row)?)).collect()
+        Ok(rows.into_iter().map(event_of).collect())
     }
 
     /// Events of all runs. On PostgreSQL only those that nothing can come before any more: transactions commit in another
@@ -157,9 +159,7 @@ impl Store {
                 .fetch_all(conn)
                 .await?);
         let last = rows.last().map(|row| Cursor { xact: unsigned(row.0), id: unsigned(row.1) });
-        let events: Result<Vec<Event>, Fault> =
-            rows.into_iter().map(|row| Ok(event_of(row)?)).collect();
-        Ok((events?, last.unwrap_or(after)))
+        Ok((rows.into_iter().map(event_of).collect(), last.unwrap_or(after)))
     }
 
     /// Behind everything that a tail would show now.
@@ -198,6 +198,7 @@ impl Store {
                     .bind("[]")
                     .bind(Some(1_i64))
                     .bind(0_i64)
+                    .bind("[]")
                     .fetch_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(_, _, _, line)| line).collect()
@@ -210,6 +211,7 @@ impl Store {
                     .bind("[]")
                     .bind(Some(1_i64))
                     .bind(None::<i64>)
+                    .bind("[]")
                     .fetch_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(line,)| line).collect()
@@ -225,19 +227,24 @@ impl Store {
             Store::Postgres(_) => None,
         };
         let (count,): (i64,) = on!(self, (conn, sql =
-            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= $1",
+            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - $1 NOT BETWEEN 1 AND $2",
             concat!(
-                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms <= ",
-                super::postgres_now!("$1")
-            )) => sqlx::query_as(sql).bind(now_ms).fetch_one(conn).await?);
+                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - ",
+                super::postgres_now!("$1"),
+                " NOT BETWEEN 1 AND $2"
+            )) => sqlx::query_as(sql)
+                .bind(now_ms)
+                .bind(tx::millis(LEASE_AHEAD_MAX))
+                .fetch_one(conn)
+                .await?);
         Ok(count > 0)
     }
 }
 
-/// A run from its row: its state and its request.
-pub(crate) fn run_of((state, body): &(String, String)) -> Result<Run, JournalError> {
-    let mut run: Run = parsed("?", "its state", state)?;
-    run.request = parsed(run.id.as_str(), "its request", body)?;
+/// A run from its row.
+pub(crate) fn run_of((id, state, body): &RunRow) -> Result<Run, JournalError> {
+    let mut run: Run = parsed(id, "its state", state)?;
+    run.request = parsed(id, "its request", body)?;
     Ok(run)
 }
 
@@ -246,27 +253,25 @@ pub(crate) fn open_step_of(run: &Run, number: u32, state: &str) -> Result<Step, 
     parsed(run.id.as_str(), &format!("step {number}"), state)
 }
 
-/// An event from its row. One that a later version wrote is kept as a note, so that it can be shown.
-fn event_of(row: EventRow) -> Result<Event, JournalError> {
+/// An event from its row. One that a later version wrote, or that is damaged, is kept as a note: it can be shown, and what
+/// follows it can be read.
+fn event_of(row: EventRow) -> Event {
     let (_, _, run, seq, v, at_ms, name, text) = row;
-    let known = match v == i64::from(EVENT_VERSION) {
+    let known = match v <= i64::from(EVENT_VERSION) {
         true => serde_json::from_str::<Payload>(&text).ok(),
         false => None,
     };
-    let payload = match known {
-        Some(payload) => payload,
-        None => {
-            let data: Value = parsed(&run, &format!("event {seq} ({name})"), &text)?;
-            Payload::Note { name: format!("{UNKNOWN}{name}"), data }
-        }
+    let unknown = || Payload::Note {
+        name: format!("{UNKNOWN}{name}"),
+        data: serde_json::from_str(&text).unwrap_or(Value::String(text)),
     };
-    Ok(Event {
+    Event {
         v: u32::try_from(v).unwrap_or(u32::MAX),
         run: RunId::known(run),
         seq: unsigned(seq),
         at_ms: unsigned(at_ms),
-        payload,
-    })
+        payload: known.unwrap_or_else(unknown),
+    }
 }
 
 fn parsed<T: DeserializeOwned>(run: &str, what: &str, text: &str) -> Result<T, JournalError> {

@@ -17,6 +17,11 @@ const DAMAGED: [i64; 2] = [11, 26];
 /// Its codes for a file that somebody else is writing, without what follows in the higher bits.
 const BUSY: [i64; 2] = [5, 6];
 
+/// Takes the write lock at once: a transaction that reads first could not have it later.
+pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+/// How large the write-ahead log stays after it was copied into the file; after many writes at once it is larger.
+const LOG_BYTES_KEPT: &str = "67108864";
+
 /// A SQLite file that is open.
 pub(crate) struct SqliteStore {
     path: Utf8PathBuf,
@@ -62,7 +67,15 @@ impl SqliteStore {
     }
 
     pub(crate) async fn begin(&self) -> Result<SqliteTx, Fault> {
-        let transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        let transaction = match self.writer.begin_with(BEGIN).await {
+            // SQLite ended the last transaction by itself, on a full disk for instance, and the connection takes it for
+            // open. A new one does not.
+            Err(sqlx::Error::InvalidSavePointStatement) => {
+                self.writer.acquire().await?.close().await?;
+                self.writer.begin_with(BEGIN).await?
+            }
+            begun => begun?,
+        };
         Ok(SqliteTx { transaction, clock: self.clock.clone() })
     }
 
@@ -122,6 +135,7 @@ fn options(path: &Utf8Path) -> SqliteConnectOptions {
         .busy_timeout(BUSY_TIMEOUT)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        .pragma("journal_size_limit", LOG_BYTES_KEPT)
         .disable_statement_logging()
 }
 
@@ -136,8 +150,15 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(async { Ok(is_at_rest(connection)) }))
         .connect_with(options(path))
         .await
+}
+
+/// SQLite itself rolls back when the disk is full. The connection then waits for ever for the end of a transaction that is no
+/// longer there, and another one has to take its place.
+fn is_at_rest(connection: &SqliteConnection) -> bool {
+    !connection.is_in_transaction()
 }
 
 fn open_error(place: &str, error: sqlx::Error) -> JournalError {

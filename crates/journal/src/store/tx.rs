@@ -1,5 +1,6 @@
 //! One transaction that writes: what can be done in it, on either store.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sqlx::QueryBuilder;
@@ -8,9 +9,10 @@ use super::postgres::PostgresTx;
 use super::sqlite::SqliteTx;
 use super::{Fault, on, postgres_now};
 use crate::event::Event;
+use crate::limits::LEASE_AHEAD_MAX;
 use crate::queue::{Order, Rules, Worker};
 use crate::run::{Run, RunId, Step};
-use crate::store::read::{open_step_of, run_of};
+use crate::store::read::{RunRow, open_step_of, run_of};
 
 /// A transaction that writes.
 pub(crate) enum Tx {
@@ -31,6 +33,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) rules: &'a Rules,
     pub(crate) only: Option<&'a RunId>,
+    pub(crate) except: &'a BTreeSet<String>,
 }
 
 /// An event with its payload as it is stored.
@@ -39,20 +42,18 @@ pub(crate) struct Line {
     pub(crate) payload: String,
 }
 
-/// The rows of a run: its state and its request.
-type RunRow = (String, String);
-
 /// Any number, as long as nothing else uses it.
 const CAP_LOCK: i64 = 0x7265_705f_6361_7000;
 
-/// `$1` only this run, `$2` kinds, `$3` labels, `$4` most of a workspace, `$5` now.
+/// `$1` only this run, `$2` kinds, `$3` labels, `$4` most of a workspace, `$5` now, `$6` not these runs.
 macro_rules! candidate_sqlite {
     ($index:literal, $order:literal) => {
         concat!(
-            "SELECT r.state, q.body FROM run r INDEXED BY ",
+            "SELECT r.id, r.state, q.body FROM run r INDEXED BY ",
             $index,
             " JOIN request q ON q.run = r.id \
              WHERE r.status = 'queued' AND ($1 IS NULL OR r.id = $1) AND r.not_before_ms <= $5 \
+             AND r.id NOT IN (SELECT value FROM json_each($6)) \
              AND r.kind IN (SELECT value FROM json_each($2)) \
              AND NOT EXISTS (SELECT 1 FROM json_each(r.labels) AS l \
                  WHERE l.value NOT IN (SELECT value FROM json_each($3))) \
@@ -67,10 +68,11 @@ macro_rules! candidate_sqlite {
 macro_rules! candidate_postgres {
     ($order:literal) => {
         concat!(
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
              WHERE r.status = 'queued' AND ($1::text IS NULL OR r.id = $1) AND r.not_before_ms <= ",
             postgres_now!("$5"),
-            " AND r.kind IN (SELECT jsonb_array_elements_text($2::jsonb)) \
+            " AND NOT $6::jsonb ? r.id \
+             AND r.kind IN (SELECT jsonb_array_elements_text($2::jsonb)) \
              AND r.labels::jsonb <@ $3::jsonb \
              AND ($4::bigint IS NULL OR $4 > (SELECT count(*) FROM run AS o \
                  WHERE o.status = 'running' AND o.workspace = r.workspace)) \
@@ -116,8 +118,8 @@ impl Tx {
     /// A run that nobody else can change until the transaction ends.
     pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
         let row: Option<RunRow> = on!(self, (conn, sql =
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).fetch_optional(conn).await?);
+            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
+            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).fetch_optional(conn).await?);
         Ok(row.map(|row| run_of(&row)).transpose()?)
     }
 
@@ -151,12 +153,12 @@ impl Tx {
     }
 
     /// The next run in the queue.
-    pub(crate) async fn candidate(&mut self, wanted: &Wanted<'_>) -> Result<Option<Run>, Fault> {
+    pub(crate) async fn candidate(&mut self, wanted: &Wanted<'_>) -> Result<Option<RunRow>, Fault> {
         let now_ms = self.now_ms();
         let kinds = serde_json::json!(wanted.worker.kinds).to_string();
         let labels = serde_json::json!(wanted.worker.labels).to_string();
         let order = wanted.rules.order;
-        let row: Option<RunRow> = on!(self, (conn, sql =
+        Ok(on!(self, (conn, sql =
             candidate_sqlite(order),
             candidate_postgres(order)) => sqlx::query_as(sql)
                 .bind(wanted.only.map(RunId::as_str))
@@ -164,24 +166,32 @@ impl Tx {
                 .bind(labels)
                 .bind(wanted.rules.per_workspace_max.map(i64::from))
                 .bind(now_ms)
+                .bind(serde_json::json!(wanted.except).to_string())
                 .fetch_optional(conn)
-                .await?);
-        Ok(row.map(|row| run_of(&row)).transpose()?)
+                .await?))
     }
 
     /// A run whose worker was not heard of in time, and that nobody else is putting back.
-    pub(crate) async fn expired(&mut self) -> Result<Option<Run>, Fault> {
+    pub(crate) async fn expired(
+        &mut self,
+        except: &BTreeSet<String>,
+    ) -> Result<Option<RunRow>, Fault> {
         let now_ms = self.now_ms();
-        let row: Option<RunRow> = on!(self, (conn, sql =
-            "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
-             WHERE r.status = 'running' AND r.lease_until_ms <= $1 LIMIT 1",
+        Ok(on!(self, (conn, sql =
+            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+             WHERE r.status = 'running' AND r.lease_until_ms - $1 NOT BETWEEN 1 AND $2 \
+             AND r.id NOT IN (SELECT value FROM json_each($3)) LIMIT 1",
             concat!(
-                "SELECT r.state, q.body FROM run r JOIN request q ON q.run = r.id \
-                 WHERE r.status = 'running' AND r.lease_until_ms <= ",
+                "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+                 WHERE r.status = 'running' AND r.lease_until_ms - ",
                 postgres_now!("$1"),
-                " LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
-            )) => sqlx::query_as(sql).bind(now_ms).fetch_optional(conn).await?);
-        Ok(row.map(|row| run_of(&row)).transpose()?)
+                " NOT BETWEEN 1 AND $2 AND NOT $3::jsonb ? r.id LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
+            )) => sqlx::query_as(sql)
+                .bind(now_ms)
+                .bind(millis(LEASE_AHEAD_MAX))
+                .bind(serde_json::json!(except).to_string())
+                .fetch_optional(conn)
+                .await?))
     }
 
     /// Adds a run; `false` if there is one with this id.
@@ -339,7 +349,7 @@ pub(crate) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn millis(length: Duration) -> i64 {
+pub(crate) fn millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -29,6 +29,8 @@ macro_rules! every_test {
             queue: a_lost_lease_puts_the_run_back_and_fences_its_worker,
             queue: many_reapers_at_once_are_harmless,
             queue: a_heartbeat_keeps_the_lease,
+            queue: a_clock_that_is_set_back_keeps_no_run_with_a_worker_that_is_gone,
+            queue: a_run_that_cannot_be_read_keeps_no_other_waiting,
             queue: a_released_run_is_back_in_the_queue,
             queue: a_certain_run_can_be_taken,
             queue: a_long_history_is_not_looked_at,
@@ -45,6 +47,8 @@ macro_rules! every_test {
             read: what_does_not_exist_is_not_found,
             read: replay_says_what_was_tampered_with,
             read: an_event_of_a_later_version_is_kept_and_shown,
+            read: an_event_of_an_earlier_version_is_read,
+            read: a_damaged_event_hides_no_other,
             model: random_operations_agree_with_the_fold,
         }
     };

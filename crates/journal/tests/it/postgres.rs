@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use repertoire_journal::{Journal, JournalError, RunStatus, Target};
+use repertoire_journal::{Cursor, Event, Journal, JournalError, RunStatus, Target};
 use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use crate::every_test;
@@ -60,6 +60,17 @@ async fn open(url: &str) -> Result<Journal, JournalError> {
     Journal::open(&Target::Url(url.to_owned()), Arc::new(|| 1_000)).await
 }
 
+/// So many events of the tail. Transactions of other tests hold it up a little.
+async fn tail(journal: &Journal, from: Cursor, count: usize) -> (Vec<Event>, Cursor) {
+    loop {
+        let (events, at) = journal.events_all(from, 10).await.unwrap();
+        if events.len() >= count {
+            return (events, at);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
     let Some(url) = database().await else { return };
@@ -113,11 +124,24 @@ async fn a_lease_goes_by_the_servers_clock() {
 }
 
 #[tokio::test]
+async fn a_copy_that_was_restored_on_another_server_is_shown_whole() {
+    let Some(url) = database().await else { return };
+    let journal = open(&url).await.unwrap();
+    let first = journal.create(new_run("first")).await.unwrap().id;
+    tamper(&Target::Url(url.clone()), "UPDATE event SET xact = 4000000000000").await;
+    assert_eq!(journal.events_all(Default::default(), 10).await.unwrap().0, []);
+    let restored = open(&url).await.unwrap();
+    let second = restored.create(new_run("second")).await.unwrap().id;
+    let (events, _) = tail(&restored, Cursor::default(), 2).await;
+    assert_eq!(events.into_iter().map(|event| event.run).collect::<Vec<_>>(), [first, second]);
+}
+
+#[tokio::test]
 async fn what_commits_late_is_not_missed_by_a_tail() {
     let Some(url) = database().await else { return };
     let journal = open(&url).await.unwrap();
     let first = journal.create(new_run("first")).await.unwrap().id;
-    let (_, start) = journal.events_all(Default::default(), 10).await.unwrap();
+    let (_, start) = tail(&journal, Cursor::default(), 1).await;
     // An event of a transaction that is still open has the lower number.
     let mut slow = connect(&url).await;
     let mut open = slow.begin().await.unwrap();
@@ -132,7 +156,7 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     let now = journal.last_cursor().await.unwrap();
     open.commit().await.unwrap();
     for from in [start, now] {
-        let (events, _) = journal.events_all(from, 10).await.unwrap();
+        let (events, _) = tail(&journal, from, 2).await;
         let seen: Vec<_> = events.iter().map(|event| (&event.run, event.seq)).collect();
         assert_eq!(seen, [(&first, 2), (&second, 1)]);
     }
@@ -207,4 +231,55 @@ async fn a_server_that_is_killed_loses_nothing_that_it_acknowledged() {
     assert!(changes.next(second * 10).await);
     journal.close().await;
     other.close().await;
+}
+
+#[tokio::test]
+async fn the_tables_of_something_else_are_left_alone() {
+    let Some(url) = database().await else { return };
+    let target = Target::Url(url.clone());
+    tamper(&target, "CREATE TABLE event (what TEXT)").await;
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, JournalError::NotAJournal { .. }), "{error}");
+    tamper(&target, "DROP TABLE event").await;
+    open(&url).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_ends_while_it_is_idle_is_made_again() {
+    let Some(url) = database().await else { return };
+    let name = url.rsplit('/').next().unwrap();
+    let idle = format!("ALTER DATABASE {name} SET idle_session_timeout = '100ms'");
+    let mut connection = connect(&url).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(idle)).execute(&mut connection).await.unwrap();
+    // Over TCP the first thing that comes is why.
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let proxy = Proxy::start(&socket).await;
+    let journal = open(&proxy.url(name)).await.unwrap();
+    for _ in 0..2 {
+        let id = journal.create(new_run("r")).await.unwrap().id;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert!(journal.run(&id).await.unwrap().is_some());
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_database_has_as_its_default_does_not_weaken_the_journal() {
+    let Some(url) = database().await else { return };
+    let name = url.rsplit('/').next().unwrap();
+    open(&url).await.unwrap().close().await;
+    let weak = format!(
+        "ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'; \
+         ALTER DATABASE {name} SET synchronous_commit = off; \
+         CREATE TABLE seen (isolation TEXT, durable TEXT); \
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES \
+         (current_setting('transaction_isolation'), current_setting('synchronous_commit')); RETURN NEW; END $$; \
+         CREATE TRIGGER see BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION see()"
+    );
+    let mut connection = connect(&url).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(weak)).execute(&mut connection).await.unwrap();
+    open(&url).await.unwrap().create(new_run("r")).await.unwrap();
+    let seen: (String, String) =
+        sqlx::query_as("SELECT * FROM seen").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(seen, ("read committed".into(), "on".into()));
 }

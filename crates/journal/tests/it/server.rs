@@ -63,7 +63,8 @@ impl Server {
             let _ = writeln!(std::io::stderr(), "{message}");
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("rep-pg-").tempdir().expect("a folder").keep();
+        let made = tempfile::Builder::new().prefix("rep-pg-").tempdir().expect("a folder");
+        let folder = made.path().to_owned();
         let is_root = is_root(&folder);
         if is_root {
             std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("chown");
@@ -71,8 +72,8 @@ impl Server {
         let data = folder.join("data");
         let mut initdb = as_nobody(is_root, &binaries.join("initdb"));
         initdb.args(["-U", "rep", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "-D"]);
-        let made = initdb.arg(&data).current_dir("/").output().expect("initdb");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let done = initdb.arg(&data).current_dir("/").output().expect("initdb");
+        assert!(done.status.success(), "initdb: {}", String::from_utf8_lossy(&done.stderr));
         let server = as_nobody(is_root, &binaries.join("postgres"));
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "keeper"]).arg(&folder);
@@ -84,6 +85,8 @@ impl Server {
         }
         keeper.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut keeper = keeper.spawn().expect("sh");
+        // From here on the keeper removes it.
+        let _ = made.keep();
         let orders = keeper.stdin.take();
         let server = Server { folder, keeper, orders };
         server.wait_until_ready(None);

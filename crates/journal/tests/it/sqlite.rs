@@ -112,9 +112,11 @@ async fn a_place_that_cannot_be_used_says_why() {
     let path = Utf8Path::from_path(folder.path()).unwrap();
     let error = open(path).await.err().unwrap();
     assert!(matches!(error, JournalError::Open { .. }), "{error}");
-    let odd = Journal::open(&Target::Url("mysql://x:secret@y/z".into()), Arc::new(|| 0)).await;
-    let error = odd.err().unwrap().to_string();
-    assert!(error.contains("postgres://") && !error.contains("secret"), "{error}");
+    for url in ["mysql://x:secret@y/z", "secret@y:5432/z", "host=y password=secret options=a:b"] {
+        let odd = Journal::open(&Target::Url(url.into()), Arc::new(|| 0)).await;
+        let error = odd.err().unwrap().to_string();
+        assert!(error.contains("postgres://") && !error.contains("secret"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,4 +159,23 @@ async fn what_is_acknowledged_is_on_the_disk() {
     let mode: String =
         sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await.unwrap();
     assert_eq!(mode, "wal");
+}
+
+#[tokio::test]
+async fn a_journal_goes_on_after_sqlite_ended_a_transaction_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let (target, journal) = (Target::File(path.clone()), open(&path).await.unwrap());
+    // As on a full disk.
+    let full =
+        "CREATE TRIGGER full BEFORE INSERT ON event BEGIN SELECT RAISE(ROLLBACK, 'no room'); END";
+    tamper(&target, full).await;
+    for _ in 0..2 {
+        let error = journal.create(new_run("first")).await.unwrap_err().to_string();
+        assert!(error.contains("no room"), "{error}");
+    }
+    tamper(&target, "DROP TRIGGER full").await;
+    let id = journal.create(new_run("second")).await.unwrap().id;
+    assert_eq!(journal.runs(&Default::default()).await.unwrap().items.len(), 1);
+    suite::agrees(&journal, &id).await;
 }

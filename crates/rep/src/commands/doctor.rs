@@ -1,5 +1,6 @@
 //! `rep doctor`: what an agent would see, what it would not, and why.
 
+use repertoire_journal::{Filter, RunStatus, Target};
 use repertoire_model::Service;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
@@ -10,9 +11,11 @@ use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Severity, terminal};
 
 use crate::cli::Ctx;
+use crate::commands::runs::failed;
 use crate::commands::{SWITCHED_OFF, is_switched_off};
 use crate::failure::{Exit, Outcome};
-use crate::schema::{BudgetJson, DoctorJson, ListSummary, RootJson, RunningJson};
+use crate::running::runtime;
+use crate::schema::{BudgetJson, DoctorJson, JournalJson, ListSummary, RootJson, RunningJson};
 use crate::ui::{self, Ui};
 
 /// How much to say.
@@ -40,7 +43,8 @@ const CLIENTS: &[Client] = &[
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
-    let report = DoctorJson { running: Some(running(ctx)), ..examine(catalog) };
+    let (running, journal) = (Some(running(ctx)), journal(ctx));
+    let report = DoctorJson { running, journal, ..examine(catalog) };
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error);
     if ui.json {
         ui.print_json(&report)?;
@@ -69,6 +73,7 @@ fn examine(catalog: &Catalog) -> DoctorJson {
         hidden: ids(&|entry| entry.skill.claude.disable_model_invocation),
         budgets: CLIENTS.iter().map(|client| budget(client, entries)).collect(),
         running: None,
+        journal: None,
         diagnostics: catalog.diagnostics().iter().map(DiagnosticJson::from).collect(),
     }
 }
@@ -91,6 +96,30 @@ fn running(ctx: &Ctx<'_>) -> RunningJson {
         services: Service::ALL.iter().filter(|one| has(one)).map(|one| one.to_string()).collect(),
         agent_clis: ctx.agent_clis().into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// Where runs are recorded, and what they wait for; nothing where nobody has run anything.
+fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
+    let (store, place) = match ctx.journal_target(None) {
+        Target::File(path) if !path.exists() => return None,
+        Target::File(path) => ("sqlite", Some(ctx.config.places().shorten(&path))),
+        // An address may hold a password.
+        Target::Url(url) if url.starts_with("sqlite") => ("sqlite", None),
+        Target::Url(_) => ("postgres", None),
+    };
+    let looked = runtime().and_then(|runtime| {
+        runtime.block_on(async {
+            let journal = ctx.journal(None).await?;
+            let statuses = vec![RunStatus::Waiting];
+            let filter = Filter { statuses, ..Filter::default() };
+            let waiting = journal.runs(&filter).await.map_err(failed)?.items;
+            let leased = journal.leased().await.map_err(failed)?;
+            Ok((waiting.len(), leased.len()))
+        })
+    });
+    let problem = looked.as_ref().err().map(|failure| failure.message.clone());
+    let (waiting, running) = looked.unwrap_or_default();
+    Some(JournalJson { store: store.to_owned(), place, problem, waiting, running })
 }
 
 fn budget(client: &Client, entries: &[Entry]) -> BudgetJson {
@@ -158,6 +187,9 @@ fn print(
     if let Some(running) = &report.running {
         print_running(running, ui)?;
     }
+    if let Some(journal) = &report.journal {
+        print_journal(journal, ui)?;
+    }
     let lacks = report
         .running
         .as_ref()
@@ -190,6 +222,26 @@ fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
     writeln!(ui.out, "  {} {services}", mark(!running.services.is_empty(), ui))?;
     let clis = list(&running.agent_clis, "none on PATH");
     writeln!(ui.out, "  · agents of others: {clis}")
+}
+
+fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let place = journal.place.as_deref().unwrap_or("the one of `database_url`");
+    let place = format!("{} ({})", place, journal.store);
+    let mark = match journal.problem.is_some() || journal.waiting > 0 {
+        true => ui.paint(ui::WARN, "!"),
+        false => ui.paint(ui::GOOD, "✓"),
+    };
+    let text = match (&journal.problem, journal.waiting) {
+        (Some(problem), _) => format!("journal: {place}: {problem}"),
+        (None, 0) => format!("journal: {place}; {} under way", ui::count(journal.running, "run")),
+        (None, 1) => {
+            format!("journal: {place}; 1 run waits for a person, see `rep runs --status waiting`")
+        }
+        (None, waiting) => format!(
+            "journal: {place}; {waiting} runs wait for a person, see `rep runs --status waiting`"
+        ),
+    };
+    writeln!(ui.out, "  {mark} {}", ui::wrap(&text, ui.columns.saturating_sub(4).max(20), "    "))
 }
 
 fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {

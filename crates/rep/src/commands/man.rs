@@ -24,7 +24,7 @@ pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return Ok(Exit::Done);
     };
     let mut pages = vec![("rep.1".to_owned(), main.clone())];
-    for sub in main.get_subcommands() {
+    for sub in main.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         pages.push((format!("rep-{}.1", sub.get_name()), sub.clone()));
     }
     for (file, page) in pages {

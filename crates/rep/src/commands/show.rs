@@ -1,6 +1,7 @@
 //! `rep show`: everything known about a skill, with the place of each field.
 
 use repertoire_flow::file;
+use repertoire_journal::Target;
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::depend::{self, Met};
 use repertoire_skill::limits::ResourceLimits;
@@ -11,6 +12,7 @@ use repertoire_text::{Position, terminal};
 use crate::cli::Ctx;
 use crate::commands::resolve;
 use crate::failure::{Exit, Outcome};
+use crate::running::runtime;
 use crate::ui::{self, Ui};
 
 /// Which skill.
@@ -23,7 +25,13 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let request = ctx.config.request()?;
     let catalog = repertoire_skill::discover::discover(&request);
-    let entry = resolve(&catalog, &args.name)?;
+    let entry =
+        resolve(&catalog, &args.name).map_err(|failure| match run_called(ctx, &args.name) {
+            Some(short) => {
+                failure.hint(format!("There is a run of that name: `rep runs show {short}`."))
+            }
+            None => failure,
+        })?;
     if ui.json {
         let found = resources::list(&entry.skill, &request.limits.resources);
         ui.print_json(&SkillJson::new(entry, Some(&found.files)))?;
@@ -31,6 +39,19 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     print(&catalog, entry, &request.limits.resources, ui)?;
     Ok(Exit::Done)
+}
+
+/// The run that somebody may have meant. Only a journal that is at hand is asked: a skill that is not there is no reason
+/// to wait for a database.
+fn run_called(ctx: &Ctx<'_>, name: &str) -> Option<String> {
+    let Target::File(path) = ctx.journal_target(None) else { return None };
+    if !path.is_file() {
+        return None;
+    }
+    runtime().ok()?.block_on(async {
+        let journal = ctx.journal(None).await.ok()?;
+        Some(journal.find(name).await.ok()?.id.short().to_owned())
+    })
 }
 
 fn print(

@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use repertoire_drive::worker::{Told, Worker};
+use repertoire_journal::Journal;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::metrics::keep_file;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::host;
@@ -14,6 +18,8 @@ use crate::running::runtime;
 use crate::runs_text::status_line;
 use crate::ui::{self, Ui};
 
+/// How long the last figures may take when a daemon ends.
+const LAST_FIGURES: Duration = Duration::from_secs(5);
 /// How often what was told is written.
 const TELL_POLL: Duration = Duration::from_millis(100);
 
@@ -29,6 +35,9 @@ pub(crate) struct DaemonArgs {
     /// A name to know it by; host and process otherwise
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Keep figures for Prometheus in this file: for a collector of text files
+    #[arg(long, value_name = "FILE")]
+    metrics_file: Option<Utf8PathBuf>,
 }
 
 /// Where to work, and how.
@@ -70,19 +79,20 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
             at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
             name,
         };
+        let shutdown = CancellationToken::new();
+        stop_when_asked(shutdown.clone())?;
         let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
         ui.note(&format!(
             "{} works on runs ({}); Ctrl-C stops it",
             worker.name,
             labels.join(", ")
         ))?;
-        let shutdown = CancellationToken::new();
-        stop_when_asked(shutdown.clone())?;
         let (sender, told) = mpsc::channel();
         let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
             // Nobody listens any more when the command ends.
             let _ = sender.send(what);
         });
+        let (complaints, figures) = keep_figures(ctx, args, &journal, &shutdown);
         let working = worker.work(&shutdown, &hearer);
         tokio::pin!(working);
         loop {
@@ -93,15 +103,42 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
             while let Ok(what) = told.try_recv() {
                 say(&what, ui)?;
             }
+            while let Ok(complaint) = complaints.try_recv() {
+                ui.note(&ui.paint_err(ui::WARN, complaint))?;
+            }
             if over {
-                return Ok(Exit::Done);
+                break;
             }
         }
+        if let Some(figures) = figures {
+            // What happened last is counted too; a collector that is gone must not keep the daemon.
+            let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
+        }
+        Ok(Exit::Done)
     })
 }
 
+/// Keeps the file of figures, if one is wanted; what is in the way of it comes out here.
+fn keep_figures(
+    ctx: &Ctx<'_>,
+    args: &DaemonArgs,
+    journal: &Journal,
+    shutdown: &CancellationToken,
+) -> (mpsc::Receiver<String>, Option<JoinHandle<()>>) {
+    let (sender, complaints) = mpsc::channel();
+    let complain = move |what| {
+        // Nobody listens any more when the command ends.
+        let _ = sender.send(what);
+    };
+    let task = args.metrics_file.as_ref().map(|path| {
+        let path = ctx.env.here.join(path);
+        tokio::spawn(keep_file(journal.clone(), path, shutdown.clone(), complain))
+    });
+    (complaints, task)
+}
+
 /// A terminal's interrupt and a supervisor's request both mean: let go of everything, and end.
-fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
+pub(crate) fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::cannot_run(format!("signals cannot be heard: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;

@@ -110,7 +110,8 @@ fn completions_are_there_for_every_shell() {
 fn the_manual_names_every_command() {
     let ws = Workspace::new();
     let page = ws.rep("man").stdout.replace('\\', "");
-    for command in repertoire::cli::command().get_subcommands() {
+    let all = repertoire::cli::command();
+    for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
         assert!(page.contains(&format!("rep-{}(1)", command.get_name())), "{}", command.get_name());
     }
     let ran = ws.rep("man --dir pages");
@@ -157,6 +158,12 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       conversations  List conversations that can be resumed, or remove one
       workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
       plan           Follow plans: check lists that agents work through
+      runs           List runs, show one, and tell it what to do
+      events         Print what happened, one line an event
+      replay         Fold the events of runs anew, and compare
+      metrics        Print figures for Prometheus
+      daemon         Work on runs that wait in the queue, until told to stop
+      worker         Work on runs of a database that many hosts share
       doctor         Explain what an agent would see, what it would not, and why
       config         Print the configuration and where each value came from
       completions    Print completions for a shell

@@ -14,8 +14,12 @@ mod matching;
 mod new_docs;
 mod pack;
 mod plan;
+mod plan_crash;
+mod plan_load;
 mod read;
 mod run;
+mod runs;
+mod runs_git;
 mod show;
 mod sync;
 mod talking;
@@ -24,3 +28,8 @@ mod trust;
 mod workflow;
 mod workflow_kills;
 mod workspace;
+
+/// A PostgreSQL server of its own.
+#[path = "../../../journal/tests/it/server.rs"]
+#[allow(dead_code, reason = "the tests of the journal need more of it")]
+mod server;

@@ -15,14 +15,22 @@ struct Loop {
     state: PlanState,
     text: String,
     steps: u32,
+    /// Everything that the journal would have.
+    told: Vec<Payload>,
 }
 
 impl Loop {
     fn new(text: &str) -> Self {
         let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
-        let mut state = PlanState::default();
-        state.apply(&keeper::first_read(text, Utf8Path::new("PLAN.md")));
-        Loop { request, state, text: text.to_owned(), steps: 0 }
+        let (state, told) = (PlanState::default(), Vec::new());
+        let mut one = Loop { request, state, text: text.to_owned(), steps: 0, told };
+        one.tell(keeper::first_read(text, Utf8Path::new("PLAN.md")));
+        one
+    }
+
+    fn tell(&mut self, payload: Payload) {
+        self.state.apply(&payload);
+        self.told.push(payload);
     }
 
     fn next(&self) -> Next {
@@ -50,7 +58,7 @@ impl Loop {
         let step = self.steps;
         let detail = after.map_or(Value::Null, |after| json!({ "after": after.as_str() }));
         let name = task.as_ref().map_or("-".to_owned(), |task| task.label.clone());
-        self.state.apply(&Payload::StepStarted {
+        self.tell(Payload::StepStarted {
             step,
             kind: kind.as_str().to_owned(),
             task,
@@ -61,12 +69,12 @@ impl Loop {
         });
         let head = Some(format!("c{step}"));
         let spent = Spent::default();
-        self.state.apply(&Payload::StepFinished { step, outcome, reason, head, spent, result });
+        self.tell(Payload::StepFinished { step, outcome, reason, head, spent, result });
         let concluded = conclude(&self.state, &self.request);
         let mut said = format!("{} {name}", kind.as_str());
-        for payload in &concluded {
-            self.state.apply(payload);
-            said.push_str(&match payload {
+        for payload in concluded {
+            self.tell(payload.clone());
+            said.push_str(&match &payload {
                 Payload::TaskMarked { mark, .. } => format!(" [{mark}]"),
                 other => format!(" {}", other.name()),
             });
@@ -396,4 +404,75 @@ fn a_plan_without_tasks_is_worked_on_once_and_then_somebody_has_to_look() {
 fn blocked_tasks_keep_a_run_from_being_complete() {
     let one = Loop::new("- [R] A\n- [~] B\n");
     assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
+}
+
+/// What a step may come to, whoever does it.
+fn outcome(kind: u8) -> (StepOutcome, Value) {
+    match kind {
+        0 => (StepOutcome::Failed, json!({ "changed": false, "notes": "n", "failure": "f" })),
+        1 => (StepOutcome::Failed, json!({ "changed": true, "diff": "d", "malformed": true })),
+        2 => (StepOutcome::SentBack, json!({ "notes": "again" })),
+        3 => (StepOutcome::Stopped, Value::Null),
+        4 => (StepOutcome::Failed, json!({ "agent_failed": true })),
+        _ => (StepOutcome::Ok, json!({ "changed": true })),
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn every_loop_ends_and_only_what_is_done_is_complete(
+        marks in proptest::collection::vec(0..5_usize, 1..5),
+        outcomes in proptest::collection::vec(0..12_u8, 300),
+        review in proptest::bool::ANY,
+    ) {
+        let words = ["[ ]", "[x]", "[R]", "[~]", "[ ]?"];
+        let lines = marks.iter().enumerate().map(|(at, mark)| format!("- {} T{at}\n", words[*mark]));
+        let mut one = Loop::new(&lines.collect::<String>());
+        one.request.review = review;
+        one.request.bounds.attempts_max = 3;
+        let mut outcomes = outcomes.into_iter();
+        let mut last_was_green = false;
+        let end = loop {
+            let next = one.next();
+            if !matches!(next, Next::Implement { .. } | Next::Verify { .. } | Next::Review { .. }) {
+                break next;
+            }
+            // Whoever is left at the end of the list does everything right, and still it has to end.
+            let (outcome, result) = outcome(outcomes.next().unwrap_or(11));
+            last_was_green = outcome == StepOutcome::Ok
+                && matches!(next, Next::Verify { after: After::Everything, .. });
+            let said = one.step(outcome, result);
+            if said.contains("RUN_WAITING") {
+                break Next::Wait { reason: said };
+            }
+            proptest::prop_assert!(one.steps < 400, "it goes on and on: {next:?}");
+        };
+        if end == Next::Complete {
+            let done = |mark: Mark| match mark {
+                Mark::Reviewed | Mark::ManualQa => true,
+                Mark::Implemented => !review,
+                _ => false,
+            };
+            proptest::prop_assert!(one.state.tasks.values().all(|task| done(task.mark)));
+            proptest::prop_assert!(last_was_green);
+        }
+    }
+
+    #[test]
+    fn a_loop_that_is_taken_up_from_its_events_goes_on_as_if_nothing_had_happened(
+        outcomes in proptest::collection::vec(0..12_u8, 1..40),
+    ) {
+        let mut one = Loop::new("- [ ] A\n- [x] B\n- [ ] C (blocked by: A)\n");
+        for kind in outcomes {
+            let (outcome, result) = outcome(kind);
+            if one.step(outcome, result).contains("RUN_WAITING") {
+                break;
+            }
+            let mut again = PlanState::default();
+            for payload in &one.told {
+                again.apply(payload);
+            }
+            proptest::prop_assert_eq!(&again, &one.state);
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! The plan file of a run: brought over, taken up again, put right after agents, and made to show what the journal says.
 
 use camino::Utf8Path;
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskRef;
 use repertoire_text::fs;
 
 use super::{DriveError, Session};
-use crate::limits::PLAN_BYTES_MAX;
 use crate::plan::file;
 use crate::plan::keeper;
 use crate::plan::state::{Ended, Kind};
@@ -23,7 +23,7 @@ impl Session<'_> {
     /// The plan of the workspace, for a worktree that has none because git does not know it.
     pub(super) fn plan_of_workspace(&self) -> Result<String, DriveError> {
         let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
-        fs::read_text(&original, PLAN_BYTES_MAX).map_err(|error| {
+        fs::read_text(&original, PLAN_BYTES_MAX as u64).map_err(|error| {
             DriveError::Stopped(format!("the plan {original} cannot be read: {error}"))
         })
     }
@@ -37,7 +37,7 @@ impl Session<'_> {
             self.plan_text = found.map_or_else(|| self.plan_of_workspace(), Ok)?;
             return Ok(vec![keeper::first_read(&self.plan_text, path)]);
         }
-        let left = self.records.read(PLAN_LEFT, PLAN_BYTES_MAX);
+        let left = self.records.read(PLAN_LEFT, PLAN_BYTES_MAX as u64);
         let Some(before) = left.or_else(|| found.clone()) else {
             self.plan_text = self.plan_of_workspace()?;
             return Ok(Vec::new());

@@ -1,13 +1,14 @@
 //! The prompt of the next step, without running it.
 
 use camino::Utf8Path;
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::plan::{self, Choice};
 use repertoire_journal::event::TaskRef;
 use repertoire_text::fs;
 
 use super::{DriveError, Station};
 use crate::git::{DiffOf, Git};
-use crate::limits::{DIFF_BYTES_MAX, PLAN_BYTES_MAX};
+use crate::limits::DIFF_BYTES_MAX;
 use crate::plan::keeper;
 use crate::plan::learnings::Learnings;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
@@ -44,7 +45,7 @@ impl Preview {
         learnings: &Learnings,
     ) -> Result<Self, DriveError> {
         let path = workspace.join(&request.plan);
-        let text = fs::read_text(&path, PLAN_BYTES_MAX).map_err(|error| {
+        let text = fs::read_text(&path, PLAN_BYTES_MAX as u64).map_err(|error| {
             DriveError::Stopped(format!("the plan {path} cannot be read: {error}"))
         })?;
         let plan = plan::parse(&text, &request.plan);

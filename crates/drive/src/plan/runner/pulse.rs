@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use repertoire_journal::run::Wish;
 use repertoire_journal::{Journal, JournalError, Lease};
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::WISH_POLL;
@@ -57,10 +57,16 @@ async fn beat(journal: &Journal, lease: &Lease) -> Stop {
     let mut heard = Instant::now();
     loop {
         look.tick().await;
-        let answer = if heard.elapsed() >= beat_every {
-            journal.heartbeat(lease).await
-        } else {
-            journal.run(&lease.run).await.map(|run| run.and_then(|run| run.wish))
+        let asked = async {
+            match heard.elapsed() >= beat_every {
+                true => journal.heartbeat(lease).await,
+                false => Ok(journal.run(&lease.run).await?.and_then(|run| run.wish)),
+            }
+        };
+        // The journal tries again by itself, but not for longer than the lease is ours.
+        let left = lease.length.saturating_sub(heard.elapsed());
+        let Ok(answer) = timeout(left, asked).await else {
+            return Stop::Lost("the journal did not answer for as long as the lease".to_owned());
         };
         match answer {
             Ok(Some(Wish::Cancel)) => return Stop::Cancel,

@@ -45,11 +45,12 @@ impl Session<'_> {
         let prompt = prompt::implementation(&self.request, &assignment, &around);
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
-        payloads.push(self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
+        payloads.insert(0, self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
         self.append(payloads).await?;
         let hand = self.request.implementer.clone();
         let options = self.station.implementer.clone();
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.put_right(&head).await?;
         payloads.extend(self.settle_plan(task.as_ref()));
         let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
@@ -145,13 +146,14 @@ impl Session<'_> {
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
         let detail = json!({ "base": range.base, "head": range.head });
-        payloads.push(self.started(step, kind, &task, attempt, &head, detail));
+        payloads.insert(0, self.started(step, kind, &task, attempt, &head, detail));
         self.append(payloads).await?;
         let hand = self.request.reviewer.clone();
         let format =
             ResponseFormat::Schema { name: "verdict".to_owned(), schema: verdict::schema() };
         let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
         let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
         let mut payloads = self.put_right(&head).await?;
         payloads.extend(self.settle_plan(None));
         let mended = self.changed_since(&head).await?;

@@ -96,6 +96,9 @@ pub(crate) async fn what_makes_no_sense_is_refused_with_a_reason(place: Place) {
     journal.order(&running.run, cancel()).await.unwrap();
     refused(&running.run, cancel(), "being cancelled").await;
     refused(&running.run, pause(), "being cancelled").await;
+    refused(&running.run, resume(), "being cancelled").await;
+    let more = Command::Resume { by: "me".into(), limits: Some(Limits::default()) };
+    refused(&running.run, more, "being cancelled").await;
     let done = claimed(&journal, &worker("w")).await.lease;
     journal.append(&done, vec![completed()]).await.unwrap();
     for order in [pause(), resume(), cancel(), retry(), steer()] {

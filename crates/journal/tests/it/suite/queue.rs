@@ -199,6 +199,38 @@ pub(crate) async fn a_heartbeat_keeps_the_lease(place: Place) {
     assert_eq!((run, who.as_str()), (&lease.run, "w"));
 }
 
+pub(crate) async fn a_clock_that_is_set_back_keeps_no_run_with_a_worker_that_is_gone(place: Place) {
+    let journal = place.open().await;
+    let lease = claimed(&journal, &worker("gone")).await.lease;
+    assert_eq!(journal.reap().await.unwrap(), []);
+    let years = "UPDATE run SET lease_until_ms = lease_until_ms + 100000000000";
+    (place.tamper)(&place.target, years).await;
+    assert_eq!(claim(&journal, &worker("next")).await.run.id, lease.run);
+    assert!(matches!(journal.heartbeat(&lease).await, Err(JournalError::Fenced { .. })));
+    agrees(&journal, &lease.run).await;
+}
+
+pub(crate) async fn a_run_that_cannot_be_read_keeps_no_other_waiting(place: Place) {
+    let journal = place.open().await;
+    let odd = claimed(&journal, &doomed("w")).await.run.id;
+    (place.tamper)(
+        &place.target,
+        "UPDATE run SET state = replace(state, '\"running\"', '\"dreaming\"')",
+    )
+    .await;
+    let lost = journal.create(new_run("lost")).await.unwrap().id;
+    journal.claim_run(&lost, &doomed("w"), &Rules::default()).await.unwrap().unwrap();
+    assert_eq!(journal.reap().await.unwrap(), std::slice::from_ref(&lost));
+    // It would be the first in the queue, too.
+    (place.tamper)(&place.target, "UPDATE run SET status = 'queued'").await;
+    assert_eq!(claim(&journal, &worker("w")).await.run.id, lost);
+    assert!(journal.claim(&worker("w"), &Rules::default()).await.unwrap().is_none());
+    let asked_for = journal.claim_run(&odd, &worker("w"), &Rules::default()).await;
+    assert!(
+        matches!(&asked_for, Err(JournalError::Unreadable { run, .. }) if *run == odd.as_str())
+    );
+}
+
 pub(crate) async fn a_released_run_is_back_in_the_queue(place: Place) {
     let journal = place.open().await;
     let lease = claimed(&journal, &worker("w")).await.lease;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
 use crate::cli::Ctx;
+use crate::commands::worker::stop_when_asked;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::live::{Live, Manner};
 use crate::planning::{PlanFlags, host, host_label};
@@ -161,7 +162,9 @@ pub(crate) async fn attend(
         ))
         .hint(format!("`rep runs show {}` says how far it is.", id.short())));
     };
-    let shutdown = CancellationToken::new();
+    let (shutdown, stop) = (CancellationToken::new(), CancellationToken::new());
+    // Heard from here on, also while something is told.
+    stop_when_asked(stop.clone())?;
     let drive = runner.drive(claimed, &shutdown);
     tokio::pin!(drive);
     let mut changes = journal.changes();
@@ -176,7 +179,7 @@ pub(crate) async fn attend(
                 live.show(&event, ui)?;
             }
             _ = changes.next(TELL_POLL) => narrator.tell(journal, ui).await?,
-            _ = tokio::signal::ctrl_c(), if !interrupted => {
+            () = stop.cancelled(), if !interrupted => {
                 interrupted = true;
                 ui.note("stopping; the run can be resumed")?;
                 shutdown.cancel();
@@ -254,9 +257,11 @@ async fn wait_for_tasks(plan: &Utf8Path, ui: &mut Ui<'_>) -> Result<bool, Failur
     ui.note(&format!("waiting for new tasks in {plan}"))?;
     let read = || fs::read_text(plan, PLAN_BYTES_MAX as u64).unwrap_or_default();
     let mut seen = Digest::of(read().as_bytes());
+    let stop = CancellationToken::new();
+    stop_when_asked(stop.clone())?;
     loop {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => return Ok(false),
+            () = stop.cancelled() => return Ok(false),
             () = tokio::time::sleep(WATCH_POLL) => {}
         }
         let text = read();

@@ -1,0 +1,381 @@
+//! `rep events`: what happened, one line an event, of one run or of all.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use repertoire_journal::{Cursor, Event, Journal, Payload, Run, RunId};
+
+use super::runs::{NO_RUNS, RunArg, failed, now_ms};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::running::runtime;
+use crate::runs_text::{Clock, tone, words};
+use crate::ui::{self, Ui};
+
+/// Events of all runs that are shown where nothing else is asked; to see what was, and to go on from.
+const SHOWN: usize = 100;
+const SHOWN_BEFORE_FOLLOWING: usize = 10;
+/// How often the journal is looked at when it does not call.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long the report of a run that is over is waited for.
+const REPORT_WAIT: Duration = Duration::from_secs(3);
+
+/// Which events.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only of this run: its id, the start or end of it, its name, or `last`
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Stay, and print events as they come, until the run is over
+    #[arg(short, long)]
+    follow: bool,
+    /// Only events behind this one: a number of the run, or a place such as 12-345 among those of all runs
+    #[arg(long, value_name = "SEQ")]
+    after: Option<String>,
+    /// Only events of this type, as step_finished (may be repeated, or a list)
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', ignore_case = true, hide_possible_values = true, value_parser = PossibleValuesParser::new(TYPES))]
+    types: Vec<String>,
+    /// Most events: the last ones; with --after, the first ones behind it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Say how long ago instead of when
+    #[arg(long)]
+    relative: bool,
+}
+
+/// The types of events, in the order of a run's life.
+const TYPES: [&str; 37] = [
+    "RUN_CREATED",
+    "LEASE_TAKEN",
+    "LEASE_RELEASED",
+    "LEASE_EXPIRED",
+    "RUN_STARTED",
+    "STEP_STARTED",
+    "STEP_FINISHED",
+    "STEP_INTERRUPTED",
+    "WATCHDOG_SIGNAL",
+    "WATCHDOG_REWRITE",
+    "RUN_COMPLETED",
+    "RUN_FAILED",
+    "RUN_WAITING",
+    "RUN_DEFERRED",
+    "PAUSE_REQUESTED",
+    "RUN_PAUSED",
+    "RUN_RESUMED",
+    "RUN_RETRIED",
+    "CANCEL_REQUESTED",
+    "RUN_CANCELLED",
+    "STEERED",
+    "WORKTREE_PROVIDER_SELECTED",
+    "WORKTREE_CREATED",
+    "WORKTREE_REMOVED",
+    "DELIVERED",
+    "POSTMORTEM_START",
+    "POSTMORTEM_END",
+    "SKILLS_DISCOVERED",
+    "SKILLS_SELECTED",
+    "SKILLS_LOAD_FAILED",
+    "SKILLS_TRUNCATED",
+    "PLAN_READ",
+    "PLAN_FALLBACK",
+    "PLAN_RESTORED",
+    "TASK_MARKED",
+    "LEARNED",
+    "NOTE",
+];
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let told = async {
+            match &args.run {
+                Some(run) => {
+                    let journal = ctx.journal_of_runs().await?;
+                    let run = RunArg { run: run.clone() }.find(&journal).await?;
+                    of_run(ctx, args, &journal, &run, ui).await
+                }
+                None => of_all(ctx, args, ui).await,
+            }
+        };
+        tokio::select! {
+            told = told => told,
+            _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        }
+    })
+}
+
+/// How lines are written.
+struct Lines<'a> {
+    args: &'a Args,
+    with_run: bool,
+    /// Whether words are cut to the width of the screen.
+    is_cut: bool,
+}
+
+impl<'a> Lines<'a> {
+    fn new(ctx: &Ctx<'_>, args: &'a Args, with_run: bool) -> Self {
+        let is_cut = ctx.env.is_terminal || ctx.env.var("COLUMNS").is_some();
+        Lines { args, with_run, is_cut }
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        let name = event.payload.name();
+        let types = &self.args.types;
+        types.is_empty() || types.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
+    }
+
+    fn print(&self, event: &Event, ui: &mut Ui<'_>) -> std::io::Result<()> {
+        if ui.json {
+            return ui.print_json_line(event);
+        }
+        let clock = Clock::local(now_ms());
+        let when = match self.args.relative {
+            true => format!("{:>4}", clock.age(event.at_ms)),
+            false => clock.brief(event.at_ms),
+        };
+        let place = match self.with_run {
+            true => ui::pad(&ui::fit(event.run.short(), 8), 8),
+            false => format!("{:>4}", event.seq),
+        };
+        let name = ui::pad(event.payload.name(), 18);
+        let used = ui::width(&when) + ui::width(&place) + ui::width(&name) + 6;
+        let words = words(&event.payload);
+        let words = match self.is_cut {
+            true => ui::fit(&words, ui.columns.saturating_sub(used).max(12)),
+            false => words,
+        };
+        let style = tone(&event.payload);
+        let (name, words) = match words.is_empty() {
+            true => (ui.paint(style, event.payload.name()), String::new()),
+            false => (ui.paint(style, name), format!("  {words}")),
+        };
+        let before = ui.paint(ui::FAINT, format!("{when}  {place}"));
+        writeln!(ui.out, "{before}  {name}{words}")
+    }
+}
+
+async fn of_run(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    journal: &Journal,
+    run: &Run,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let lines = Lines::new(ctx, args, false);
+    let after = match args.after.as_deref().map(str::parse::<u64>) {
+        None => 0,
+        Some(Ok(after)) => after,
+        Some(Err(_)) => {
+            return Err(Failure::usage("`--after` is the number of an event of the run")
+                .hint("A place such as 12-345 goes with the events of all runs, without RUN."));
+        }
+    };
+    let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    let mut seen = Seen { at: after, report_is_open: false };
+    let mut kept = Kept::new(most, args.after.is_some());
+    while let Some(events) = page(journal, &run.id, &mut seen).await? {
+        let wanted = events.into_iter().filter(|event| lines.is_wanted(event));
+        if kept.take(wanted) {
+            break;
+        }
+    }
+    for event in kept.into_events() {
+        lines.print(&event, ui)?;
+    }
+    ui.out.flush()?;
+    match args.follow {
+        true => follow_run(journal, &run.id, &lines, seen, ui).await,
+        false => Ok(Exit::Done),
+    }
+}
+
+/// How far the events of a run were read.
+struct Seen {
+    at: u64,
+    /// Whether a report is being put together.
+    report_is_open: bool,
+}
+
+async fn page(
+    journal: &Journal,
+    run: &RunId,
+    seen: &mut Seen,
+) -> Result<Option<Vec<Event>>, Failure> {
+    let events = journal.events(run, seen.at, 0).await.map_err(failed)?;
+    for event in &events {
+        seen.at = event.seq;
+        match event.payload {
+            Payload::PostmortemStart { .. } => seen.report_is_open = true,
+            Payload::PostmortemEnd { .. } => seen.report_is_open = false,
+            _ => {}
+        }
+    }
+    Ok(Some(events).filter(|events| !events.is_empty()))
+}
+
+async fn follow_run(
+    journal: &Journal,
+    run: &RunId,
+    lines: &Lines<'_>,
+    mut seen: Seen,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let mut changes = journal.changes();
+    let mut waited = Duration::ZERO;
+    loop {
+        // Its state is asked for first: what happens after that is in the events of the next round.
+        let now = journal.run(run).await.map_err(failed)?;
+        while let Some(events) = page(journal, run, &mut seen).await? {
+            for event in events.iter().filter(|event| lines.is_wanted(event)) {
+                lines.print(event, ui)?;
+            }
+            ui.out.flush()?;
+        }
+        let is_over = now.as_ref().is_none_or(|run| run.status.is_over() && run.seq <= seen.at);
+        if is_over && (!seen.report_is_open || waited >= REPORT_WAIT) {
+            return Ok(Exit::Done);
+        }
+        let pause = if is_over { REPORT_WAIT / 10 } else { LOOK };
+        changes.next(pause).await;
+        waited += if is_over { pause } else { Duration::ZERO };
+    }
+}
+
+async fn of_all(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let lines = Lines::new(ctx, args, true);
+    let after = args.after.as_deref().map(str::parse::<Cursor>).transpose();
+    let after = after.map_err(|error| {
+        Failure::usage(error.to_string())
+            .hint("A number of an event goes with a run: rep events RUN --after 12.")
+    })?;
+    let journal = match (ctx.journal_if_there().await?, args.follow) {
+        (Some(journal), _) => journal,
+        (None, true) => ctx.journal(None).await?,
+        (None, false) => {
+            if !ui.json {
+                writeln!(ui.out, "{NO_RUNS}")?;
+            }
+            return Ok(Exit::Done);
+        }
+    };
+    let usual = match (args.follow, after.is_some()) {
+        (_, true) => usize::MAX,
+        (true, false) => SHOWN_BEFORE_FOLLOWING,
+        (false, false) => SHOWN,
+    };
+    let most = args.limit.map_or(usual, |limit| limit as usize);
+    let mut kept = Kept::new(most, after.is_some());
+    let mut at = after.unwrap_or_default();
+    loop {
+        let size = u32::try_from(kept.room()).unwrap_or(u32::MAX).min(1_000);
+        let (events, next) = journal.events_all(at, size).await.map_err(failed)?;
+        if events.is_empty() {
+            break;
+        }
+        at = next;
+        if kept.take(events.into_iter().filter(|event| lines.is_wanted(event))) {
+            break;
+        }
+    }
+    let is_part = kept.is_part();
+    for event in kept.into_events() {
+        lines.print(&event, ui)?;
+    }
+    ui.out.flush()?;
+    if args.follow {
+        return follow_all(&journal, &lines, at, ui).await;
+    }
+    match (after.is_some(), is_part) {
+        (true, true) => ui.note(&format!("there may be more: `--after {at}` goes on"))?,
+        (false, true) => ui.note("there are earlier ones: `--limit N` shows more")?,
+        _ => {}
+    }
+    Ok(Exit::Done)
+}
+
+async fn follow_all(
+    journal: &Journal,
+    lines: &Lines<'_>,
+    mut at: Cursor,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let mut changes = journal.changes();
+    loop {
+        loop {
+            let (events, next) = journal.events_all(at, 0).await.map_err(failed)?;
+            if events.is_empty() {
+                break;
+            }
+            at = next;
+            for event in events.iter().filter(|event| lines.is_wanted(event)) {
+                lines.print(event, ui)?;
+            }
+            ui.out.flush()?;
+        }
+        changes.next(LOOK).await;
+    }
+}
+
+/// The first so many events, or the last.
+struct Kept {
+    events: VecDeque<Event>,
+    most: usize,
+    is_first: bool,
+    dropped: bool,
+}
+
+impl Kept {
+    fn new(most: usize, is_first: bool) -> Self {
+        Kept { events: VecDeque::new(), most, is_first, dropped: false }
+    }
+
+    /// How many more are of use.
+    fn room(&self) -> usize {
+        if self.is_first { self.most - self.events.len() } else { usize::MAX }
+    }
+
+    /// Takes events, and says whether no more are of use.
+    fn take(&mut self, events: impl Iterator<Item = Event>) -> bool {
+        for event in events {
+            if self.events.len() < self.most {
+                self.events.push_back(event);
+                continue;
+            }
+            self.dropped = true;
+            if self.is_first {
+                break;
+            }
+            self.events.pop_front();
+            self.events.push_back(event);
+        }
+        self.is_first && self.events.len() >= self.most
+    }
+
+    fn is_part(&self) -> bool {
+        self.dropped || self.is_first && self.events.len() >= self.most
+    }
+
+    fn into_events(self) -> VecDeque<Event> {
+        self.events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_the_schema_can_be_asked_for() {
+        let schema = serde_json::to_value(schemars::schema_for!(Payload)).unwrap();
+        let variants = schema["oneOf"].as_array().unwrap();
+        let tag = |variant: &serde_json::Value| {
+            variant["properties"]["type"]["const"].as_str().unwrap().to_owned()
+        };
+        let mut tags: Vec<String> = variants.iter().map(tag).collect();
+        tags.sort();
+        let mut types: Vec<&str> = TYPES.to_vec();
+        types.sort_unstable();
+        assert_eq!(tags, types);
+    }
+}

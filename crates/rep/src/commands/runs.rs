@@ -1,0 +1,147 @@
+//! `rep runs`: what runs there are, how far each is, and what people tell them to do.
+
+use repertoire_journal::{Event, Journal, JournalError, Run, Target};
+
+use crate::cli::Ctx;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+pub(crate) mod diff;
+pub(crate) mod list;
+pub(crate) mod merge;
+mod next;
+pub(crate) mod order;
+mod prune;
+pub(crate) mod show;
+
+/// What to do with runs; without a word, they are listed.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: list::ListArgs,
+}
+
+/// A run, by any of its names.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArg {
+    /// Its id, the start or end of it, its name, or `last`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List runs, the newest first
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
+    /// Show everything about a run: status, tasks, steps, files, and what can be done
+    Show(show::Args),
+    /// Pause a run after the step that is under way
+    Pause(order::PauseArgs),
+    /// Let a run go on, perhaps with higher limits
+    Resume(order::ResumeArgs),
+    /// End a run
+    Cancel(order::CancelArgs),
+    /// Try again what failed
+    Retry(order::RetryArgs),
+    /// Say something that the next prompt of a run begins with
+    Steer(order::SteerArgs),
+    /// Show what a run changed
+    Diff(diff::Args),
+    /// Take over what a run changed
+    Merge(merge::Args),
+    /// Remove worktrees whose work is merged
+    Prune(prune::Args),
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    match &args.action {
+        None => list::run(ctx, &args.list, ui),
+        Some(Action::List(args)) => list::run(ctx, args, ui),
+        Some(Action::Show(args)) => show::run(ctx, args, ui),
+        Some(Action::Pause(args)) => order::pause(ctx, args, ui),
+        Some(Action::Resume(args)) => order::resume(ctx, args, ui),
+        Some(Action::Cancel(args)) => order::cancel(ctx, args, ui),
+        Some(Action::Retry(args)) => order::retry(ctx, args, ui),
+        Some(Action::Steer(args)) => order::steer(ctx, args, ui),
+        Some(Action::Diff(args)) => diff::run(ctx, args, ui),
+        Some(Action::Merge(args)) => merge::run(ctx, args, ui),
+        Some(Action::Prune(args)) => prune::run(ctx, args, ui),
+    }
+}
+
+/// What an empty journal is answered with.
+pub(crate) const NO_RUNS: &str = "There are no runs yet. `rep plan run` begins one.";
+
+impl Ctx<'_> {
+    /// The journal, unless nobody has written one yet: who only looks makes no file.
+    pub(crate) async fn journal_if_there(&self) -> Result<Option<Journal>, Failure> {
+        match self.journal_target(None) {
+            Target::File(path) if !path.exists() => Ok(None),
+            _ => self.journal(None).await.map(Some),
+        }
+    }
+
+    /// The journal of somebody who means a run that there is.
+    pub(crate) async fn journal_of_runs(&self) -> Result<Journal, Failure> {
+        let none = || Failure::no("there are no runs yet").hint("`rep plan run` begins one.");
+        self.journal_if_there().await?.ok_or_else(none)
+    }
+
+    /// Who gives orders.
+    pub(crate) fn person(&self) -> String {
+        self.env.var("USER").unwrap_or("somebody").to_owned()
+    }
+}
+
+impl RunArg {
+    pub(crate) async fn find(&self, journal: &Journal) -> Result<Run, Failure> {
+        journal.find(&self.run).await.map_err(failed)
+    }
+}
+
+/// What the journal did not do: the answer is no, or it could not be asked.
+pub(crate) fn failed(error: JournalError) -> Failure {
+    match &error {
+        JournalError::NotFound { text, hint } => {
+            Failure::no(format!("there is no run `{text}`: {hint}"))
+                .hint("`rep runs` lists them; `last` is the newest.")
+        }
+        JournalError::Ambiguous { ids, .. } => {
+            let shorts: Vec<&str> =
+                ids.iter().map(|id| id.get(id.len().saturating_sub(8)..).unwrap_or(id)).collect();
+            Failure::no(error.to_string())
+                .hint(format!("Name it by the end of its id: {}.", shorts.join(", ")))
+        }
+        JournalError::Refused { run, why } => {
+            let short = run.short();
+            Failure::no(format!("run {short}: {why}"))
+                .hint(format!("`rep runs show {short}` says what can be done."))
+        }
+        JournalError::Fenced { .. } | JournalError::TooLarge { .. } => {
+            Failure::no(error.to_string())
+        }
+        _ => Failure::cannot_run(error.to_string()),
+    }
+}
+
+/// All events of a run, after one.
+pub(crate) async fn events_of(journal: &Journal, run: &Run) -> Result<Vec<Event>, Failure> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = journal.events(&run.id, after, 0).await.map_err(failed)?;
+        if page.is_empty() {
+            return Ok(events);
+        }
+        events.extend(page);
+    }
+}
+
+pub(crate) fn now_ms() -> u64 {
+    use repertoire_agent::clock::{Clock as _, SystemClock};
+    SystemClock.now_ms()
+}

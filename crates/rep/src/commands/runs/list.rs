@@ -1,0 +1,261 @@
+//! `rep runs list`: a table, the newest first.
+
+use clap::ValueEnum;
+use repertoire_drive::plan::PlanState;
+use repertoire_journal::{Filter, Journal, Run, RunStatus};
+
+use super::{NO_RUNS, failed, now_ms};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::running::runtime;
+use crate::runs_text::{Clock, short_dollars, short_time, status_style};
+use crate::schema::runs::{RunRow, RunsJson, TasksDone};
+use crate::ui::{self, Ui};
+
+/// Runs that are listed where nothing else is asked.
+const SHOWN: u32 = 20;
+/// Events that are read to count tasks; runs behind that many have no count.
+const EVENTS_READ_MAX: u64 = 100_000;
+/// Columns that a workspace takes at most.
+const WORKSPACE_COLUMNS_MAX: usize = 32;
+
+/// Which runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// List all of them, not only the latest
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Only runs that are so far (may be repeated, or a list)
+    #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
+    status: Vec<StatusArg>,
+    /// Only runs of this project
+    #[arg(long)]
+    here: bool,
+    /// Most runs to list [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR")]
+    before: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StatusArg {
+    Queued,
+    Running,
+    Paused,
+    Waiting,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl From<StatusArg> for RunStatus {
+    fn from(arg: StatusArg) -> Self {
+        match arg {
+            StatusArg::Queued => RunStatus::Queued,
+            StatusArg::Running => RunStatus::Running,
+            StatusArg::Paused => RunStatus::Paused,
+            StatusArg::Waiting => RunStatus::Waiting,
+            StatusArg::Completed => RunStatus::Completed,
+            StatusArg::Failed => RunStatus::Failed,
+            StatusArg::Cancelled => RunStatus::Cancelled,
+        }
+    }
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
+    let (rows, next) = runtime()?.block_on(async {
+        match ctx.journal_if_there().await? {
+            Some(journal) => read(ctx, args, &journal).await,
+            None => Ok((Vec::new(), None)),
+        }
+    })?;
+    if ui.json {
+        ui.print_json(&RunsJson { runs: rows, next })?;
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        let is_filtered = args.here || !args.status.is_empty() || args.before.is_some();
+        let line = if is_filtered { "No run is like that. `rep runs` lists all." } else { NO_RUNS };
+        writeln!(ui.out, "{line}")?;
+        return Ok(Exit::Done);
+    }
+    table(ctx, &rows, ui)?;
+    if let Some(next) = next {
+        let line = format!("There are more: --before {next} goes on, --all lists them all.");
+        writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn read(
+    ctx: &Ctx<'_>,
+    args: &ListArgs,
+    journal: &Journal,
+) -> Result<(Vec<RunRow>, Option<u64>), Failure> {
+    let mut filter = Filter {
+        statuses: args.status.iter().copied().map(RunStatus::from).collect(),
+        kind: None,
+        workspace: args.here.then(|| ctx.project_dir(None).to_string()),
+        limit: if args.all { 0 } else { args.limit.unwrap_or(SHOWN) },
+        before: args.before,
+    };
+    let (mut rows, mut events_read) = (Vec::new(), 0);
+    loop {
+        let page = journal.runs(&filter).await.map_err(failed)?;
+        for run in &page.items {
+            events_read += run.seq;
+            let tasks = match events_read <= EVENTS_READ_MAX {
+                true => tasks_done(journal, run).await?,
+                false => None,
+            };
+            rows.push(RunRow::new(run, tasks));
+        }
+        if !args.all || page.next.is_none() {
+            return Ok((rows, page.next));
+        }
+        filter.before = page.next;
+    }
+}
+
+async fn tasks_done(journal: &Journal, run: &Run) -> Result<Option<TasksDone>, Failure> {
+    let events = super::events_of(journal, run).await?;
+    Ok(TasksDone::of(&PlanState::replay(&events)))
+}
+
+/// The cells of a row, without those that share what room is left.
+struct Cells<'a> {
+    row: &'a RunRow,
+    workspace: String,
+    /// Steps, tasks, time, cost, age.
+    figures: [String; 5],
+}
+
+const FIGURES: [&str; 5] = ["steps", "tasks", "time", "cost", "age"];
+/// Figures that are left out first, by their place.
+const DROPPED: [usize; 2] = [0, 2];
+/// A name that is shorter than this tells nothing.
+const NAME_COLUMNS_MIN: usize = 16;
+const STATUS_COLUMNS: usize = 9;
+const ID_COLUMNS: usize = 8;
+/// A place that is shorter than its heading tells nothing.
+const WORKSPACE_COLUMNS_MIN: usize = 9;
+
+fn table(ctx: &Ctx<'_>, rows: &[RunRow], ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let clock = Clock::local(now_ms());
+    let cells: Vec<Cells<'_>> = rows.iter().map(|row| cells(ctx, row, &clock)).collect();
+    let widest = |at: usize| {
+        let cells = cells.iter().map(|cells| ui::width(&cells.figures[at]));
+        cells.chain([FIGURES[at].len()]).max().unwrap_or(0)
+    };
+    let mut widths: [usize; 5] = std::array::from_fn(widest);
+    let fixed = |widths: [usize; 5]| {
+        let figures: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+        ID_COLUMNS + 2 + STATUS_COLUMNS + 2 + figures
+    };
+    // On a narrow screen the name matters more than how often and how long.
+    for dropped in DROPPED {
+        if ui.columns < fixed(widths) + NAME_COLUMNS_MIN {
+            widths[dropped] = 0;
+        }
+    }
+    let names = cells.iter().map(|cells| ui::width(&cells.row.name)).max().unwrap_or(0).max(4);
+    let places = cells.iter().map(|cells| ui::width(&cells.workspace)).max().unwrap_or(0);
+    let places = places.max(WORKSPACE_COLUMNS_MIN);
+    let room = ui.columns.saturating_sub(fixed(widths));
+    let (name, place) = shares(names, places.min(WORKSPACE_COLUMNS_MAX), room);
+    let head = line("id", "status", ("name", name), ("workspace", place), FIGURES, widths);
+    writeln!(ui.out, "{}", ui.paint(ui::FAINT, head.trim_end()))?;
+    for Cells { row, workspace, figures } in &cells {
+        let figures = figures.each_ref().map(String::as_str);
+        let text = line("", "", (&row.name, name), (workspace, place), figures, widths);
+        let rest = text.get(ID_COLUMNS + 2 + STATUS_COLUMNS..).unwrap_or_default();
+        let id = ui.paint(ui::STRONG, ui::pad(&ui::fit(&row.short, ID_COLUMNS), ID_COLUMNS));
+        let status = ui::pad(row.status.as_str(), STATUS_COLUMNS);
+        let status = ui.paint(status_style(row.status), status);
+        writeln!(ui.out, "{id}  {status}{}", rest.trim_end())?;
+    }
+    Ok(())
+}
+
+/// How many columns name and place get: what they want if there is room, and else the name gets more.
+fn shares(names: usize, places: usize, room: usize) -> (usize, usize) {
+    let place = room.saturating_sub(names + 2).max(room / 3).min(places);
+    match place < WORKSPACE_COLUMNS_MIN {
+        true => (names.min(room), 0),
+        false => (names.min(room.saturating_sub(place + 2)), place),
+    }
+}
+
+fn line(
+    id: &str,
+    status: &str,
+    (name, names): (&str, usize),
+    (place, places): (&str, usize),
+    figures: [&str; 5],
+    widths: [usize; 5],
+) -> String {
+    let mut out = format!("{}  {}", ui::pad(id, ID_COLUMNS), ui::pad(status, STATUS_COLUMNS));
+    out.push_str(&format!("  {}", ui::pad(&ui::fit(name, names), names)));
+    if places > 0 {
+        out.push_str(&format!("  {}", ui::pad(&tail(place, places), places)));
+    }
+    for (figure, width) in figures.iter().zip(widths).filter(|(_, width)| *width > 0) {
+        out.push_str(&format!("  {}{figure}", " ".repeat(width.saturating_sub(ui::width(figure)))));
+    }
+    out
+}
+
+/// The end of a path tells more than its beginning.
+fn tail(path: &str, columns: usize) -> String {
+    if ui::width(path) <= columns {
+        return path.to_owned();
+    }
+    let mut kept: Vec<char> = Vec::new();
+    for c in path.chars().rev() {
+        kept.push(c);
+        if ui::width(&kept.iter().collect::<String>()) + 1 > columns {
+            kept.pop();
+            break;
+        }
+    }
+    format!("…{}", kept.iter().rev().collect::<String>())
+}
+
+fn cells<'a>(ctx: &Ctx<'_>, row: &'a RunRow, clock: &Clock) -> Cells<'a> {
+    let workspace = match ctx.project_dir(None) == row.workspace.as_str() {
+        true => "here".to_owned(),
+        false => ctx.config.places().shorten(row.workspace.as_str().into()),
+    };
+    let tasks = row.tasks.map_or("-".to_owned(), |tasks| format!("{}/{}", tasks.done, tasks.all));
+    let cost = match (row.cost_usd, row.cost_is_partial) {
+        (0.0, true) => "?".to_owned(),
+        (cost, true) => format!("{}+", short_dollars(cost)),
+        (cost, false) => short_dollars(cost),
+    };
+    let age = clock.age(row.created_ms);
+    let figures = [row.steps.to_string(), tasks, short_time(row.time_ms), cost, age];
+    Cells { row, workspace, figures }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_and_place_share_what_room_there_is() {
+        assert_eq!(shares(12, 20, 60), (12, 20));
+        assert_eq!(shares(40, 20, 60), (38, 20));
+        assert_eq!(shares(40, 30, 45), (28, 15));
+        assert_eq!(shares(40, 30, 20), (20, 0));
+        assert_eq!(shares(8, 30, 20), (8, 10));
+    }
+
+    #[test]
+    fn the_end_of_a_long_path_is_kept() {
+        assert_eq!(tail("~/work/forms", 20), "~/work/forms");
+        assert_eq!(tail("~/work/forms", 8), "…k/forms");
+        assert_eq!(tail("日本語", 5), "…本語");
+    }
+}

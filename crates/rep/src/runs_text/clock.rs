@@ -1,0 +1,87 @@
+//! When things happened, as people write it.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Turns milliseconds since 1970 into times of day where the user is.
+pub(crate) struct Clock {
+    zone: TimeZone,
+    now_ms: u64,
+}
+
+impl Clock {
+    /// With the time zone of this machine; UTC if that cannot be told.
+    pub(crate) fn local(now_ms: u64) -> Self {
+        Clock { zone: TimeZone::try_system().unwrap_or(TimeZone::UTC), now_ms }
+    }
+
+    /// `2026-11-16 09:41:00`.
+    pub(crate) fn full(&self, at_ms: u64) -> String {
+        self.format(at_ms, "%Y-%m-%d %H:%M:%S")
+    }
+
+    /// `11-16 09:41:00`.
+    pub(crate) fn brief(&self, at_ms: u64) -> String {
+        self.format(at_ms, "%m-%d %H:%M:%S")
+    }
+
+    /// How long ago, for a column.
+    pub(crate) fn age(&self, at_ms: u64) -> String {
+        age(self.now_ms.saturating_sub(at_ms))
+    }
+
+    fn format(&self, at_ms: u64, how: &str) -> String {
+        let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        match at {
+            Some(at) => at.to_zoned(self.zone.clone()).strftime(how).to_string(),
+            None => format!("{at_ms} ms"),
+        }
+    }
+}
+
+/// `now`, `5m`, `3h`, `12d`.
+fn age(ms: u64) -> String {
+    match ms / 1000 {
+        0..=59 => "now".to_owned(),
+        60..=3_599 => format!("{}m", ms / 60_000),
+        3_600..=172_799 => format!("{}h", ms / 3_600_000),
+        _ => format!("{}d", ms / 86_400_000),
+    }
+}
+
+/// `312ms`, `1.5s`, `12s`, `2m 05s`, `3h 07m`.
+pub(crate) fn short_time(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 if ms == 0 => "0s".to_owned(),
+        0 => format!("{ms}ms"),
+        1..=9 => format!("{:.1}s", ms as f64 / 1000.0),
+        10..=59 => format!("{seconds}s"),
+        60..=3_599 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        60..=3_599 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let written = [0, 312, 1_500, 12_000, 60_000, 125_000, 11_220_000].map(short_time);
+        assert_eq!(written, ["0s", "312ms", "1.5s", "12s", "1m", "2m 05s", "3h 07m"]);
+        let ages = [0, 61_000, 7_200_000, 260_000_000].map(age);
+        assert_eq!(ages, ["now", "1m", "2h", "3d"]);
+    }
+
+    #[test]
+    fn times_are_told_in_the_zone_of_the_reader() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let clock = Clock { zone, now_ms: 1_000_000_000_000 + 120_000 };
+        assert_eq!(clock.full(1_000_000_000_000), "2001-09-09 03:46:40");
+        assert_eq!(clock.brief(1_000_000_000_000), "09-09 03:46:40");
+        assert_eq!(clock.age(1_000_000_000_000), "2m");
+        assert_eq!(clock.full(u64::MAX), "18446744073709551615 ms");
+    }
+}
