@@ -67,7 +67,7 @@ impl Crew for TestCrew {
             .skills_from(self.base.join("skills"))
             .work_dir(workspace)
             .spill_dir(self.base.join("spill"))
-            .environment(environment.clone())
+            .environment([environment.clone(), vec![("MODEL_KEY".into(), "k".into())]].concat())
             .build()
             .map_err(|error| error.to_string())?;
         let script = self.base.join("agent.sh");

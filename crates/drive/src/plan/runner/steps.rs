@@ -17,8 +17,6 @@ use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
 use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
-use crate::plan::file;
-use crate::plan::keeper;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
 use crate::plan::request::Hand;
 use crate::plan::skills;
@@ -85,7 +83,7 @@ impl Session<'_> {
         if after == After::Everything {
             all.extend(self.request.final_checks.iter().cloned());
         }
-        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let place = self.workplace();
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;
         let verdict = checks::run_checks(&all, &place, self.work, &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| DriveError::Stopped(error.to_string()))?;
@@ -279,19 +277,6 @@ impl Session<'_> {
         let data = json!({ "mended": mended });
         let note = Payload::Note { name: "worktree_put_right".to_owned(), data };
         Ok((!mended.is_empty()).then_some(note).into_iter().collect())
-    }
-
-    /// Puts the plan right after an agent was at work on a task, or reviewed one.
-    fn settle_plan(&mut self, own: Option<&TaskRef>) -> Vec<Payload> {
-        let (found, path) = (self.plan_found(), &self.request.plan);
-        let own = own.map(|task| task.id.as_str());
-        let kept = keeper::reconcile(&self.plan_text, found.as_deref(), path, &self.state, own);
-        if found.as_deref() != Some(&kept.text) {
-            // It is written again, with an error that is told, before the next step.
-            let _ = file::write(&self.worktree.dir, path, &kept.text);
-        }
-        self.plan_text = kept.text;
-        kept.events
     }
 
     /// What an implementation came to.
