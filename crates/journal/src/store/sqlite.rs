@@ -150,15 +150,8 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        .before_acquire(|connection, _| Box::pin(async { Ok(is_at_rest(connection)) }))
         .connect_with(options(path))
         .await
-}
-
-/// SQLite itself rolls back when the disk is full. The connection then waits for ever for the end of a transaction that is no
-/// longer there, and another one has to take its place.
-fn is_at_rest(connection: &SqliteConnection) -> bool {
-    !connection.is_in_transaction()
 }
 
 fn open_error(place: &str, error: sqlx::Error) -> JournalError {

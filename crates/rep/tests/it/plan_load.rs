@@ -7,9 +7,10 @@ use repertoire_journal::{NewRun, RunId};
 use serde_json::Value;
 
 use crate::plan_crash::audit::{self, Counts};
-use crate::plan_crash::field::{Field, Store, Work};
+use crate::plan_crash::field::{Field, Store, Work, is_long};
 
-const RUNS: usize = 50;
+const RUNS: usize = 20;
+const RUNS_LONG: usize = 50;
 /// What the agent of each run says.
 const LINES: usize = 2_000;
 /// Most memory of the daemon at any time, without its children.
@@ -17,16 +18,18 @@ const MEMORY_KB_MAX: u64 = 200 * 1024;
 
 #[test]
 fn many_runs_at_once_lose_no_output_and_need_little_memory() {
-    let count = RUNS;
     let begun = Instant::now();
+    let count = if is_long() { RUNS_LONG } else { RUNS };
     let most = count.to_string();
     let mut field = Field::with(Store::Sqlite, &[("REPERTOIRE_QUEUE_RUNS_MAX", &most)]);
     // One repository, and a worktree of it for each run.
     let work = Work::new("load", 1);
     let repository = field.repository("one", &[(work.path(), work.plan())]);
     let agent = field.ws.path("agent.sh");
+    // Each agent waits until all of them are at work.
     let script = format!(
-        "cat >/dev/null\nseq -f 'line %.0f of many' 1 {LINES}\nprintf 'half of load-1\\n' >load-1.txt\n"
+        "cat >/dev/null\nwhile [ ! -e \"$HOME/go\" ]; do sleep 0.5; done\n\
+         seq -f 'line %.0f of many' 1 {LINES}\nprintf 'half of load-1\\n' >load-1.txt\n"
     );
     field.ws.write("agent.sh", script);
     let backend = format!("command:sh {agent}");
@@ -36,15 +39,15 @@ fn many_runs_at_once_lose_no_output_and_need_little_memory() {
     runs.extend((1..count).map(|_| another(&field, &first)));
 
     let mut daemon = field.hand(&["daemon", "--runs", &most]);
+    field.until("all of them at work", |field| {
+        field.runs().iter().all(|run| run.open_step.is_some())
+    });
+    field.ws.write("home/go", "");
     field.until_completed(&runs);
     let memory = status_kb(daemon.child.id(), "VmHWM:");
     assert_eq!(daemon.stop(), Some(0), "{}", daemon.said());
     let took = begun.elapsed().as_secs_f32();
-    let at_once = at_once(&field, &runs);
-    let line = format!(
-        "{count} runs in {took:.1} s, at most {at_once} at once, peak memory {} MB",
-        memory / 1024
-    );
+    let line = format!("{count} runs at once in {took:.1} s, peak memory {} MB", memory / 1024);
     let _ = writeln!(std::io::stderr(), "{line}");
     for id in &runs {
         let run = field.run(id);
@@ -56,7 +59,6 @@ fn many_runs_at_once_lose_no_output_and_need_little_memory() {
     audit::repository(&field, &repository);
     audit::nobody_is_left(&field);
     assert!(memory < MEMORY_KB_MAX, "{line}");
-    assert!(at_once * 2 > count, "{line}");
 }
 
 /// A run that asks for the same.
@@ -87,22 +89,6 @@ fn said_everything(field: &Field, id: &RunId) {
     }
     let expected: String = (1..=LINES).map(|number| format!("line {number} of many\n")).collect();
     assert!(said == expected, "{id}: {} bytes of {}", said.len(), expected.len());
-}
-
-/// Most runs that were at work at the same time.
-fn at_once(field: &Field, runs: &[RunId]) -> usize {
-    let mut changes = Vec::new();
-    for id in runs {
-        let run = field.run(id);
-        changes.push((run.started_ms.unwrap(), 1));
-        changes.push((run.ended_ms.unwrap(), -1));
-    }
-    changes.sort_unstable();
-    let sums = changes.iter().scan(0_i64, |sum, (_, change)| {
-        *sum += change;
-        Some(*sum)
-    });
-    sums.max().unwrap_or(0) as usize
 }
 
 fn status_kb(process: u32, field: &str) -> u64 {

@@ -162,9 +162,7 @@ impl Killing {
 
     /// Nobody is killed any more: everything has to come to its end.
     fn finish(&mut self) {
-        while self.runs.len() < self.works.len() {
-            self.queue();
-        }
+        self.works.truncate(self.runs.len());
         let begun = Instant::now();
         loop {
             self.fill();
@@ -205,11 +203,13 @@ fn kill_at_random(store: Store, name: &str) {
     let (dice, seed) = Dice::new();
     eprintln!("{name}: REPERTOIRE_SEED={seed}");
     let begun = Instant::now();
-    let mut killing = Killing::new(store, dice, rounds * 2 / 3);
-    for _ in 0..rounds {
+    let mut killing = Killing::new(store, dice, rounds);
+    for round in 1..=rounds {
         killing.round();
+        eprintln!("{name}: round {round} after {:.1} s", begun.elapsed().as_secs_f32());
     }
     killing.finish();
+    eprintln!("{name}: all done after {:.1} s", begun.elapsed().as_secs_f32());
     let counts = killing.audit();
     let took = begun.elapsed().as_secs_f32();
     let line = format!(
