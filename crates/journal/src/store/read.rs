@@ -220,6 +220,15 @@ impl Store {
         Ok(lines.join("\n"))
     }
 
+    /// Whether any run waits for a worker. The order is that of an index that holds only those.
+    pub(crate) async fn has_queued(&self) -> Result<bool, Fault> {
+        const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
+            ORDER BY priority DESC, number LIMIT 1";
+        let row: Option<(i64,)> =
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_optional(conn).await?);
+        Ok(row.is_some())
+    }
+
     /// Whether there is a lease that ran out. Asked before a transaction is begun that would keep others waiting.
     pub(crate) async fn has_expired(&self) -> Result<bool, Fault> {
         let now_ms = match self {
