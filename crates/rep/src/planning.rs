@@ -383,6 +383,11 @@ impl House {
         self.put_together(workspace, &request, Reach::Unchecked)
     }
 
+    /// Whether agents, backends and models of a run are within reach.
+    pub(crate) fn check(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<(), Failure> {
+        self.put_together(workspace, request, Reach::Checked).map(drop)
+    }
+
     fn put_together(
         &self,
         workspace: &Utf8Path,

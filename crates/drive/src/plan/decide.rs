@@ -229,6 +229,18 @@ pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
     out
 }
 
+/// The commit before a task of the plan that has just been given up, if nothing else was worked on since.
+pub fn given_up(state: &PlanState, happened: &[Payload]) -> Option<String> {
+    let id = happened.iter().find_map(|payload| match payload {
+        Payload::TaskMarked { task, mark, .. } if mark == mark_word(Mark::Failed) => Some(&task.id),
+        _ => None,
+    })?;
+    let is_its = |past: &&Past| past.task.as_ref().is_some_and(|task| task.id == *id);
+    let first = state.history.iter().rev().take_while(is_its).last()?;
+    let base = state.tasks.get(id)?.begun.clone().or(state.tasks.get(id)?.base.clone())?;
+    (id != FINAL_TASK && first.began_on.as_ref() == Some(&base)).then_some(base)
+}
+
 fn marking(
     state: &PlanState,
     request: &PlanRequest,

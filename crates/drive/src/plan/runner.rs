@@ -410,8 +410,10 @@ impl Session<'_> {
     /// Step after step, until there is none.
     async fn go(&mut self) -> Result<(), DriveError> {
         loop {
-            if let Some(Stop::Lost(reason)) = self.pulse.stop() {
-                return Err(DriveError::Lost(reason));
+            match self.pulse.stop() {
+                Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+                Some(Stop::Cancel) => return self.cancelled().await,
+                None => {}
             }
             let run = self.runner.journal.run(&self.run.id).await?;
             let wish = run.as_ref().and_then(|run| run.wish);

@@ -24,9 +24,15 @@ impl Session<'_> {
         let head = Some(self.git.head().await?.as_str().to_owned());
         let done = self.state.tasks.values().filter(|task| task.touched).count();
         let tasks = if done == 1 { "task" } else { "tasks" };
-        let summary = format!(
-            "{done} {tasks} done; nothing is open, nothing waits for review, and the checks are green"
-        );
+        let request = &self.request;
+        let has_checks = !request.checks.is_empty() || !request.final_checks.is_empty();
+        let vouched = match (request.review, has_checks) {
+            (true, true) => "nothing waits for review, and the checks are green",
+            (true, false) => "nothing waits for review; no check was declared",
+            (false, true) => "the checks are green; nothing was reviewed",
+            (false, false) => "nothing was reviewed and no check was declared",
+        };
+        let summary = format!("{done} {tasks} done; nothing is open, {vouched}");
         self.append(vec![payload]).await?;
         self.end(Payload::RunCompleted { summary, head }).await
     }

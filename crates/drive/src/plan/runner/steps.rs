@@ -4,7 +4,7 @@ use repertoire_agent::spending::RunLimits;
 use repertoire_agent::{Report, RunOptions, Status};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
-use repertoire_journal::run::Spent;
+use repertoire_journal::run::{RunStatus, Spent};
 use repertoire_model::ResponseFormat;
 use repertoire_select::Settings;
 use repertoire_skill::skill::Digest;
@@ -112,6 +112,9 @@ impl Session<'_> {
                 "notes": notes,
             }),
         };
+        if !is_green {
+            self.records.keep(&format!("{step:03}-verification.md"), &notes)?;
+        }
         let reason = match verdict.green {
             true => (!is_there).then(|| "a check has changed what is checked out".to_owned()),
             false => Some(format!("checks are red: {}", red.join(", "))),
@@ -393,7 +396,30 @@ impl Session<'_> {
         }
         payloads.extend(decide::conclude(&ahead, &self.request));
         self.append(payloads.clone()).await?;
+        self.take_back(&payloads).await?;
         self.keep_plan(&payloads).await
+    }
+
+    /// What was tried for a task that is given up must not make the tasks after it fail: the files are again as they were
+    /// before it, in a commit on top of what was tried.
+    async fn take_back(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
+        let Some(base) = decide::given_up(&self.state, happened).and_then(|base| Oid::parse(&base))
+        else {
+            return Ok(());
+        };
+        let tried = self.git.head().await?;
+        if !self.differs(&base, &tried).await? {
+            return Ok(());
+        }
+        let tree = self.git.tree_of(&base).await?;
+        let message = format!("Give up, and take back what was tried in {}", tried.short());
+        let commit = self.git.commit_tree(&tree, &[&tried], &message).await?;
+        self.git.reset_hard(&commit).await?;
+        if self.run.status == RunStatus::Running {
+            let data = json!({ "tried": tried.as_str() });
+            self.append(vec![Payload::Note { name: "taken_back".to_owned(), data }]).await?;
+        }
+        Ok(())
     }
 }
 
@@ -426,11 +452,13 @@ fn judged(
             let result = json!({ "malformed": false, "agent_failed": agent_failed });
             (StepOutcome::Failed, Some(error.to_string()), result)
         }
-        (Err(problem), _) => {
+        (Err(problem), error) => {
             let said = tail(&report.text);
+            // Who checked the shape of the answer knows best what is wrong with it.
+            let why = error.as_ref().map(|error| format!("the reviewer gave no verdict: {error}"));
             (
                 StepOutcome::Failed,
-                Some(problem.to_string()),
+                Some(why.unwrap_or_else(|| problem.to_string())),
                 json!({ "malformed": true, "text": said }),
             )
         }
