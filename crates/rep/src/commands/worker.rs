@@ -58,9 +58,7 @@ pub(crate) fn run_daemon(ctx: &Ctx<'_>, args: &DaemonArgs, ui: &mut Ui<'_>) -> O
 /// `rep worker`: one of many, on a database that they share.
 pub(crate) fn run_worker(ctx: &Ctx<'_>, args: &WorkerArgs, ui: &mut Ui<'_>) -> Outcome {
     if matches!(ctx.journal_target(args.database.as_deref()), Target::File(_)) {
-        return Err(Failure::usage("there is no database that workers could share").hint(
-            "Set REPERTOIRE_DATABASE_URL or give `--database`; `rep daemon` works on the journal of this machine.",
-        ));
+        ui.note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
     }
     work(ctx, &args.daemon, args.database.as_deref(), ui)
 }
