@@ -89,7 +89,9 @@ impl Killing {
     /// Lets them work for a while, and kills somebody.
     fn round(&mut self) {
         self.fill();
-        std::thread::sleep(Duration::from_millis(30 + self.dice.below(700)));
+        // Mostly short, so that starting is interrupted as well; now and then long enough for several steps.
+        let most = if self.dice.below(4) == 0 { 4_000 } else { 700 };
+        std::thread::sleep(Duration::from_millis(30 + self.dice.below(most)));
         let has_server = matches!(self.field.store, Store::Postgres(_));
         let kind = match self.dice.below(10) {
             0 | 1 => "all workers",

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use repertoire_journal::{Command, RunStatus};
+use repertoire_journal::RunStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::audit::{self, Counts};
@@ -88,8 +88,9 @@ fn an_interrupted_plan_run_pauses_and_a_daemon_finishes_it_when_it_is_resumed() 
     std::thread::sleep(Duration::from_millis(1_000));
     assert_eq!(daemon.stop(), Some(0));
     assert_eq!(scene.field.run(&id).status, RunStatus::Paused);
-    let order = Command::Resume { by: "test".to_owned(), limits: None };
-    scene.field.block(scene.field.journal.order(&id, order)).unwrap();
+    let resume = ["runs", "resume", id.as_str()];
+    let output = scene.field.rep(&scene.repository, &resume).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
     scene.finish_elsewhere(&id);
 }
 
