@@ -71,6 +71,8 @@ pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
 pub const REFLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most names that are tried for what is moved aside or rescued.
 pub const ASIDE_NAMES_MAX: usize = 100;
+/// Most repositories within a worktree that are opened up after a step.
+pub const NESTED_REPOSITORIES_MAX: usize = 20;
 /// Largest file that is copied into a new worktree.
 pub const COPY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most bytes that are copied into a new worktree.

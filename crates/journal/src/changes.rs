@@ -23,7 +23,14 @@ pub struct Changes {
 impl Changes {
     /// Waits until something may have changed since the last call, but not longer than this. Says whether it did.
     pub async fn next(&mut self, at_most: Duration) -> bool {
-        matches!(tokio::time::timeout(at_most, self.heard.changed()).await, Ok(Ok(())))
+        let heard = async {
+            match self.heard.changed().await {
+                Ok(()) => true,
+                // The journal is gone: nothing will change, and whoever asks again and again must still not spin.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::time::timeout(at_most, heard).await.unwrap_or(false)
     }
 }
 
@@ -106,4 +113,21 @@ async fn listen(store: &PostgresStore, bell: &Bell) -> Result<(), sqlx::Error> {
         bell.ring();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_journal_that_is_gone_still_waits() {
+        let bell = Bell::new();
+        let mut changes = bell.changes();
+        bell.ring();
+        assert!(changes.next(Duration::from_secs(5)).await);
+        drop(bell);
+        let begun = tokio::time::Instant::now();
+        assert!(!changes.next(Duration::from_millis(30)).await);
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+    }
 }

@@ -52,6 +52,7 @@ mod changes;
 pub mod error;
 pub mod event;
 pub mod fold;
+mod forget;
 mod journal;
 pub mod limits;
 pub mod metrics;

@@ -10,6 +10,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 pub const NAMES_MAX: usize = 1_000;
 /// Most events that are added at once.
 pub const BATCH_EVENTS_MAX: usize = 1_000;
+/// Largest payloads of all events that are added at once.
+pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest id of a run.
 pub const ID_CHARS_MAX: usize = 128;
 /// Longest name of a run, kind, label or worker; what is longer is cut.

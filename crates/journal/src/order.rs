@@ -54,6 +54,8 @@ impl Journal {
     ///
     /// [`JournalError::Refused`] when it makes no sense for the run as it is.
     pub async fn order(&self, id: &RunId, order: Command) -> Result<Run, JournalError> {
+        // Of a worker that is gone nothing can be wished.
+        self.reap().await?;
         self.write(&Ordered { id, order: &order }).await
     }
 }

@@ -99,7 +99,11 @@ impl Journal {
         rules: &Rules,
     ) -> Result<Option<Claimed>, JournalError> {
         self.reap().await?;
-        self.write(&Claim { who: &clean(who)?, rules, only: None }).await
+        // Workers that have nothing to do ask often, and must not keep those waiting that have something to write.
+        match self.read(|| self.store().has_queued()).await? {
+            true => self.write(&Claim { who: &clean(who)?, rules, only: None }).await,
+            false => Ok(None),
+        }
     }
 
     /// Takes this run, if it waits in the queue or its lease ran out, and if the worker and the rules fit.

@@ -123,6 +123,12 @@ fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
         token: number(run.token),
         worker: run.worker.clone(),
         not_before_ms: number(run.not_before_ms),
+        kind: run.kind.clone(),
+        name: run.name.clone(),
+        workspace: run.workspace.clone(),
+        labels: json!(run.labels).to_string(),
+        priority: run.priority.into(),
+        has_lease: run.worker.is_some(),
     };
     (*columns != expected).then(|| Difference {
         what: "the run's place in the queue".to_owned(),

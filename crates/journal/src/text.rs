@@ -69,7 +69,7 @@ pub(crate) fn serialised(payload: &Payload) -> Result<String, JournalError> {
     Ok(text)
 }
 
-fn refuse_larger(what: &str, size: usize, limit: usize) -> Result<(), JournalError> {
+pub(crate) fn refuse_larger(what: &str, size: usize, limit: usize) -> Result<(), JournalError> {
     match size > limit {
         true => Err(JournalError::TooLarge { what: what.to_owned(), size, limit }),
         false => Ok(()),

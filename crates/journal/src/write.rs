@@ -7,7 +7,7 @@ use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
-use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX};
+use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX, BATCH_BYTES_MAX};
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
 use crate::store::tx::Line;
 use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
@@ -228,6 +228,8 @@ impl Draft {
         if lines.is_empty() {
             return Ok(Done::plain(run));
         }
+        let size = lines.iter().map(|line| line.payload.len()).sum();
+        text::refuse_larger("the list of events (in bytes)", size, BATCH_BYTES_MAX)?;
         tx.insert_events(&lines, work.batch).await?;
         for step in steps.iter().filter(|step| Some(*step) != open_before.as_ref()) {
             tx.put_step(step).await?;

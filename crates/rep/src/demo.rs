@@ -39,6 +39,9 @@ const FILES: &[(&str, &str)] = &[
 /// How the last line of a run goes on.
 const RESUME: &str = " · rep run --resume ";
 
+/// Commands of the demo that there has to be a run for.
+const RUN_WORDS: &[&str] = &["plan", "runs", "replay"];
+
 struct Step {
     title: &'static str,
     about: &'static str,
@@ -223,10 +226,15 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         ..env.clone()
     };
     introduce(ui)?;
+    let mut has_git = true;
     for (number, step) in STEPS.iter().enumerate() {
         announce(number + 1, step, ui)?;
         if step.args.starts_with(&["plan", "run"]) {
-            commit(&stage)?;
+            has_git = commit(&stage);
+        }
+        if !has_git && RUN_WORDS.contains(&step.args[0]) {
+            writeln!(ui.out, "  git 2.41 or later is needed for this, and is not here\n")?;
+            continue;
         }
         perform(&stage, step, &dir, ui)?;
     }
@@ -251,8 +259,8 @@ fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs of plans work in worktrees, so the project has to be a repository by then.
-fn commit(stage: &Env) -> Result<(), Failure> {
+/// Runs of plans work in worktrees, so the project has to be a repository by then; false if git cannot make it one.
+fn commit(stage: &Env) -> bool {
     let steps: [&[&str]; 3] = [
         &["init", "--quiet", "--initial-branch=main"],
         &["add", "--all"],
@@ -267,18 +275,11 @@ fn commit(stage: &Env) -> Result<(), Failure> {
             "The shop",
         ],
     ];
-    for args in steps {
+    steps.iter().all(|args| {
         let mut git = std::process::Command::new("git");
-        git.args(args).current_dir(&stage.here).env_clear().envs(&stage.vars);
-        let done = git.output().is_ok_and(|output| output.status.success());
-        if !done {
-            return Err(Failure::cannot_run(
-                "git is needed for the rest of the demo, and cannot be run",
-            )
-            .hint("Install git 2.41 or later."));
-        }
-    }
-    Ok(())
+        git.args(*args).current_dir(&stage.here).env_clear().envs(&stage.vars);
+        git.output().is_ok_and(|output| output.status.success())
+    })
 }
 
 fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -351,7 +352,8 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
     run_in(stage, step.args, &mut inner)?;
     let text = written.0.borrow();
     let text = String::from_utf8_lossy(&text);
-    let text = text.replace(&format!("{}/", stage.here), "").replace(&format!("{dir}/"), "");
+    let text = text.replace(&format!("{}/", stage.here), "").replace(stage.here.as_str(), ".");
+    let text = text.replace(&format!("{dir}/"), "");
     for line in text.lines() {
         let line = without_resume(line);
         writeln!(ui.out, "{}", format!("  {line}").trim_end())?;

@@ -196,15 +196,22 @@ impl Ctx<'_> {
             ..implementer.clone()
         };
         let ending = flags.ending.clone().or_else(|| text("plan.ending"));
-        let number = |name: &str, other: u32| config.amount(name).map_or(other, |n| n as u32);
+        // A stranger's project may ask for less than usual, not for more.
+        let number = |name: &str, usual: u32| {
+            let asked = config.amount(name).map_or(usual, |n| n as u32);
+            if config.is_from_project(name) { asked.min(usual) } else { asked }
+        };
         let usual = Bounds::default();
+        let step_time = text("plan.step_time").and_then(|text| duration(&text).ok());
+        let step_ms = step_time.map_or(usual.step_ms_max, |time| time.as_millis() as u64);
         let bounds = Bounds {
             attempts_max: flags.attempts.unwrap_or(number("plan.attempts", usual.attempts_max)),
             failures_max: number("plan.failures", usual.failures_max),
             iterations_max: number("plan.iterations", usual.iterations_max),
-            step_ms_max: text("plan.step_time")
-                .and_then(|text| duration(&text).ok())
-                .map_or(usual.step_ms_max, |time| time.as_millis() as u64),
+            step_ms_max: match config.is_from_project("plan.step_time") {
+                true => step_ms.min(usual.step_ms_max),
+                false => step_ms,
+            },
             ..usual
         };
         let mut all = self.checks("plan.checks")?;
@@ -349,8 +356,8 @@ pub(crate) fn host() -> String {
 /// Puts together what runs need, under the configuration of their workspace.
 pub(crate) struct House {
     env: Env,
-    /// Skills and models are the same for all runs of a workspace.
-    systems: Mutex<BTreeMap<Utf8PathBuf, System>>,
+    /// Skills and models are the same for all runs of a workspace; programs get the keys of models only if they are agents.
+    systems: Mutex<BTreeMap<(Utf8PathBuf, bool), System>>,
 }
 
 /// Whether agents and their models have to be within reach.
@@ -376,6 +383,11 @@ impl House {
         self.put_together(workspace, &request, Reach::Unchecked)
     }
 
+    /// Whether agents, backends and models of a run are within reach.
+    pub(crate) fn check(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<(), Failure> {
+        self.put_together(workspace, request, Reach::Checked).map(drop)
+    }
+
     fn put_together(
         &self,
         workspace: &Utf8Path,
@@ -386,14 +398,14 @@ impl House {
         let config = Config::load(&env, workspace, &Flags::default())?;
         let ctx = Ctx { env: &env, config };
         let flags = run_flags(&request.implementer)?;
-        let known =
-            self.systems.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).cloned();
+        let kind = (workspace.to_owned(), flags.backend.is_some());
+        let known = self.systems.lock().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
         let system = match known {
             Some(system) => system,
             None => {
                 let system = ctx.builder(&flags)?.build().map_err(not_built)?;
                 let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
-                systems.insert(workspace.to_owned(), system.clone());
+                systems.insert(kind, system.clone());
                 system
             }
         };

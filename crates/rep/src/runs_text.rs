@@ -19,8 +19,9 @@ pub(crate) struct Narrator {
 }
 
 impl Narrator {
-    pub(crate) fn new(run: RunId) -> Self {
-        Narrator { run, told: 0 }
+    /// Tells what comes after an event.
+    pub(crate) fn new(run: RunId, told: u64) -> Self {
+        Narrator { run, told }
     }
 
     /// Tells what happened since the last time.
@@ -215,9 +216,29 @@ fn of_surroundings(payload: &Payload) -> String {
             None => format!("learnt: {note}"),
         },
         Payload::Note { name, data } if data.is_null() => name.clone(),
+        Payload::Note { name, data } if name == "hooks_left_out" => {
+            format!("the engine's own commits run no hooks; left out: {}", listed(data, "hooks"))
+        }
+        Payload::Note { name, data } if name == "left_by_checks" => format!(
+            "checks left files that git does not ignore, and they go into the next commit: {}",
+            listed(data, "files")
+        ),
+        Payload::Note { name, data } if name == "worktree_put_right" => {
+            format!("the worktree was put right: {}", listed(data, "mended"))
+        }
+        Payload::Note { name, data } if name == "taken_back" => {
+            let tried = data.get("tried").and_then(|tried| tried.as_str()).unwrap_or_default();
+            format!("the files are again as they were before; what was tried is in {tried}")
+        }
         Payload::Note { name, data } => format!("{name}: {data}"),
         _ => String::new(),
     }
+}
+
+/// A list in a note.
+fn listed(data: &serde_json::Value, name: &str) -> String {
+    let items = data.get(name).and_then(|list| list.as_array()).into_iter().flatten();
+    items.filter_map(|item| item.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The colour of an event.

@@ -3,33 +3,32 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::workplace::Workplace;
 use repertoire_agent::{RunOptions, System, process};
-use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
 use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
-use repertoire_text::fs;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::pulse::{Pulse, Stop};
 use super::decide::{self, Next};
-use super::file;
-use super::keeper;
 use super::learnings::Learnings;
-use super::records::{self, Records};
+use super::records::Records;
 use super::request::{EndingWord, PlanRequest};
 use super::skills;
-use super::state::{After, Ended, Kind, PlanState};
+use super::state::{After, PlanState};
 use super::watchdog::choices;
 use crate::checks::{self, Check};
 use crate::git::{Git, GitError};
-use crate::limits::{DIFF_BYTES_MAX, PLAN_EVENTS_MAX};
+use crate::limits::PLAN_EVENTS_MAX;
 use crate::worktree::{
     Checkout, Ending, Finished, How, Owner, Setup, Wanted, Worktree, WorktreeError, Worktrees,
 };
 
+mod ending;
+mod paper;
 mod preview;
 mod pulse;
 mod steps;
@@ -302,8 +301,6 @@ pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: u32 = 1_000;
-/// The plan as the engine last left it, among the records of a run.
-const PLAN_LEFT: &str = "plan.md";
 
 /// A run that is being driven.
 struct Session<'a> {
@@ -384,7 +381,7 @@ impl Session<'_> {
     async fn set_up(&mut self) -> Result<(), DriveError> {
         let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
         let setup = Setup { copy: self.request.copy.clone(), check };
-        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let place = self.workplace();
         let done =
             self.worktrees.setup(&mut self.worktree, &setup, &place, self.work, &|_| {}).await?;
         match done.verdict.filter(|verdict| !verdict.green) {
@@ -398,76 +395,25 @@ impl Session<'_> {
         }
     }
 
-    /// The plan as it is in the worktree.
-    fn plan_found(&self) -> Option<String> {
-        file::read(&self.worktree.dir, &self.request.plan)
-    }
-
-    /// The plan of the workspace, for a worktree that has none because git does not know it.
-    fn plan_of_workspace(&self) -> Result<String, DriveError> {
-        let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
-        fs::read_text(&original, PLAN_BYTES_MAX as u64).map_err(|error| {
-            DriveError::Stopped(format!("the plan {original} cannot be read: {error}"))
-        })
-    }
-
-    /// Reads the plan for the first time, or sees what became of it since the engine left it. Between steps only people
-    /// change it; in a step that was cut short it may have been the agent.
-    fn take_up_plan(&mut self) -> Result<Vec<Payload>, DriveError> {
-        let found = self.plan_found();
-        let path = &self.request.plan;
-        if !self.state.is_read {
-            self.plan_text = found.map_or_else(|| self.plan_of_workspace(), Ok)?;
-            return Ok(vec![keeper::first_read(&self.plan_text, path)]);
-        }
-        let left = self.records.read(PLAN_LEFT, PLAN_BYTES_MAX as u64);
-        let Some(before) = left.or_else(|| found.clone()) else {
-            self.plan_text = self.plan_of_workspace()?;
-            return Ok(Vec::new());
-        };
-        let last = self.state.last();
-        let is_cut_short = last.is_some_and(|past| past.ended == Some(Ended::Interrupted));
-        let kept = if self.state.looked && !is_cut_short {
-            keeper::by_hand(&before, found.as_deref(), path, &self.state)
-        } else {
-            let work = last.filter(|past| past.kind == Kind::Implementation);
-            let own = work.and_then(|past| past.task.as_ref()).map(|task| task.id.as_str());
-            keeper::reconcile(&before, found.as_deref(), path, &self.state, own)
-        };
-        self.plan_text = kept.text;
-        Ok(kept.events)
+    /// Where checks run. What an agent of its own is given to reach its model is not for them.
+    fn workplace(&self) -> Workplace {
+        let mut place = self.station.system.workplace_of(self.run.id.as_str());
+        place.environment = self.station.environment.clone();
+        place.environment.push((MARK.to_owned(), mark(self.lease)));
+        place
     }
 
     fn plan(&self) -> Plan {
         plan::parse(&self.plan_text, &self.request.plan)
     }
 
-    /// Makes the file show what the journal says, with a word on what has just happened, and commits that.
-    async fn keep_plan(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
-        let text = match self.state.fallback {
-            Some(_) => self.plan_text.clone(),
-            None => {
-                let noted = keeper::with_notes(&self.plan_text, happened);
-                keeper::with_marks(&noted, &self.request.plan, &self.state)
-            }
-        };
-        if self.plan_found().as_deref() != Some(&text) {
-            file::write(&self.worktree.dir, &self.request.plan, &text)?;
-        }
-        self.records.keep(PLAN_LEFT, &text)?;
-        self.plan_text = text;
-        let paths = [self.request.plan.to_string()];
-        if !self.git.is_ignored(&paths[0]).await? {
-            self.git.commit_paths(&paths, &keeper::message(happened)).await?;
-        }
-        Ok(())
-    }
-
     /// Step after step, until there is none.
     async fn go(&mut self) -> Result<(), DriveError> {
         loop {
-            if let Some(Stop::Lost(reason)) = self.pulse.stop() {
-                return Err(DriveError::Lost(reason));
+            match self.pulse.stop() {
+                Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+                Some(Stop::Cancel) => return self.cancelled().await,
+                None => {}
             }
             let run = self.runner.journal.run(&self.run.id).await?;
             let wish = run.as_ref().and_then(|run| run.wish);
@@ -486,7 +432,7 @@ impl Session<'_> {
                 None => {}
             }
             let next = decide::next(&self.state, &self.plan(), &self.request);
-            if let Some(reason) = over_budget(&self.run, &next) {
+            if let Some(reason) = over_budget(&self.run, &next).or_else(|| self.unpriced(&next)) {
                 let choices =
                     vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
                 return self.end(Payload::RunWaiting { reason, choices }).await;
@@ -520,6 +466,17 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// A limit in money that cannot be kept, because not everything has a price. Who resumes accepts that.
+    fn unpriced(&self, next: &Next) -> Option<String> {
+        let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+        let is_unknown = is_agent && self.run.spent.unpriced && self.state.iterations_seen == 0;
+        let max = self.run.limits.cost_usd.filter(|_| is_unknown)?;
+        Some(format!(
+            "budget:cost: some of the work has no known price, so the limit of ${max} cannot be kept; resume it if that \
+             is all right, with a limit in tokens or time"
+        ))
+    }
+
     /// Whether what is checked out is still what the final checks looked at: somebody may have mended a conflict since.
     async fn is_as_checked(&self) -> Result<bool, DriveError> {
         let checked = self.state.last().and_then(|past| past.began_on.clone());
@@ -532,66 +489,6 @@ impl Session<'_> {
 
     async fn let_go(&mut self) -> Result<(), DriveError> {
         self.runner.journal.release(self.lease, "the worker stops").await.map_err(lost)
-    }
-
-    /// Everything agrees: the work goes where it was asked to go, and the run is complete.
-    async fn complete(&mut self) -> Result<(), DriveError> {
-        self.keep_plan(&[]).await?;
-        let delivered =
-            deliver(&self.worktrees, &self.worktree, self.request.ending, &self.run.name).await;
-        let payload = match delivered {
-            Ok(payload) => payload,
-            Err(error) => {
-                let reason = format!("merge_failed: {error}");
-                return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
-            }
-        };
-        let head = Some(self.git.head().await?.as_str().to_owned());
-        let done = self.state.tasks.values().filter(|task| task.touched).count();
-        let tasks = if done == 1 { "task" } else { "tasks" };
-        let summary = format!(
-            "{done} {tasks} done; nothing is open, nothing waits for review, and the checks are green"
-        );
-        self.append(vec![payload]).await?;
-        self.end(Payload::RunCompleted { summary, head }).await
-    }
-
-    /// Stops, and leaves a report.
-    async fn end(&mut self, how: Payload) -> Result<(), DriveError> {
-        let reason = how.name().to_lowercase();
-        self.append(vec![Payload::PostmortemStart { reason }, how]).await?;
-        self.report().await
-    }
-
-    /// Leaves a report. The run has stopped by now, so what goes wrong with that is told and stops nothing.
-    async fn report(&mut self) -> Result<(), DriveError> {
-        let run = self.runner.as_it_stands(&self.run).await?;
-        let (status, files) = match self.write_report(&run).await {
-            Ok(files) => ("ok".to_owned(), files),
-            Err(DriveError::Stopped(why)) => (format!("failed: {why}"), Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let ended = Payload::PostmortemEnd { status, files };
-        let order = repertoire_journal::Command::Event(ended);
-        self.runner.journal.order(&run.id, order).await?;
-        Ok(())
-    }
-
-    async fn write_report(&self, run: &Run) -> Result<Vec<String>, DriveError> {
-        let steps = self.runner.journal.steps(&run.id).await?;
-        let mut files = vec![
-            self.records.keep("summary.json", &records::summary(run, &steps))?,
-            self.records.keep("report.tsv", &records::table(&steps))?,
-            self.records
-                .keep("report.md", &records::post_mortem(run, &steps, &self.state.learnings))?,
-        ];
-        let of = crate::git::DiffOf::Commits {
-            from: self.worktree.base_oid.clone(),
-            to: self.git.head().await?,
-        };
-        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
-        files.push(self.records.keep("changes.diff", &diff.text)?);
-        Ok(files.iter().map(|name| self.records.dir().join(name).to_string()).collect())
     }
 
     /// What a step that was told to stop leads to; nothing if it was not.

@@ -18,6 +18,14 @@ pub enum WorktreeError {
         /// Why.
         source: std::io::Error,
     },
+    /// The folder of a worktree is not there any more.
+    #[error(
+        "the worktree {dir} is gone; its branch is there, and it is made again when the run is resumed"
+    )]
+    Gone {
+        /// The folder.
+        dir: Utf8PathBuf,
+    },
     /// Not the id of a run.
     #[error("`{run}` cannot be the id of a run: letters, digits, `-`, `_` and `.` can")]
     BadRun {
@@ -26,7 +34,7 @@ pub enum WorktreeError {
     },
     /// The user's checkout has changes, which the worktree would not have.
     #[error(
-        "{dir} has changes that are not committed, and a worktree would be without them: {}; commit or stash them, or allow it",
+        "{dir} has changes that are not committed, and a worktree would be without them: {}; commit or stash them, or leave them behind with `--allow-dirty`",
         some(files)
     )]
     Dirty {
@@ -44,7 +52,9 @@ pub enum WorktreeError {
         progress: Progress,
     },
     /// No branch is checked out, and none was named.
-    #[error("{dir} has no branch checked out; say which branch the work builds on")]
+    #[error(
+        "{dir} has no branch checked out; check one out, or name the one that the work builds on with `--base`"
+    )]
     NoBranch {
         /// The checkout.
         dir: Utf8PathBuf,

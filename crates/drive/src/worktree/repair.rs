@@ -8,8 +8,8 @@ use super::head::{attach, leave_progress};
 use super::registry::{Entry, Record};
 use super::stale::{remove_locks, set_setting};
 use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock, lock_worktree};
-use crate::git::Oid;
-use crate::limits::OWNER_BYTES_MAX;
+use crate::git::{ChangeKind, Oid};
+use crate::limits::{NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX};
 
 impl Worktrees {
     /// Takes up the worktree of a run.
@@ -59,6 +59,10 @@ impl Worktrees {
         }
         let names = Names::of_worktree(worktree);
         let (dir, git_dir, git) = (&worktree.dir, &worktree.git_dir, &worktree.git);
+        if !dir.is_dir() {
+            // To go on here would commit that every file is gone; who takes the run up again has it made anew.
+            return Err(WorktreeError::Gone { dir: dir.clone() });
+        }
         let mut notes: Vec<String> = link(dir, git_dir)?.into_iter().collect();
         notes.extend(remove_locks(dir, git_dir, &worktree.common_dir, &worktree.branch).await?);
         leave_progress(worktree, &names, &mut notes).await?;
@@ -71,6 +75,7 @@ impl Worktrees {
                 since.short()
             ));
         }
+        open_up(worktree, &mut notes).await?;
         Ok(notes)
     }
 
@@ -155,6 +160,24 @@ impl Worktrees {
         notes.push("the index was missing and is made again".to_owned());
         Ok(())
     }
+}
+
+/// A repository that somebody made within the worktree would be committed as a name without its files. Its git folder is moved
+/// out of the worktree, so that they are part of the work. A submodule is in the index, and left alone.
+async fn open_up(worktree: &Worktree, notes: &mut Vec<String>) -> Result<(), WorktreeError> {
+    for _ in 0..NESTED_REPOSITORIES_MAX {
+        let changes = worktree.git.status().await?.into_iter();
+        let is_repository = |path: &Utf8PathBuf| path.join(".git").symlink_metadata().is_ok();
+        let inner = changes
+            .filter(|change| change.kind == ChangeKind::Untracked && change.path.ends_with('/'))
+            .map(|change| worktree.dir.join(change.path))
+            .find(is_repository);
+        let Some(inner) = inner else { break };
+        let (git, aside) = (inner.join(".git"), free_name(&worktree.dir)?);
+        std::fs::rename(&git, &aside).map_err(|source| WorktreeError::io(&git, source))?;
+        notes.push(format!("{inner} was a repository of its own; {git} is in {aside} now"));
+    }
+    Ok(())
 }
 
 /// Whether git had made all that it needs in a worktree's git folder.

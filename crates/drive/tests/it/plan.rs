@@ -67,7 +67,7 @@ impl Crew for TestCrew {
             .skills_from(self.base.join("skills"))
             .work_dir(workspace)
             .spill_dir(self.base.join("spill"))
-            .environment(environment.clone())
+            .environment([environment.clone(), vec![("MODEL_KEY".into(), "k".into())]].concat())
             .build()
             .map_err(|error| error.to_string())?;
         let script = self.base.join("agent.sh");
@@ -417,4 +417,37 @@ async fn a_plan_that_git_does_not_know_is_brought_along() {
     let worktree = Utf8PathBuf::from(&run.worktree.as_ref().unwrap().path);
     assert_eq!(read(&worktree.join("TODO.md")), "- [R] Write alpha\n");
     assert_eq!(git_in(&worktree, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test]
+async fn what_was_tried_for_a_task_that_is_given_up_does_not_make_the_next_one_fail() {
+    let agent = "\
+- when: \"# Selected task\\n\\nWrite alpha\"
+  unless: You review
+  write: broken.txt
+  content: \"x\\n\"
+  append: true
+- when: \"# Selected task\\n\\nWrite beta\"
+  unless: You review
+  write: beta.txt
+  content: \"beta\\n\"
+"
+    .to_owned()
+        + APPROVES;
+    let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n- [ ] Write beta\n", &agent).await;
+    bench.request.checks = vec![Check::new("whole", "test ! -e broken.txt")];
+    bench.request.bounds.attempts_max = 2;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Waiting, "{:?}", run.reason);
+    assert!(run.reason.as_deref().unwrap().contains("\"Write alpha\" is failed"));
+    let plan = "# P\n\n- [!] Write alpha\n  - failed: checks are red: whole\n- [R] Write beta\n";
+    assert_eq!(bench.plan_of(&run), plan);
+    let worktree = Utf8PathBuf::from(&run.worktree.as_ref().unwrap().path);
+    assert!(!worktree.join("broken.txt").exists() && worktree.join("beta.txt").exists());
+    let subjects = bench.subjects(&run);
+    assert!(subjects[2].starts_with("Give up, and take back what was tried"), "{subjects:?}");
+    // What was tried is still in the history, and the output of the check is with the run.
+    assert_eq!(subjects[..2], ["Write alpha", "Write alpha"]);
+    let kept = bench.runner.places.runs.join(run.id.as_str()).join("002-verification.md");
+    assert!(read(&kept).contains("test ! -e broken.txt"));
 }

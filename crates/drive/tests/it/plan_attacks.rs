@@ -6,7 +6,6 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_drive::checks::Check;
 use repertoire_drive::plan::learnings::Learnings;
-use repertoire_drive::plan::state::Kind;
 use repertoire_drive::plan::{EndingWord, Preview};
 use repertoire_journal::run::{Limits, Run, RunId, RunStatus};
 use repertoire_journal::{Command, Payload, Rules, Worker};
@@ -121,6 +120,32 @@ async fn an_agent_that_removes_the_link_to_git_or_leaves_a_lock_stops_nothing() 
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
     let mended = mended(&bench, &run).await;
     assert!(mended.contains("link of the worktree") && mended.contains("index.lock"), "{mended}");
+}
+
+#[tokio::test]
+async fn an_agent_that_removes_its_worktree_deletes_no_file_from_the_branch() {
+    let lines =
+        "[ -e $HOME/gone ] || { touch $HOME/gone; rm -rf \"$PWD\"; exit; }; echo a > $name.txt";
+    let bench = shell(TWO, lines).await;
+    let id = bench.create(Limits::default()).await;
+    let run = bench.drive(&id).await;
+    assert_eq!(run.status, RunStatus::Waiting);
+    assert!(run.reason.as_deref().unwrap().contains("is gone"), "{:?}", run.reason);
+    let run = resume(&bench, &id).await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    assert_eq!(bench.subjects(&run), ["Write alpha", "Write beta"]);
+    assert!(worktree(&run).join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_repository_that_an_agent_makes_within_the_worktree_is_committed_with_its_files() {
+    let lines = "mkdir $name; cd $name; git init -q; echo a > a.txt; [ $name = beta ] && exit; git add .; git commit -qm x";
+    let bench = shell(TWO, lines).await;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    let branch = &run.worktree.as_ref().unwrap().branch;
+    let files = bench.repo.git(&["ls-tree", "-r", "--name-only", branch]);
+    assert!(files.contains("alpha/a.txt") && files.contains("beta/a.txt"), "{files}");
 }
 
 #[tokio::test]
@@ -273,6 +298,21 @@ async fn what_is_paid_for_is_checked_and_completed_although_the_budget_is_used_u
 }
 
 #[tokio::test]
+async fn a_limit_in_money_that_cannot_be_kept_is_told_and_a_person_may_go_on() {
+    let agent = honest().replace(
+        "text: Done. <promise>COMPLETE</promise>",
+        "finish: {text: Done., usage: {input_tokens: 10, output_tokens: 5, cache_read_tokens: 0, cache_write_tokens: 0}}",
+    );
+    let bench = Bench::new("# P\n\n- [ ] Write alpha\n", &agent).await;
+    let id = bench.create(Limits { cost_usd: Some(5.0), ..Limits::default() }).await;
+    let run = bench.drive(&id).await;
+    assert_eq!(run.status, RunStatus::Waiting);
+    assert!(run.reason.as_deref().unwrap().contains("no known price"), "{:?}", run.reason);
+    let run = resume(&bench, &id).await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+}
+
+#[tokio::test]
 async fn a_task_that_is_tried_again_after_others_has_to_be_worked_on() {
     // It does nothing for alpha, ever.
     let lines = "if [ $name = beta ]; then echo b > beta.txt; fi";
@@ -291,14 +331,20 @@ async fn a_task_that_is_tried_again_after_others_has_to_be_worked_on() {
 }
 
 #[tokio::test]
+async fn a_check_does_not_get_the_key_that_an_agent_needs() {
+    let mut bench = shell("# P\n\n- [ ] Write alpha\n", "echo \"$MODEL_KEY\" > key.txt").await;
+    bench.request.checks = vec![Check::new("key", "test -z \"$MODEL_KEY\" -a -s key.txt")];
+    bench.request.setup = Some("test -z \"$MODEL_KEY\"".to_owned());
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
+    assert_eq!(read(&worktree(&run).join("key.txt")), "k\n");
+}
+
+#[tokio::test]
 async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
-    for (plan, kind, name) in [
-        (
-            "# P\n\n- [ ] Write alpha @spelling\n  - see §2\n",
-            Kind::Implementation,
-            "001-implementation",
-        ),
-        ("# P\n\n- [x] Write alpha\n- [ ] Write beta\n", Kind::Review, "001-review"),
+    for (plan, name) in [
+        ("# P\n\n- [ ] Write alpha @spelling\n  - see §2\n", "001-implementation"),
+        ("# P\n\n- [x] Write alpha\n- [ ] Write beta\n", "001-review"),
     ] {
         let mut bench = Bench::new(plan, &honest()).await;
         bench.repo.file("LEARNINGS.md", "- one\n");
@@ -311,7 +357,7 @@ async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
         learnings.add(&["Mind the h.".to_owned()]).unwrap();
         let station = bench.runner.crew.station(workspace, &bench.request).unwrap();
         let preview =
-            Preview::of(workspace, &station, &bench.request, kind, None, &learnings).await.unwrap();
+            Preview::of(workspace, &station, &bench.request, None, None, &learnings).await.unwrap();
         let run = bench.run().await;
         assert_eq!(preview.text, prompt(&bench, &run, name));
     }

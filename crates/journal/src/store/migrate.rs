@@ -25,9 +25,10 @@ const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM journal_version";
 const ADD_VERSION: &str = "INSERT INTO journal_version (version) VALUES ($1)";
 
 /// Transactions are numbered by the server. Events that came from another one, by a copy that was restored, may have numbers
-/// that this one has not reached, and would not be shown until it does.
-const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 \
-    WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+/// that this one has not reached, and would not be shown until it does. Then the numbers of all of them say nothing here, and
+/// they stand in the order of their ids.
+const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 WHERE xact > 0 AND EXISTS (SELECT 1 FROM event \
+    WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
 
 /// Brings a SQLite file up to date.
 pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {

@@ -24,10 +24,18 @@ pub(crate) struct Columns {
     pub(crate) token: i64,
     pub(crate) worker: Option<String>,
     pub(crate) not_before_ms: i64,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) workspace: String,
+    pub(crate) labels: String,
+    pub(crate) priority: i64,
+    pub(crate) has_lease: bool,
 }
 
 /// A run: its id, its state and its request.
 pub(crate) type RunRow = (String, String, String);
+type ColumnsRow =
+    (String, i64, i64, Option<String>, i64, String, String, String, String, i64, bool);
 type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl Store {
@@ -109,17 +117,28 @@ impl Store {
     }
 
     pub(crate) async fn columns(&self, id: &RunId) -> Result<Option<Columns>, Fault> {
-        const SQL: &str = "SELECT status, seq, token, worker, not_before_ms FROM run WHERE id = $1";
-        let row: Option<(String, i64, i64, Option<String>, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-                .bind(id.as_str())
-                .fetch_optional(conn)
-                .await?);
-        Ok(row.map(|(status, seq, token, worker, not_before_ms)| Columns {
-            status,
-            seq,
-            token,
-            worker,
-            not_before_ms,
+        const SQL: &str = "SELECT status, seq, token, worker, not_before_ms, kind, name, workspace, \
+            labels, priority, lease_until_ms IS NOT NULL AS has_lease FROM run WHERE id = $1";
+        let row: Option<ColumnsRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id.as_str())
+            .fetch_optional(conn)
+            .await?);
+        Ok(row.map(|row| {
+            let (status, seq, token, worker, not_before_ms, ..) = row;
+            let (.., kind, name, workspace, labels, priority, has_lease) = row;
+            Columns {
+                status,
+                seq,
+                token,
+                worker,
+                not_before_ms,
+                kind,
+                name,
+                workspace,
+                labels,
+                priority,
+                has_lease,
+            }
         }))
     }
 
@@ -218,6 +237,15 @@ impl Store {
             }
         };
         Ok(lines.join("\n"))
+    }
+
+    /// Whether any run waits for a worker. The order is that of an index that holds only those.
+    pub(crate) async fn has_queued(&self) -> Result<bool, Fault> {
+        const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
+            ORDER BY priority DESC, number LIMIT 1";
+        let row: Option<(i64,)> =
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_optional(conn).await?);
+        Ok(row.is_some())
     }
 
     /// Whether there is a lease that ran out. Asked before a transaction is begun that would keep others waiting.

@@ -306,6 +306,24 @@ impl Tx {
         Ok(())
     }
 
+    /// Removes a run and all that belongs to it.
+    pub(crate) async fn delete_run(&mut self, id: &RunId) -> Result<(), Fault> {
+        const ALL: [&str; 4] = [
+            "DELETE FROM event WHERE run = $1",
+            "DELETE FROM step WHERE run = $1",
+            "DELETE FROM request WHERE run = $1",
+            "DELETE FROM run WHERE id = $1",
+        ];
+        for one in ALL {
+            on!(self, (conn, sql = one, one) => sqlx::query(sql)
+                .bind(id.as_str())
+                .execute(conn)
+                .await
+                .map(drop))?;
+        }
+        Ok(())
+    }
+
     /// Adds events.
     pub(crate) async fn insert_events(&mut self, lines: &[Line], batch: &str) -> Result<(), Fault> {
         const SQL: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) ";

@@ -39,6 +39,7 @@ macro_rules! every_test {
             order: a_wish_takes_effect_when_the_worker_is_lost,
             order: what_makes_no_sense_is_refused_with_a_reason,
             order: a_failed_run_is_retried_and_a_completed_one_is_not,
+            order: a_run_that_is_over_is_forgotten_with_all_that_belongs_to_it,
             order: what_happens_after_the_end_is_remembered,
             read: a_run_is_found_by_id_part_name_and_last,
             read: lists_come_in_pages_newest_first,

@@ -128,12 +128,16 @@ async fn a_copy_that_was_restored_on_another_server_is_shown_whole() {
     let Some(url) = database().await else { return };
     let journal = open(&url).await.unwrap();
     let first = journal.create(new_run("first")).await.unwrap().id;
-    tamper(&Target::Url(url.clone()), "UPDATE event SET xact = 4000000000000").await;
-    assert_eq!(journal.events_all(Default::default(), 10).await.unwrap().0, []);
+    claim(&journal, &worker("w")).await;
+    // The first event has a number that this server has reached, too.
+    let far = "UPDATE event SET xact = CASE seq WHEN 1 THEN 5 ELSE 4000000000000 END";
+    tamper(&Target::Url(url.clone()), far).await;
+    assert_eq!(journal.events_all(Default::default(), 10).await.unwrap().0.len(), 1);
     let restored = open(&url).await.unwrap();
     let second = restored.create(new_run("second")).await.unwrap().id;
-    let (events, _) = tail(&restored, Cursor::default(), 2).await;
-    assert_eq!(events.into_iter().map(|event| event.run).collect::<Vec<_>>(), [first, second]);
+    let (events, _) = tail(&restored, Cursor::default(), 3).await;
+    let seen: Vec<_> = events.into_iter().map(|event| (event.run, event.seq)).collect();
+    assert_eq!(seen, [(first.clone(), 1), (first, 2), (second, 1)]);
 }
 
 #[tokio::test]

@@ -179,3 +179,16 @@ async fn a_journal_goes_on_after_sqlite_ended_a_transaction_by_itself() {
     assert_eq!(journal.runs(&Default::default()).await.unwrap().items.len(), 1);
     suite::agrees(&journal, &id).await;
 }
+
+#[tokio::test]
+async fn whoever_finds_the_queue_empty_waits_for_nobody_who_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let mut other = connect(&path).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let (who, rules) = (suite::worker("w"), Default::default());
+    let claim = journal.claim(&who, &rules);
+    let claimed = tokio::time::timeout(std::time::Duration::from_secs(5), claim).await;
+    assert!(claimed.expect("it asks without a lock").unwrap().is_none());
+}

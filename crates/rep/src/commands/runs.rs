@@ -81,7 +81,12 @@ impl Ctx<'_> {
     pub(crate) async fn journal_if_there(&self) -> Result<Option<Journal>, Failure> {
         match self.journal_target(None) {
             Target::File(path) if !path.exists() => Ok(None),
-            _ => self.journal(None).await.map(Some),
+            _ => {
+                let journal = self.journal(None).await?;
+                // A run whose worker is gone is not shown as if it were being worked on.
+                journal.reap().await.map_err(failed)?;
+                Ok(Some(journal))
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_drive::worker::{Told, Worker};
-use repertoire_journal::Journal;
+use repertoire_journal::{Journal, Target};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +57,9 @@ pub(crate) fn run_daemon(ctx: &Ctx<'_>, args: &DaemonArgs, ui: &mut Ui<'_>) -> O
 
 /// `rep worker`: one of many, on a database that they share.
 pub(crate) fn run_worker(ctx: &Ctx<'_>, args: &WorkerArgs, ui: &mut Ui<'_>) -> Outcome {
+    if matches!(ctx.journal_target(args.database.as_deref()), Target::File(_)) {
+        ui.note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
+    }
     work(ctx, &args.daemon, args.database.as_deref(), ui)
 }
 

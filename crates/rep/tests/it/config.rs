@@ -48,6 +48,32 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     sandbox = "off"                          # $REPERTOIRE_SANDBOX
     mcp_servers = (not set)                  # default
     research.search_url = (not set)          # default
+    plan.review = true                       # default
+    plan.checks = (not set)                  # default
+    plan.final_checks = (not set)            # default
+    plan.agent = (not set)                   # default
+    plan.review_agent = (not set)            # default
+    plan.backend = (not set)                 # default
+    plan.review_backend = (not set)          # default
+    plan.model = (not set)                   # default
+    plan.review_model = (not set)            # default
+    plan.instructions = (not set)            # default
+    plan.attempts = 5                        # default
+    plan.failures = 6                        # default
+    plan.iterations = 200                    # default
+    plan.step_time = "1h"                    # default
+    plan.max_cost = (not set)                # default
+    plan.max_tokens = (not set)              # default
+    plan.max_time = (not set)                # default
+    plan.ending = "keep"                     # default
+    plan.branch_prefix = "rep/"              # default
+    plan.copy = []                           # default
+    plan.setup = (not set)                   # default
+    database_url = (not set)                 # default
+    queue.order = "fifo"                     # default
+    queue.runs_max = 3                       # default
+    queue.workspace_runs_max = 0             # default
+    queue.lease = "30s"                      # default
     [exit 0]
     "#);
 }
@@ -104,13 +130,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
     [exit 2]
     ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"

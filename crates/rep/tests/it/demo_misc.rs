@@ -11,6 +11,7 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     std::fs::create_dir_all(ws.path("tmp")).unwrap();
     let temporary = ws.path("tmp").to_string();
     ws.set("TMPDIR", &temporary);
+    ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     let ran = ws.rep("demo");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
     assert!(ran.stdout.contains("That is what stands today."));
@@ -44,6 +45,10 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep workflow record orders-index '{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}'
     $ rep workflow step orders-index --outcome ok --format text
     $ rep workflow step orders-index --at 2 --format text
+    $ rep plan status
+    $ rep plan run --backend scripted:plan-agent.yaml --check "test -s PLAN.md" --ending merge
+    $ rep runs show last
+    $ rep replay last
     $ rep doctor
     "#);
 }
@@ -52,11 +57,19 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
 fn the_demo_works_on_a_narrow_terminal() {
     let mut ws = Workspace::with_shipped_pack();
     ws.set("COLUMNS", "40");
+    ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     let ran = ws.rep("demo");
     assert_eq!(ran.code, 0, "{ran}");
     for line in ran.stdout.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())) {
         assert!(line.width() <= 40, "{line}");
     }
+}
+
+#[test]
+fn the_demo_does_without_git_and_says_so() {
+    let ran = Workspace::with_shipped_pack().rep("demo");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 3, "{ran}");
 }
 
 #[test]

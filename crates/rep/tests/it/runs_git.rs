@@ -289,3 +289,32 @@ fn a_worktree_of_another_journal_stays() {
     let ran = ws.rep("runs prune");
     assert!(ran.stdout.contains("its run is not in this journal"), "{ran}");
 }
+
+#[test]
+fn what_would_stop_a_run_at_once_is_said_before_there_is_one() {
+    let ws = repository();
+    let check = |args: &str, code: i32, words: &str| {
+        let said = ws.rep(args);
+        assert_eq!(said.code, code, "{said}");
+        assert!(said.to_string().contains(words), "{said}");
+    };
+    check("plan run --backend cluade", 2, "Did you mean `claude`?");
+    check("plan run --backend scripted:nofile.yaml", 3, "there is no transcript");
+    check("plan run --backend scripted:../agent.yaml --base nobranch", 2, "no branch `nobranch`");
+    check("plan run --backend scripted:../agent.yaml -a nobody", 3, "there is no agent `nobody`");
+    check("plan run --backend scripted:../agent.yaml --watch", 2, "--ending merge");
+    ws.write("project/new.txt", "x");
+    check("plan run --backend scripted:../agent.yaml", 3, "--allow-dirty");
+    check("runs", 0, "rep plan run");
+}
+
+#[test]
+fn a_run_of_one_task_goes_on_with_the_next_one_when_it_is_resumed() {
+    let ws = repository();
+    let once = ws.rep("plan run --backend scripted:../agent.yaml --once");
+    assert_eq!(once.code, 0, "{once}");
+    let again = ws.rep(&format!("runs resume {} --here", short(&ws)));
+    assert_eq!(again.code, 0, "{again}");
+    let told = again.to_string();
+    assert!(told.contains("Write beta") && !told.contains("implementation: Write alpha"), "{told}");
+}

@@ -30,7 +30,8 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// What the first step of a kind would be told in a workspace, or the one on `task`.
+    /// What the first step would be told in a workspace, or the first of a kind, or the one on `task`. What is implemented
+    /// is reviewed before anything new is begun.
     ///
     /// # Errors
     ///
@@ -39,7 +40,7 @@ impl Preview {
         workspace: &Utf8Path,
         station: &Station,
         request: &PlanRequest,
-        kind: Kind,
+        kind: Option<Kind>,
         task: Option<&str>,
         learnings: &Learnings,
     ) -> Result<Self, DriveError> {
@@ -50,12 +51,12 @@ impl Preview {
         let plan = plan::parse(&text, &request.plan);
         let mut state = PlanState::default();
         state.apply(&keeper::first_read(&text, &request.plan));
+        let is_backlog = request.review && task.is_none() && plan.backlog().next().is_some();
+        let usual = if is_backlog { Kind::Review } else { Kind::Implementation };
+        let kind = kind.unwrap_or(usual);
         let id = match (task, kind) {
             (Some(task), _) => Some(task.to_owned()),
-            (None, Kind::Review) => {
-                let backlog = plan.tasks.iter().find(|task| task.mark == plan::Mark::Implemented);
-                backlog.map(|task| task.id.as_str().to_owned())
-            }
+            (None, Kind::Review) => plan.backlog().next().map(|task| task.id.as_str().to_owned()),
             (None, _) => match plan::select_task(&plan) {
                 Choice::Task(id) => Some(id.as_str().to_owned()),
                 Choice::Nothing | Choice::Stuck { .. } => None,

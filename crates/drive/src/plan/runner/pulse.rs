@@ -57,8 +57,9 @@ async fn beat(journal: &Journal, lease: &Lease) -> Stop {
     let mut heard = Instant::now();
     loop {
         look.tick().await;
+        let (at, beats) = (Instant::now(), heard.elapsed() >= beat_every);
         let asked = async {
-            match heard.elapsed() >= beat_every {
+            match beats {
                 true => journal.heartbeat(lease).await,
                 false => Ok(journal.run(&lease.run).await?.and_then(|run| run.wish)),
             }
@@ -70,7 +71,8 @@ async fn beat(journal: &Journal, lease: &Lease) -> Stop {
         };
         match answer {
             Ok(Some(Wish::Cancel)) => return Stop::Cancel,
-            Ok(_) if heard.elapsed() >= beat_every => heard = Instant::now(),
+            // The lease runs from when it was asked for.
+            Ok(_) if beats => heard = at,
             Ok(_) => {}
             Err(error @ JournalError::Fenced { .. }) => return Stop::Lost(error.to_string()),
             // The store may come back; but when the lease may have run out, another worker may be at it.

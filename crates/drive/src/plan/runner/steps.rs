@@ -4,7 +4,7 @@ use repertoire_agent::spending::RunLimits;
 use repertoire_agent::{Report, RunOptions, Status};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
-use repertoire_journal::run::Spent;
+use repertoire_journal::run::{RunStatus, Spent};
 use repertoire_model::ResponseFormat;
 use repertoire_select::Settings;
 use repertoire_skill::skill::Digest;
@@ -17,8 +17,6 @@ use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
 use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
-use crate::plan::file;
-use crate::plan::keeper;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
 use crate::plan::request::Hand;
 use crate::plan::skills;
@@ -85,7 +83,7 @@ impl Session<'_> {
         if after == After::Everything {
             all.extend(self.request.final_checks.iter().cloned());
         }
-        let place = self.station.system.workplace_of(self.run.id.as_str());
+        let place = self.workplace();
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;
         let verdict = checks::run_checks(&all, &place, self.work, &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| DriveError::Stopped(error.to_string()))?;
@@ -114,6 +112,9 @@ impl Session<'_> {
                 "notes": notes,
             }),
         };
+        if !is_green {
+            self.records.keep(&format!("{step:03}-verification.md"), &notes)?;
+        }
         let reason = match verdict.green {
             true => (!is_there).then(|| "a check has changed what is checked out".to_owned()),
             false => Some(format!("checks are red: {}", red.join(", "))),
@@ -281,19 +282,6 @@ impl Session<'_> {
         Ok((!mended.is_empty()).then_some(note).into_iter().collect())
     }
 
-    /// Puts the plan right after an agent was at work on a task, or reviewed one.
-    fn settle_plan(&mut self, own: Option<&TaskRef>) -> Vec<Payload> {
-        let (found, path) = (self.plan_found(), &self.request.plan);
-        let own = own.map(|task| task.id.as_str());
-        let kept = keeper::reconcile(&self.plan_text, found.as_deref(), path, &self.state, own);
-        if found.as_deref() != Some(&kept.text) {
-            // It is written again, with an error that is told, before the next step.
-            let _ = file::write(&self.worktree.dir, path, &kept.text);
-        }
-        self.plan_text = kept.text;
-        kept.events
-    }
-
     /// What an implementation came to.
     async fn implemented(
         &self,
@@ -408,7 +396,30 @@ impl Session<'_> {
         }
         payloads.extend(decide::conclude(&ahead, &self.request));
         self.append(payloads.clone()).await?;
+        self.take_back(&payloads).await?;
         self.keep_plan(&payloads).await
+    }
+
+    /// What was tried for a task that is given up must not make the tasks after it fail: the files are again as they were
+    /// before it, in a commit on top of what was tried.
+    async fn take_back(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
+        let Some(base) = decide::given_up(&self.state, happened).and_then(|base| Oid::parse(&base))
+        else {
+            return Ok(());
+        };
+        let tried = self.git.head().await?;
+        if !self.differs(&base, &tried).await? {
+            return Ok(());
+        }
+        let tree = self.git.tree_of(&base).await?;
+        let message = format!("Give up, and take back what was tried in {}", tried.short());
+        let commit = self.git.commit_tree(&tree, &[&tried], &message).await?;
+        self.git.reset_hard(&commit).await?;
+        if self.run.status == RunStatus::Running {
+            let data = json!({ "tried": tried.as_str() });
+            self.append(vec![Payload::Note { name: "taken_back".to_owned(), data }]).await?;
+        }
+        Ok(())
     }
 }
 
@@ -441,11 +452,13 @@ fn judged(
             let result = json!({ "malformed": false, "agent_failed": agent_failed });
             (StepOutcome::Failed, Some(error.to_string()), result)
         }
-        (Err(problem), _) => {
+        (Err(problem), error) => {
             let said = tail(&report.text);
+            // Who checked the shape of the answer knows best what is wrong with it.
+            let why = error.as_ref().map(|error| format!("the reviewer gave no verdict: {error}"));
             (
                 StepOutcome::Failed,
-                Some(problem.to_string()),
+                Some(why.unwrap_or_else(|| problem.to_string())),
                 json!({ "malformed": true, "text": said }),
             )
         }

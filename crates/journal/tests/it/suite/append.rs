@@ -133,6 +133,9 @@ pub(crate) async fn what_is_too_large_is_refused(place: Place) {
     let many = vec![Payload::Learned { task: None, note: "n".into() }; 1_001];
     let refused = journal.append(&lease, many[..].to_vec()).await;
     assert!(matches!(refused, Err(JournalError::TooLarge { .. })));
+    let large = Payload::Note { name: "n".into(), data: json!("x".repeat(1_000_000)) };
+    let refused = journal.append(&lease, vec![large; 17]).await;
+    assert!(matches!(refused, Err(JournalError::TooLarge { .. })));
     journal.append(&lease, many[1..].to_vec()).await.unwrap();
     assert_eq!(journal.run(&lease.run).await.unwrap().unwrap().seq, 1_002);
     agrees(&journal, &lease.run).await;

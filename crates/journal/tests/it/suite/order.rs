@@ -130,6 +130,39 @@ pub(crate) async fn a_failed_run_is_retried_and_a_completed_one_is_not(place: Pl
     agrees(&journal, &lease.run).await;
 }
 
+pub(crate) async fn a_run_that_is_over_is_forgotten_with_all_that_belongs_to_it(place: Place) {
+    let journal = place.open().await;
+    let lease = claimed(&journal, &worker("w")).await.lease;
+    let other = journal.create(new_run("other")).await.unwrap();
+    let refused = async |word: &str| {
+        let error = journal.forget(&lease.run).await.unwrap_err();
+        assert!(matches!(error, JournalError::Refused { .. }), "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+    };
+    refused("it is running").await;
+    let worktree = Payload::WorktreeCreated {
+        path: "/there".into(),
+        branch: "b".into(),
+        base_branch: "main".into(),
+        base: "abc".into(),
+        how: "created".into(),
+    };
+    journal.append(&lease, vec![worktree, started(1), completed()]).await.unwrap();
+    refused("/there is still there").await;
+    let removed = Payload::WorktreeRemoved { path: "/there".into() };
+    journal.order(&lease.run, Command::Event(removed)).await.unwrap();
+    for _ in 0..2 {
+        journal.forget(&lease.run).await.unwrap();
+        assert_eq!(journal.run(&lease.run).await.unwrap(), None);
+        assert_eq!(journal.steps(&lease.run).await.unwrap(), []);
+        assert_eq!(journal.events(&lease.run, 0, 0).await.unwrap(), []);
+    }
+    let late = journal.append(&lease, vec![started(2)]).await;
+    assert!(matches!(late, Err(JournalError::NotFound { .. })), "{late:?}");
+    assert_eq!(journal.run(&other.id).await.unwrap(), Some(other.clone()));
+    agrees(&journal, &other.id).await;
+}
+
 pub(crate) async fn what_happens_after_the_end_is_remembered(place: Place) {
     let journal = place.open().await;
     let lease = claimed(&journal, &worker("w")).await.lease;

@@ -164,6 +164,9 @@ pub(crate) async fn replay_says_what_was_tampered_with(place: Place) {
     assert_eq!(differences().await, [expected]);
     (place.tamper)(&place.target, "UPDATE run SET status = 'queued'").await;
     assert_eq!(differences().await[1].0, "the run's place in the queue");
+    (place.tamper)(&place.target, "UPDATE run SET status = 'completed', labels = '[\"gpu\"]'")
+        .await;
+    assert_eq!(differences().await[1].0, "the run's place in the queue");
     (place.tamper)(&place.target, "DELETE FROM event WHERE seq = 4").await;
     let gap = &differences().await[0];
     assert!(gap.0 == "event 5" && gap.2.contains("follows event 3"), "{gap:?}");

@@ -16,7 +16,7 @@ use crate::ui::Ui;
 pub(crate) struct Args {
     #[command(flatten)]
     plan: PlanArg,
-    /// The prompt of a review instead
+    /// The prompt of a review, whatever comes next
     #[arg(long)]
     review: bool,
     /// For this task, by its id, instead of the next one
@@ -30,7 +30,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
     let request = ctx.plan_request(plan, &workspace, &args.flags)?;
-    let kind = if args.review { Kind::Review } else { Kind::Implementation };
+    let kind = args.review.then_some(Kind::Review);
     let station = House::new(ctx.env).station_at_rest(&workspace, &request)?;
     let learnings = ctx.learnings(&workspace);
     let task = args.task.as_deref();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use repertoire_agent::Event;
 use repertoire_agent::event::Sink;
-use repertoire_drive::plan::{DriveError, KIND, PlanRequest};
+use repertoire_agent::{Event, EventKind};
+use repertoire_drive::git::{Git, GitError};
+use repertoire_drive::plan::{DriveError, EndingWord, KIND, PlanRequest};
 use repertoire_journal::run::{Run, RunStatus};
 use repertoire_journal::{Command, Journal, NewRun, Rules, RunId};
 use repertoire_skill::skill::Digest;
@@ -19,11 +20,13 @@ use crate::cli::Ctx;
 use crate::commands::worker::stop_when_asked;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::live::{Live, Manner};
-use crate::planning::{PlanFlags, host, host_label};
+use crate::planning::{House, PlanFlags, host, host_label};
 use crate::running::runtime;
 use crate::runs_text::{Narrator, status_line};
 use crate::ui::Ui;
 
+/// Who pauses a run by pressing a key.
+const INTERRUPT: &str = "Ctrl-C";
 /// How often a plan is looked at for new tasks.
 const WATCH_POLL: Duration = Duration::from_secs(1);
 /// How often the journal is looked at when it does not call.
@@ -67,8 +70,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let plan = find_plan(ctx, &args.plan, &workspace)?;
     let mut request = ctx.plan_request(plan, &workspace, &args.flags)?;
     request.once = args.once;
+    if args.watch && !matches!(request.ending, EndingWord::Merge | EndingWord::Squash) {
+        return Err(Failure::usage("`--watch` needs `--ending merge` or `--ending squash`")
+            .hint("Otherwise the plan here stays as it is, and everything would be done again."));
+    }
     let runtime = runtime()?;
     runtime.block_on(async {
+        check_first(ctx, &workspace, &request).await?;
         let journal = ctx.journal(None).await?;
         loop {
             let run = create(ctx, args, &journal, &workspace, &request).await?;
@@ -76,7 +84,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 return detached(&run, ui);
             }
             if request.checks.is_empty() && request.final_checks.is_empty() {
-                ui.note("no checks are declared: nothing but the review stands between an agent's word and `done`")?;
+                ui.note(match request.review {
+                    true => "no checks are declared: nothing but the review stands between an agent's word and `done`",
+                    false => "no checks are declared and nothing is reviewed: `done` will be an agent's word",
+                })?;
             }
             let ended = attend(ctx, &journal, &run.id, args.verbose, ui).await?;
             if !args.watch || ended.status != RunStatus::Completed {
@@ -88,6 +99,37 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             }
         }
     })
+}
+
+/// What would stop a run before its first step is said before there is one.
+async fn check_first(
+    ctx: &Ctx<'_>,
+    workspace: &Utf8Path,
+    request: &PlanRequest,
+) -> Result<(), Failure> {
+    House::new(ctx.env).check(workspace, request)?;
+    let no = |error: GitError| Failure::cannot_run(error.to_string());
+    let git = Git::new(workspace, ctx.env.tool_environment(false));
+    git.head().await.map_err(no)?;
+    match &request.base_branch {
+        Some(base) if !git.branch_exists(base).await.map_err(no)? => {
+            return Err(Failure::usage(format!("there is no branch `{base}` (`--base`)")));
+        }
+        Some(_) => {}
+        None if git.branch().await.map_err(no)?.is_none() => {
+            return Err(
+                Failure::cannot_run("no branch is checked out").hint("Name one with `--base`.")
+            );
+        }
+        None => {}
+    }
+    if !request.allow_dirty && !git.is_clean().await.map_err(no)? {
+        return Err(Failure::cannot_run(format!(
+            "{workspace} has changes that are not committed, and a worktree would be without them"
+        ))
+        .hint("Commit or stash them, or leave them behind with `--allow-dirty`."));
+    }
+    Ok(())
 }
 
 async fn create(
@@ -145,7 +187,7 @@ pub(crate) async fn attend(
         // Nobody listens any more when the command ends.
         let _ = sender.send(event.clone());
     });
-    let runner = ctx.runner(journal.clone(), verbose.then_some(sink));
+    let runner = ctx.runner(journal.clone(), Some(sink));
     let manner = Manner { thinking: false, streamed: false, rewritten: false };
     let mut live = Live::new(manner);
     let who = repertoire_journal::Worker {
@@ -154,6 +196,8 @@ pub(crate) async fn attend(
         kinds: BTreeSet::from([KIND.to_owned()]),
         lease: ctx.lease(),
     };
+    let before = journal.run(id).await.map_err(not_recorded)?;
+    let told = before.filter(|run| run.started_ms.is_some()).map_or(0, |run| run.seq);
     let claimed = journal.claim_run(id, &who, &Rules::default()).await.map_err(not_recorded)?;
     let Some(claimed) = claimed else {
         return Err(Failure::no(format!(
@@ -168,15 +212,22 @@ pub(crate) async fn attend(
     let drive = runner.drive(claimed, &shutdown);
     tokio::pin!(drive);
     let mut changes = journal.changes();
-    let mut narrator = Narrator::new(id.clone());
+    // What was told before the run was resumed is not told again.
+    let mut narrator = Narrator::new(id.clone(), told);
+    let mut warned = BTreeSet::new();
     let mut interrupted = false;
     let driven = loop {
         tokio::select! {
             driven = &mut drive => break driven,
             Some(event) = at_work.recv() => {
-                // What was recorded before the agent began comes first.
-                narrator.tell(journal, ui).await?;
-                live.show(&event, ui)?;
+                let is_warning =
+                    matches!(event.kind, EventKind::Degraded { .. } | EventKind::Warning { .. });
+                let words = serde_json::to_string(&event.kind).unwrap_or_default();
+                if verbose || (is_warning && !ui.json && warned.insert(words)) {
+                    // What was recorded before the agent began comes first.
+                    narrator.tell(journal, ui).await?;
+                    live.show(&event, ui)?;
+                }
             }
             _ = changes.next(TELL_POLL) => narrator.tell(journal, ui).await?,
             () = stop.cancelled(), if !interrupted => {
@@ -191,7 +242,7 @@ pub(crate) async fn attend(
     match driven {
         Ok(_) if interrupted => {
             // Nobody else shall take it from the queue: who pressed the key wants it to stop.
-            let by = "interrupted".to_owned();
+            let by = INTERRUPT.to_owned();
             let paused = journal.order(id, Command::Pause { by }).await;
             let current = journal.run(id).await.map_err(not_recorded)?;
             narrator.tell(journal, ui).await?;
@@ -216,7 +267,7 @@ async fn own_labels(journal: &Journal, id: &RunId) -> Result<Vec<String>, Failur
 /// How the command ends with a run.
 pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
     match ui.json {
-        true => ui.print_json(run)?,
+        true => ui.print_json_line(run)?,
         false => {
             let line = status_line(run, ui);
             writeln!(ui.out, "{line}")?;
@@ -235,17 +286,19 @@ pub(crate) fn verdict(run: &Run, ui: &mut Ui<'_>) -> Outcome {
         }
         RunStatus::Queued => {
             ui.note("it goes on by itself when a worker is free")?;
-            Ok(Exit::Done)
+            Ok(Exit::No)
         }
         RunStatus::Paused => {
             ui.note(&format!("`rep runs resume {short}` goes on"))?;
-            Ok(Exit::Done)
+            let is_once = run.request.get("once").and_then(|once| once.as_bool()) == Some(true);
+            Ok(match run.reason.as_deref() {
+                Some(reason) if reason == format!("by {INTERRUPT}") => Exit::Interrupted,
+                _ if is_once => Exit::Done,
+                _ => Exit::No,
+            })
         }
         RunStatus::Waiting => {
-            let is_json = ui.json;
-            for choice in run.choices.iter().filter(|_| !is_json) {
-                ui.note(&format!("you can {choice}"))?;
-            }
+            ui.note(&format!("`rep runs show {short}` says what can be done"))?;
             Ok(Exit::No)
         }
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Running => Ok(Exit::No),
