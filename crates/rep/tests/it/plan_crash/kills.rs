@@ -107,7 +107,7 @@ impl Killing {
         match kind {
             "database" => self.kill_database(),
             "all workers" => {
-                self.hands.iter().for_each(|hand| hand.signal(rustix::process::Signal::KILL));
+                self.hands.iter_mut().for_each(|hand| hand.signal(rustix::process::Signal::KILL));
                 self.hands.iter_mut().for_each(Hand::kill);
                 self.hands.clear();
             }
