@@ -35,6 +35,9 @@ fn freeze(store: Store, kind: &str) {
     assert_eq!(other.stop(), Some(0));
     let before = field.events(&run);
 
+    // What the first worker's agent may still write must get into no commit.
+    let worktree = field.run(&run).worktree.unwrap().path;
+    std::fs::File::create(format!("{worktree}/late.txt")).unwrap();
     let more = queue(&mut field, &next);
     frozen.signal(Signal::CONT);
     field.until_completed(std::slice::from_ref(&more));
