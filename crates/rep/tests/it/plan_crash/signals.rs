@@ -80,7 +80,7 @@ fn an_interrupted_plan_run_pauses_and_a_daemon_finishes_it_when_it_is_resumed() 
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{:?} {said}", output.status);
+    assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(said.contains("stopping; the run can be resumed"), "{said}");
     assert_eq!(scene.field.run(&id).status, RunStatus::Paused);
     // A daemon leaves it alone until somebody says otherwise.
