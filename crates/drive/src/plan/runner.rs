@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
-use repertoire_agent::{RunOptions, System, process};
+use repertoire_agent::{RunOptions, System};
 use repertoire_flow::plan::{self, Plan};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Wish};
@@ -28,6 +28,7 @@ use crate::worktree::{
 };
 
 mod ending;
+mod left;
 mod paper;
 mod preview;
 mod pulse;
@@ -175,12 +176,12 @@ impl Runner {
         let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
         let repository = Git::new(workspace, station.environment.clone());
         let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
-        end_programs_before(lease).await;
+        left::end_programs(lease).await;
         let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
         let readable = vec![worktree.common_dir.clone()];
         let system = station.system.in_dir(&worktree.dir, readable);
-        let system = system.with_variable(MARK, &mark(lease));
+        let system = system.with_variable(left::MARK, &left::mark(lease));
         let mut session = Session {
             runner: self,
             lease,
@@ -201,31 +202,6 @@ impl Runner {
         session.begin().await?;
         session.go().await
     }
-}
-
-/// The variable that the programs of a run are known by, whoever started them.
-const MARK: &str = "REPERTOIRE_RUN";
-
-fn mark(lease: &Lease) -> String {
-    format!("{}:{}", lease.run, lease.token)
-}
-
-/// A worker that was killed, or stands still, has left its agent and checks at work in the run's worktree. Two agents there
-/// would work against each other.
-async fn end_programs_before(lease: &Lease) {
-    let (run, token) = (lease.run.clone(), lease.token);
-    if token <= 1 {
-        return;
-    }
-    let is_before = move |value: &str| {
-        let parts = value.rsplit_once(':');
-        parts.is_some_and(|(id, theirs)| {
-            id == run.as_str() && theirs.parse::<u64>().is_ok_and(|theirs| theirs < token)
-        })
-    };
-    let ended = tokio::task::spawn_blocking(move || process::end_left(MARK, is_before)).await;
-    // Nothing depends on how many there were.
-    drop(ended);
 }
 
 fn wanted<'a>(run: &'a Run, lease: &Lease, request: &'a PlanRequest) -> Wanted<'a> {
@@ -373,6 +349,7 @@ impl Session<'_> {
             let rest = of_plan.split_off(of_plan.len().min(PLAN_EVENTS_MAX));
             self.append(std::mem::replace(&mut of_plan, rest)).await?;
         }
+        self.clear_half_written().await?;
         self.set_up().await?;
         self.keep_plan(&[]).await
     }
@@ -399,7 +376,7 @@ impl Session<'_> {
     fn workplace(&self) -> Workplace {
         let mut place = self.station.system.workplace_of(self.run.id.as_str());
         place.environment = self.station.environment.clone();
-        place.environment.push((MARK.to_owned(), mark(self.lease)));
+        place.environment.push((left::MARK.to_owned(), left::mark(self.lease)));
         place
     }
 

@@ -128,6 +128,14 @@ pub(crate) fn branch(field: &Field, run: &Run, work: &Work) {
     for file in &work.files {
         assert_eq!(show(&format!("{file}.txt")), format!("half of {file}\n"));
     }
+    // Nothing else was ever committed.
+    let range = format!("{}..{}", worktree.base, worktree.branch);
+    let log = field.git(repository, &["log", "--name-only", "--format=", &range]);
+    let touched: BTreeSet<&str> = log.lines().collect();
+    let plan = work.path();
+    let files: Vec<String> = work.files.iter().map(|file| format!("{file}.txt")).collect();
+    let expected = files.iter().map(String::as_str).chain([plan.as_str()]).collect();
+    assert_eq!(touched, expected, "{}", run.name);
     let head = field.git(repository, &["rev-parse", &worktree.branch]);
     let events = field.events(&run.id);
     let recorded = events.iter().find_map(|event| match &event.payload {

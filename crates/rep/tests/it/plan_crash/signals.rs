@@ -120,3 +120,26 @@ fn the_agent_of_a_killed_worker_is_ended_before_another_one_begins() {
     audit::branch(&field, &run, &work);
     audit::nobody_is_left(&field);
 }
+
+#[test]
+fn what_a_killed_worker_was_writing_gets_into_no_commit() {
+    let mut field = Field::new(Store::Sqlite);
+    let work = Work::new("p", 1);
+    let repository = field.repository("one", &[(work.path(), work.plan())]);
+    field.ws.write("agent.yaml", work.transcript(1_000));
+    let backend = format!("scripted:{}", field.ws.path("agent.yaml"));
+    let id = field.queue(&repository, &work.path(), &["--backend", &backend]);
+    let mut killed = field.hand(&["worker"]);
+    field.until("a step", |field| field.run(&id).open_step.is_some());
+    killed.kill();
+    let worktree = field.run(&id).worktree.unwrap();
+    // As the plan and a file of the agent are left when they are written at that moment.
+    std::fs::File::create(format!("{}/plans/.rep-a1B2c3", worktree.path)).unwrap();
+    std::fs::File::create(format!("{}/.rep-d4E5f6", worktree.path)).unwrap();
+    let mut other = field.hand(&["worker"]);
+    field.until_completed(std::slice::from_ref(&id));
+    assert_eq!(other.stop(), Some(0));
+    let run = field.run(&id);
+    audit::branch(&field, &run, &work);
+    audit::worktree(&field, &run);
+}
