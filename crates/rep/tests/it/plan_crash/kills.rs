@@ -1,7 +1,5 @@
 //! Workers and the database are killed at random while plans are worked through.
 
-#![expect(clippy::print_stderr, reason = "a seed that nobody saw cannot be tried again")]
-
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
