@@ -72,7 +72,8 @@ fn find(_name: &str, _is_left: &impl Fn(&str) -> bool) -> Vec<i32> {
 #[cfg(not(target_os = "linux"))]
 fn kill(_id: i32) {}
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::process::{Child, Command};

@@ -262,10 +262,11 @@ pub(crate) async fn events(journal: &Journal, id: &RunId) -> Result<Vec<Event>, 
 }
 
 impl Hand {
-    pub(crate) fn signal(&self, signal: Signal) {
-        let id = Pid::from_child(&self.child);
-        // It may have ended by itself.
-        let _ = kill_process(id, signal);
+    /// Nothing if it has ended: its number may be another's by now.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.child.try_wait().unwrap().is_none() {
+            kill_process(Pid::from_child(&self.child), signal).unwrap();
+        }
     }
 
     /// Kills it, and waits until it is gone.
@@ -299,10 +300,9 @@ impl Hand {
 
 impl Drop for Hand {
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(Signal::KILL);
-            let _ = self.child.wait();
-        }
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -28,7 +28,7 @@ fn freeze(store: Store, kind: &str) {
     field.until("the step to begin", |field| is_at(field, &run, kind));
     // In the middle of the step, not at its very beginning.
     std::thread::sleep(Duration::from_millis(200));
-    freeze_without_lock(&field, &frozen);
+    freeze_without_lock(&field, &mut frozen);
     let mut other = field.hand(&["worker"]);
     field.until_completed(std::slice::from_ref(&run));
     field.until("the report", |field| field.types(&run).last() == Some(&"POSTMORTEM_END"));
@@ -50,7 +50,7 @@ fn freeze(store: Store, kind: &str) {
 
 /// A process that stands still in the middle of a write holds the lock of a SQLite file, and nobody else can do anything
 /// about that: such a moment is passed over.
-fn freeze_without_lock(field: &Field, hand: &Hand) {
+fn freeze_without_lock(field: &Field, hand: &mut Hand) {
     for number in 0..20 {
         hand.signal(Signal::STOP);
         let new = NewRun {
