@@ -79,7 +79,11 @@ mod tests {
     use std::process::{Child, Command};
 
     fn sleeper(value: &str) -> Child {
-        Command::new("sleep").arg("600").env("REPERTOIRE_TEST_LEFT", value).spawn().unwrap()
+        Command::new("sleep")
+            .arg("600")
+            .env("REPERTOIRE_TEST_LEFT", value)
+            .spawn()
+            .expect("there is a sleep")
     }
 
     #[test]
