@@ -1,7 +1,9 @@
 //! Telling runs what to do.
 
+use std::time::Duration;
+
 use repertoire_journal::run::Limits;
-use repertoire_journal::{Command, JournalError, Payload, RunId, RunStatus, Wish};
+use repertoire_journal::{Command, JournalError, Payload, RunId, RunStatus, Wish, Worker};
 
 use super::{Place, agrees, claim, claimed, completed, doomed, names, new_run, started, worker};
 
@@ -62,12 +64,18 @@ pub(crate) async fn a_worker_hears_of_a_wish_by_its_heartbeat(place: Place) {
 pub(crate) async fn a_wish_takes_effect_when_the_worker_is_lost(place: Place) {
     let journal = place.open().await;
     for (wish, status) in [(pause(), RunStatus::Paused), (cancel(), RunStatus::Cancelled)] {
-        let lost = claimed(&journal, &doomed("w")).await.lease;
+        let brief = Worker { lease: Duration::from_secs(2), ..worker("w") };
+        let lost = claimed(&journal, &brief).await.lease;
         journal.append(&lost, vec![started(1)]).await.unwrap();
-        journal.order(&lost.run, wish.clone()).await.unwrap();
+        assert!(journal.order(&lost.run, wish.clone()).await.unwrap().wish.is_some());
+        tokio::time::sleep(Duration::from_millis(2_200)).await;
         assert_eq!(journal.reap().await.unwrap(), std::slice::from_ref(&lost.run));
         assert_eq!(journal.run(&lost.run).await.unwrap().unwrap().status, status);
         agrees(&journal, &lost.run).await;
+        // Of a worker that is gone already nothing is wished: it happens at once.
+        let gone = claimed(&journal, &doomed("w")).await.lease;
+        assert_eq!(journal.order(&gone.run, wish.clone()).await.unwrap().status, status);
+        agrees(&journal, &gone.run).await;
         let released = claimed(&journal, &worker("w")).await.lease;
         journal.order(&released.run, wish).await.unwrap();
         journal.release(&released, "shutdown").await.unwrap();
