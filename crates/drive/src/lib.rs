@@ -21,6 +21,7 @@ pub mod git;
 pub mod limits;
 pub mod plan;
 mod program;
+pub mod review;
 pub mod usage;
 pub mod worker;
 pub mod workflow;

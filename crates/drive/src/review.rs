@@ -1,0 +1,9 @@
+//! Reviews of changes: what has changed, who looks at it, what they find, and what of that is true.
+//!
+//! Agents propose findings; the engine decides which of them have a place in the change, which prove themselves, which a
+//! validator has to agree to, and which are the same. A [`record::Review`] has all of it, what was left out included.
+
+pub mod change;
+pub mod finding;
+pub mod lineup;
+pub mod record;
