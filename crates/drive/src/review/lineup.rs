@@ -1,13 +1,26 @@
 //! Who reviews: agents, phases, kinds of models, pairs and questions, as data.
 //!
 //! The line-ups of the built-in pack are `review/code.yaml` and `review/docs.yaml`. Files of the same shape add agents, or
-//! put another one in the place of one that has the same name.
+//! put another one in the place of one that has the same name: [`load`] reads a file, [`merge`] puts it on top of another
+//! one, and [`check`] looks at the whole.
 
+use repertoire_skill::pack;
 use repertoire_skill::review::Severity;
 use serde::{Deserialize, Serialize};
 
 use super::finding::Phase;
-use super::record::{Depth, Subject};
+use super::record::{Depth, PlannedPhase, Subject};
+
+mod check;
+pub mod limits;
+mod load;
+mod merge;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Problem, check};
+pub use load::{LineupError, load};
+pub use merge::{Merged, Source, merge};
 
 /// Who reviews, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -183,6 +196,91 @@ pub struct ValidationRules {
     /// What not to flag in any category.
     #[serde(default)]
     pub false_positives: Vec<String>,
+}
+
+/// The line-up of the built-in pack.
+///
+/// ```
+/// use repertoire_drive::review::lineup::{builtin, check};
+/// use repertoire_drive::review::record::{Depth, Subject};
+///
+/// let lineup = builtin(Subject::Code);
+/// assert!(check(&lineup).is_empty());
+/// assert_eq!(lineup.planned(Depth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
+/// ```
+pub fn builtin(subject: Subject) -> Lineup {
+    let file = match subject {
+        Subject::Code => "review/code.yaml",
+        Subject::Docs => "review/docs.yaml",
+    };
+    let bytes = pack::read(file).expect("the pack is embedded, and has both line-ups");
+    let text = str::from_utf8(&bytes).expect("the line-ups of the pack are text");
+    load(text, file.into()).expect("the line-ups of the pack are read by a test")
+}
+
+impl Lineup {
+    /// The agent of a name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The first agent of a category: it has the category's title, its validator and its false positives.
+    pub fn of_category(&self, category: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.category == category)
+    }
+
+    /// The phases of a depth, in order.
+    pub fn phases_at(&self, depth: Depth) -> &[Phase] {
+        match depth {
+            Depth::Patterns => &[Phase::Patterns],
+            Depth::Quick => &self.phases.quick,
+            Depth::Deep => &self.phases.deep,
+        }
+    }
+
+    /// The agents that take part in a phase, each with its model.
+    pub fn agents_in(&self, phase: Phase) -> impl Iterator<Item = (&Agent, ModelTier)> {
+        self.agents.iter().filter_map(move |agent| Some((agent, agent.tier(phase)?)))
+    }
+
+    /// The pairs that are asked about at a depth.
+    pub fn pairs_at(&self, depth: Depth) -> impl Iterator<Item = &Pair> {
+        self.synthesis.pairs.iter().filter(move |pair| pair.depths.contains(&depth))
+    }
+
+    /// How many calls the phases of a depth come to. Those of a validation depend on what is found, and are left out.
+    pub fn planned(&self, depth: Depth) -> Vec<PlannedPhase> {
+        let calls = |phase: Phase| match phase {
+            Phase::Patterns | Phase::Validation => None,
+            Phase::Synthesis => Some(self.pairs_at(depth).count()),
+            Phase::Thorough | Phase::Gaps | Phase::Quick => Some(self.agents_in(phase).count()),
+        };
+        let planned = |&phase: &Phase| {
+            let calls = u32::try_from(calls(phase)?).unwrap_or(u32::MAX);
+            Some(PlannedPhase { phase, calls })
+        };
+        self.phases_at(depth).iter().filter_map(planned).collect()
+    }
+}
+
+impl Synthesis {
+    /// The model at a depth.
+    pub fn tier(&self, depth: Depth) -> Option<ModelTier> {
+        match depth {
+            Depth::Patterns => None,
+            Depth::Quick => self.quick,
+            Depth::Deep => self.deep,
+        }
+    }
+}
+
+impl Pair {
+    /// Whether it is about the same two categories, in any order.
+    pub fn is_about(&self, other: &[String; 2]) -> bool {
+        let [a, b] = &self.categories;
+        let [c, d] = other;
+        (a, b) == (c, d) || (a, b) == (d, c)
+    }
 }
 
 impl Agent {
