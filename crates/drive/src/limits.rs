@@ -145,3 +145,34 @@ pub const RESULT_CHARS_MAX: usize = 4_000;
 pub const CLAIM_POLL: Duration = Duration::from_secs(2);
 /// How long it waits after the journal could not be reached.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
+
+/// Most findings of one answer.
+pub const REVIEW_ANSWER_FINDINGS_MAX: usize = 100;
+/// Most findings of one agent that looks for gaps.
+pub const REVIEW_GAPS_FINDINGS_MAX: usize = 5;
+/// Lines on both sides of a finding where others are not looked for again.
+pub const REVIEW_ZONE_LINES: u32 = 5;
+/// Longest diff that is a fix.
+pub const REVIEW_FIX_LINES_MAX: usize = 10;
+/// Longest title.
+pub const REVIEW_TITLE_CHARS_MAX: usize = 200;
+/// Longest text of a finding.
+pub const REVIEW_TEXT_CHARS_MAX: usize = 4_000;
+/// Most findings that one validator is asked about.
+pub const REVIEW_BATCH_FINDINGS_MAX: usize = 8;
+/// Most findings of each side that a synthesis is told.
+pub const REVIEW_SYNTHESIS_FINDINGS_MAX: usize = 40;
+/// Lines of code on both sides of a finding that a validator is shown.
+pub const REVIEW_CONTEXT_LINES: u32 = 5;
+/// Lines on both sides of a finding that a report shows.
+pub const REVIEW_EXCERPT_LINES: u32 = 2;
+/// Most lines of a report's excerpt.
+pub const REVIEW_EXCERPT_LINES_MAX: usize = 12;
+/// Longest line that goes into a prompt or a report.
+pub const REVIEW_LINE_CHARS_MAX: usize = 500;
+/// Lines of a file's beginning that go into a prompt where not all of it does.
+pub const REVIEW_PREVIEW_LINES: usize = 50;
+/// Largest record of a review that is read.
+pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most reviews that a list shows.
+pub const REVIEWS_LISTED_MAX: usize = 1_000;

@@ -3,7 +3,14 @@
 //! Agents propose findings; the engine decides which of them have a place in the change, which prove themselves, which a
 //! validator has to agree to, and which are the same. A [`record::Review`] has all of it, what was left out included.
 
+pub mod admit;
+pub mod aggregate;
 pub mod change;
 pub mod finding;
+pub mod instructions;
 pub mod lineup;
 pub mod record;
+pub mod store;
+pub mod surroundings;
+pub mod synthesis;
+pub mod validate;

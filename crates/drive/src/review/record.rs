@@ -194,6 +194,9 @@ pub struct Reported {
     /// What agents say besides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
+    /// What others found in the same lines, in other categories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
     /// Who found it.
     pub agents: Vec<String>,
     /// Why it is believed.
@@ -222,6 +225,19 @@ impl Reported {
             None => category.to_owned(),
         }
     }
+}
+
+/// What somebody else found in the same lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Also {
+    /// In a few words.
+    pub title: String,
+    /// Its category.
+    pub category: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub description: String,
 }
 
 /// A line of the file around a finding.
