@@ -4,6 +4,10 @@
 //! validator has to agree to, and which are the same. A [`record::Review`] has all of it, what was left out included.
 
 pub mod change;
+pub mod content;
+pub mod diff;
 pub mod finding;
 pub mod lineup;
 pub mod record;
+pub mod rules;
+pub mod scope;
