@@ -170,9 +170,51 @@ pub const REVIEW_EXCERPT_LINES: u32 = 2;
 pub const REVIEW_EXCERPT_LINES_MAX: usize = 12;
 /// Longest line that goes into a prompt or a report.
 pub const REVIEW_LINE_CHARS_MAX: usize = 500;
-/// Lines of a file's beginning that go into a prompt where not all of it does.
-pub const REVIEW_PREVIEW_LINES: usize = 50;
 /// Largest record of a review that is read.
 pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most reviews that a list shows.
 pub const REVIEWS_LISTED_MAX: usize = 1_000;
+// Reviews
+
+/// Most files of one review.
+pub const REVIEW_FILES_MAX: usize = 300;
+/// Most bytes of all files of one review.
+pub const REVIEW_BYTES_MAX: u64 = 16_000_000;
+/// Largest file that is reviewed.
+pub const REVIEW_FILE_BYTES_MAX: u64 = 1_000_000;
+/// Longest file that is reviewed.
+pub const REVIEW_FILE_LINES_MAX: usize = 5_000;
+/// Most characters of files that go into prompts as a whole.
+pub const REVIEW_FULL_CHARS_MAX: usize = 200_000;
+/// Lines of the files beyond that.
+pub const REVIEW_PREVIEW_LINES: usize = 50;
+/// From how many files on a folder is more than one review should be about.
+pub const REVIEW_FOLDER_FILES_WARN: usize = 20;
+/// Most bytes of files that are compared in one call of git.
+pub const REVIEW_PATCH_BYTES_MAX: u64 = 4_000_000;
+/// Most files of a folder outside a repository that are looked at.
+pub const REVIEW_WALK_FILES_MAX: usize = 5_000;
+/// How deep a folder outside a repository is looked into.
+pub const REVIEW_WALK_DEPTH_MAX: usize = 32;
+/// Most files with rules of a repository.
+pub const REVIEW_RULE_FILES_MAX: usize = 20;
+/// Largest file with rules that is read.
+pub const REVIEW_RULE_BYTES_MAX: u64 = 1_000_000;
+/// Most characters of one that are kept.
+pub const REVIEW_RULE_CHARS_MAX: usize = 20_000;
+/// Most characters of rules that are kept.
+pub const REVIEW_RULES_CHARS_MAX: usize = 60_000;
+/// Most files of a review's configuration.
+pub const REVIEW_BASE_FILES_MAX: usize = 50;
+/// Largest file of a review's configuration.
+pub const REVIEW_BASE_FILE_BYTES_MAX: u64 = 256 * 1024;
+/// Most tests that are shown because their names fit.
+pub const REVIEW_TESTS_MAX: usize = 20;
+/// Most tests of one file.
+pub const REVIEW_TESTS_EACH_MAX: usize = 3;
+/// Largest test that is shown.
+pub const REVIEW_TEST_BYTES_MAX: u64 = 1_000_000;
+/// Most characters of one.
+pub const REVIEW_TEST_CHARS_MAX: usize = 20_000;
+/// Names of branches that a message about a wrong one shows.
+pub const REVIEW_NEAR_BRANCHES: usize = 3;

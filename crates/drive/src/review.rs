@@ -5,11 +5,17 @@
 
 pub mod admit;
 pub mod aggregate;
+pub mod asking;
 pub mod change;
+pub mod content;
+pub mod diff;
 pub mod finding;
 pub mod instructions;
 pub mod lineup;
+pub mod prompt;
 pub mod record;
+pub mod rules;
+pub mod scope;
 pub mod store;
 pub mod surroundings;
 pub mod synthesis;
