@@ -7,3 +7,4 @@ pub mod change;
 pub mod finding;
 pub mod lineup;
 pub mod record;
+pub mod report;

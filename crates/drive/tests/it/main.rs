@@ -7,6 +7,7 @@ mod git;
 mod plan;
 mod plan_attacks;
 mod repo;
+mod review_report;
 mod worktree;
 
 use std::sync::Arc;
