@@ -9,8 +9,12 @@ use camino::Utf8Path;
 use super::change::Change;
 use super::record::Review;
 
+mod fix;
+pub mod github;
 pub mod json;
 pub mod limits;
+pub mod rdjson;
+pub mod sarif;
 mod schema;
 pub mod text;
 mod words;
@@ -106,8 +110,12 @@ impl Default for Look {
 pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
     match format {
         Format::Text => text::render(review, look),
+        Format::Markdown => json::render(review),
         Format::Json => json::render(review),
-        _ => change.files.len().to_string(),
+        Format::Sarif => sarif::render(review, change),
+        Format::Github => github::render(review),
+        Format::Rdjson => rdjson::render(review, change),
+        Format::Html => json::render(review),
     }
 }
 

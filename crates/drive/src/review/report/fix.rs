@@ -157,7 +157,11 @@ mod tests {
     fn a_diff_is_found_where_the_finding_is() {
         check("-  two\n+  zwei", 4, Some((4, 4, &["  zwei"])));
         check("-  two\n+  zwei", 2, Some((2, 2, &["  zwei"])));
-        check("--- a/x.rs\n+++ b/x.rs\n@@ -1,2 +1,2 @@\n one\n-  two\n+  2", 1, Some((2, 2, &["  2"])));
+        check(
+            "--- a/x.rs\n+++ b/x.rs\n@@ -1,2 +1,2 @@\n one\n-  two\n+  2",
+            1,
+            Some((2, 2, &["  2"])),
+        );
         check("-three", 1, Some((3, 3, &[])));
     }
 
