@@ -14,6 +14,7 @@ pub mod instructions;
 pub mod lineup;
 pub mod prompt;
 pub mod record;
+pub mod report;
 pub mod rules;
 pub mod scope;
 pub mod store;

@@ -1,0 +1,173 @@
+//! What people and tools see of a review.
+
+mod made_up;
+
+use repertoire_drive::review::change::Change;
+use repertoire_drive::review::record::Review;
+use repertoire_drive::review::report::{Format, Look, Styles, json, render, sarif};
+use serde_json::Value;
+
+use made_up::{change, clean, hostile, review};
+
+fn shown(format: Format, review: &Review, change: &Change) -> String {
+    render(format, review, change, &Look::default())
+}
+
+fn snapshot(name: &str, text: &str) {
+    let text = text.replace(env!("CARGO_PKG_VERSION"), "[version]");
+    insta::with_settings!({
+        snapshot_path => "../fixtures/review_report",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+#[test]
+fn a_review_as_text() {
+    snapshot("text", &shown(Format::Text, &review(), &change()));
+    let narrow = Look { width: 60, styles: Styles::ansi() };
+    snapshot("text-ansi", &render(Format::Text, &review(), &change(), &narrow));
+}
+
+#[test]
+fn a_clean_review_is_one_line() {
+    let text = shown(Format::Text, &clean(), &change());
+    assert_eq!(
+        text,
+        "No findings in 4 files (quick review, 4 agents; bugs, error handling, security, test coverage).\n"
+    );
+}
+
+#[test]
+fn hostile_text_neither_moves_the_cursor_nor_commands_the_build_log() {
+    let (review, change) = hostile();
+    for styles in [Styles::plain(), Styles::ansi()] {
+        let text = render(Format::Text, &review, &change, &Look { width: 80, styles });
+        for line in text.lines() {
+            assert!(!line.trim_start().starts_with("::"), "{line}");
+            assert!(!line.contains("##["), "{line}");
+            // What starts an escape is ours: it is a colour.
+            for escape in line.split('\u{1b}').skip(1) {
+                let end = escape.find('m').unwrap();
+                let colour = &escape[1..end];
+                assert!(colour.bytes().all(|byte| byte.is_ascii_digit() || byte == b';'), "{line}");
+            }
+            let rest = line.replace('\u{1b}', "");
+            assert!(!rest.chars().any(repertoire_text::terminal::is_hidden), "{rest}");
+        }
+        assert!(text.len() < 2_000_000, "{}", text.len());
+    }
+}
+
+#[test]
+fn the_record_fits_its_schema_and_comes_back_as_it_was() {
+    let schema = json::schema().to_value();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for review in [review(), clean(), hostile().0] {
+        let text = shown(Format::Json, &review, &change());
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let problems: Vec<String> =
+            validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(serde_json::from_str::<Review>(&text).unwrap(), review);
+    }
+    snapshot("json", &shown(Format::Json, &review(), &change()));
+}
+
+#[test]
+fn sarif_fits_the_schema_of_its_committee() {
+    // One of its patterns has a bracket that only JavaScript takes for itself.
+    let schema = include_str!("../fixtures/sarif-schema-2.1.0.json")
+        .replace("-[a-zA-Z]{2}]?$", "-[a-zA-Z]{2}\\\\]?$");
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let mut wrong = sarif::report(&review(), &change());
+    wrong["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] =
+        0.into();
+    assert!(!validator.is_valid(&wrong), "the schema is at work");
+    let (bad, bad_change) = hostile();
+    let empty = Change::default();
+    let change = change();
+    let all = [
+        (review(), &change),
+        (clean(), &change),
+        (bad.clone(), &bad_change),
+        (bad, &empty),
+        (many(6_000), &change),
+    ];
+    for (review, change) in all {
+        let value: Value = serde_json::from_str(&shown(Format::Sarif, &review, change)).unwrap();
+        let problems: Vec<String> =
+            validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert_eq!(problems, Vec::<String>::new());
+        for result in value["runs"][0]["results"].as_array().unwrap() {
+            let rule = result["ruleIndex"].as_u64().unwrap() as usize;
+            assert_eq!(value["runs"][0]["tool"]["driver"]["rules"][rule]["id"], result["ruleId"]);
+        }
+    }
+    snapshot("sarif", &shown(Format::Sarif, &review(), &change));
+}
+
+/// A review with so many findings.
+fn many(number: usize) -> Review {
+    let mut review = review();
+    let one = review.findings[3].clone();
+    review.findings = vec![one; number];
+    review
+}
+
+#[test]
+fn sarif_has_no_more_results_than_are_kept_and_says_so() {
+    let text = shown(Format::Sarif, &many(6_000), &Change::default());
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let run = &value["runs"][0];
+    assert_eq!(run["results"].as_array().unwrap().len(), 5_000);
+    let note = &run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"];
+    assert_eq!(
+        note,
+        "1,001 results more than 5,000 are left out here: code scanning keeps no more"
+    );
+}
+
+#[test]
+fn annotations_are_one_command_a_line_and_no_more_than_github_shows() {
+    snapshot("github", &shown(Format::Github, &review(), &change()));
+    let (bad, bad_change) = hostile();
+    for (review, change) in [(bad, bad_change), (many(30), change()), (clean(), change())] {
+        let text = shown(Format::Github, &review, &change);
+        for kind in ["error", "warning", "notice"] {
+            let start = format!("::{kind} ");
+            let number = text.lines().filter(|line| line.starts_with(&start)).count();
+            assert!(number <= 10, "{number} of {kind}");
+        }
+        for line in text.lines() {
+            let (properties, _) = line[2..].split_once("::").unwrap();
+            let (_, properties) = properties.split_once(' ').unwrap();
+            for property in properties.split(',') {
+                let (name, value) = property.split_once('=').unwrap();
+                assert!(["file", "line", "endLine", "title"].contains(&name), "{line}");
+                assert!(!value.contains(':'), "{line}");
+            }
+            assert!(!line.contains("##["), "{line}");
+        }
+    }
+    let last = shown(Format::Github, &many(30), &change());
+    assert!(last.trim_end().ends_with("GitHub has no room for 22 annotations more of this step."));
+}
+
+#[test]
+fn reviewdog_gets_places_and_suggestions() {
+    snapshot("rdjson", &shown(Format::Rdjson, &review(), &change()));
+    let (bad, bad_change) = hostile();
+    for (review, change) in [(bad, bad_change), (clean(), change())] {
+        let value: Value = serde_json::from_str(&shown(Format::Rdjson, &review, &change)).unwrap();
+        for diagnostic in value["diagnostics"].as_array().unwrap() {
+            assert!(diagnostic["location"]["range"]["start"]["line"].as_u64().unwrap() > 0);
+            assert!(
+                ["ERROR", "WARNING", "INFO"].contains(&diagnostic["severity"].as_str().unwrap())
+            );
+        }
+    }
+}
