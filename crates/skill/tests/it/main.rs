@@ -5,4 +5,5 @@ mod corpus;
 mod hostile;
 mod meter;
 mod reload;
+mod review;
 mod round_trip;
