@@ -2,7 +2,6 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Lines of the new side of a file, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -168,23 +167,6 @@ impl ChangedFile {
     /// Lines that went.
     pub fn removed(&self) -> usize {
         self.count(LineKind::Removed)
-    }
-
-    /// Stands for what has changed in it, wherever that is in the file.
-    pub fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.path.as_str());
-        for line in self.hunks.iter().flat_map(|hunk| &hunk.lines) {
-            let mark = match line.kind {
-                LineKind::Context => " ",
-                LineKind::Added => "+",
-                LineKind::Removed => "-",
-            };
-            hash.update("\n");
-            hash.update(mark);
-            hash.update(&line.text);
-        }
-        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn count(&self, kind: LineKind) -> usize {
