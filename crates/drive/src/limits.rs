@@ -190,3 +190,13 @@ pub const REVIEW_TEST_BYTES_MAX: u64 = 1_000_000;
 pub const REVIEW_TEST_CHARS_MAX: usize = 20_000;
 /// Names of branches that a message about a wrong one shows.
 pub const REVIEW_NEAR_BRANCHES: usize = 3;
+/// Most patterns of one review.
+pub const REVIEW_PATTERNS_MAX: usize = 2_000;
+/// Longest pattern.
+pub const REVIEW_PATTERN_BYTES_MAX: usize = 4_096;
+/// Largest pattern when it is compiled.
+pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// Most memory of a pattern while it runs.
+pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Most places of one pattern in one file that are listed.
+pub const REVIEW_HITS_PER_FILE_MAX: usize = 100;

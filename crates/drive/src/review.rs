@@ -8,6 +8,7 @@ pub mod content;
 pub mod diff;
 pub mod finding;
 pub mod lineup;
+pub mod patterns;
 pub mod record;
 pub mod rules;
 pub mod scope;
