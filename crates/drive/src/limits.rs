@@ -200,3 +200,11 @@ pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Most places of one pattern in one file that are listed.
 pub const REVIEW_HITS_PER_FILE_MAX: usize = 100;
+/// Largest earlier review that is read.
+pub const REVIEW_BASELINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most entries of a file that says what is not to be reported.
+pub const REVIEW_IGNORES_MAX: usize = 1_000;
+/// Lines of a finding in which a comment is looked for that it is meant so.
+pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
+/// Lines at the top of a file in which a comment is about the whole of it.
+pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;

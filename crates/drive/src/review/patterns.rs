@@ -284,7 +284,7 @@ impl PatternSet {
                 false => Claim::NoSuchPattern,
             };
         }
-        let text = lines_of(&file.text, range);
+        let text = file.lines_text(range);
         let mut claim = Claim::WrongFile;
         for pattern in named {
             if !pattern.is_for(&file.path) {
@@ -314,12 +314,6 @@ fn too_big() -> String {
 /// The last line of the library's message says what is wrong; the ones before draw it.
 fn last_line(text: &str) -> String {
     text.lines().last().unwrap_or(text).trim_start_matches("error: ").to_owned()
-}
-
-fn lines_of(text: &str, range: LineRange) -> String {
-    let count = range.last.saturating_sub(range.first) as usize + 1;
-    let lines = text.lines().skip(range.first.saturating_sub(1) as usize).take(count);
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl Compiled {
