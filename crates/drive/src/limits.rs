@@ -218,3 +218,21 @@ pub const REVIEW_TEST_BYTES_MAX: u64 = 1_000_000;
 pub const REVIEW_TEST_CHARS_MAX: usize = 20_000;
 /// Names of branches that a message about a wrong one shows.
 pub const REVIEW_NEAR_BRANCHES: usize = 3;
+/// Most patterns of one review.
+pub const REVIEW_PATTERNS_MAX: usize = 2_000;
+/// Longest pattern.
+pub const REVIEW_PATTERN_BYTES_MAX: usize = 4_096;
+/// Largest pattern when it is compiled.
+pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// Most memory of a pattern while it runs.
+pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Most places of one pattern in one file that are listed.
+pub const REVIEW_HITS_PER_FILE_MAX: usize = 100;
+/// Largest earlier review that is read.
+pub const REVIEW_BASELINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most entries of a file that says what is not to be reported.
+pub const REVIEW_IGNORES_MAX: usize = 1_000;
+/// Lines of a finding in which a comment is looked for that it is meant so.
+pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
+/// Lines at the top of a file in which a comment is about the whole of it.
+pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;
