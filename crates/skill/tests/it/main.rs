@@ -6,4 +6,5 @@ mod hostile;
 mod meter;
 mod reload;
 mod review;
+mod review_pack;
 mod round_trip;
