@@ -108,7 +108,7 @@ pub const REVIEW_PATTERNS_MAX: usize = 256;
 /// Longest expression of an auto-validated pattern, in bytes.
 pub const REVIEW_PATTERN_BYTES_MAX: usize = 2_048;
 /// Largest compiled auto-validated pattern, in bytes.
-pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
 /// Most bytes that matching one auto-validated pattern may keep for itself.
 pub const REVIEW_PATTERN_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Most globs of one auto-validated pattern.

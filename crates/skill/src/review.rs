@@ -287,5 +287,7 @@ fn nothing_in(skill: &ReviewSkill) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+mod documented_tests;
+#[cfg(test)]
 #[path = "review/review_tests.rs"]
 mod tests;

@@ -9,14 +9,29 @@ use crate::limits::{
 
 use super::found::{Bullet, Findings, bullets};
 use super::inline::Inline;
-use super::label::{bare_severity, lead_of, split_severity};
+use super::label::{bare_severity, lead_of, split_severity, without_section_number};
 use super::sections;
 use super::tree::{Block, Document, Item, Kind, Title};
 use super::{FocusArea, Severity};
 
-/// Finds the focus areas of a text.
+/// Finds the focus areas of a text: those that are marked as such, or else what its checklists say.
 pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
-    let mut reader = Reader::new(document);
+    let marked = find_in(document, sections::is_focus, out);
+    if !marked.is_empty() {
+        return marked;
+    }
+    let mut listed = find_in(document, sections::is_checklist, out);
+    listed.retain(|area| !area.checks.is_empty());
+    listed
+}
+
+/// Finds the areas in sections of a kind, and those with a severity anywhere.
+fn find_in(
+    document: &Document,
+    is_container: fn(&Title) -> bool,
+    out: &mut Findings,
+) -> Vec<FocusArea> {
+    let mut reader = Reader::new(document, is_container);
     for block in &document.blocks {
         reader.block(block);
     }
@@ -35,7 +50,8 @@ pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
             .into_iter()
             .map(|check| out.clip(check.text, REVIEW_TEXT_CHARS_MAX, source, check.span))
             .collect();
-        let name = out.clip(draft.name, REVIEW_NAME_CHARS_MAX, source, span);
+        let name = without_section_number(&draft.name).to_owned();
+        let name = out.clip(name, REVIEW_NAME_CHARS_MAX, source, span);
         areas.push(FocusArea { name, severity: draft.severity, checks });
     }
     areas
@@ -68,11 +84,11 @@ impl Meaning {
     }
 }
 
-fn meanings(document: &Document) -> Vec<Meaning> {
+fn meanings(document: &Document, is_container: fn(&Title) -> bool) -> Vec<Meaning> {
     let mut out: Vec<Meaning> = Vec::with_capacity(document.titles.len());
     for title in &document.titles {
         let above = title.parent.map_or(Meaning::None, |at| out[at]);
-        out.push(meaning(title, above));
+        out.push(meaning(title, above, is_container));
     }
     // An introduction belongs to the nearest area above it.
     for at in 0..out.len() {
@@ -86,7 +102,7 @@ fn meanings(document: &Document) -> Vec<Meaning> {
     out
 }
 
-fn meaning(title: &Title, above: Meaning) -> Meaning {
+fn meaning(title: &Title, above: Meaning, is_container: fn(&Title) -> bool) -> Meaning {
     let belongs_elsewhere = sections::is_left_out(title)
         || sections::is_auto_validated(title)
         || sections::is_false_positives(title)
@@ -97,8 +113,9 @@ fn meaning(title: &Title, above: Meaning) -> Meaning {
     }
     let (name, severity) = split_severity(&title.text);
     // The title of the file does not make an area of every section in it.
-    let inherited = above.inherited().filter(|_| !(title.rank == 2 && !is_container(above)));
-    if sections::is_focus(title) {
+    let is_listed = matches!(above, Meaning::Container(_));
+    let inherited = above.inherited().filter(|_| title.rank != 2 || is_listed);
+    if is_container(title) {
         return Meaning::Container(severity.or(inherited.flatten()));
     }
     let Some(inherited) = inherited else {
@@ -116,10 +133,6 @@ fn meaning(title: &Title, above: Meaning) -> Meaning {
         return Meaning::Area(Some(found));
     }
     Meaning::Area(severity.or(inherited))
-}
-
-fn is_container(meaning: Meaning) -> bool {
-    matches!(meaning, Meaning::Container(_))
 }
 
 /// An area that is being read.
@@ -161,10 +174,10 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(document: &'a Document) -> Self {
+    fn new(document: &'a Document, is_container: fn(&Title) -> bool) -> Self {
         Reader {
             document,
-            meanings: meanings(document),
+            meanings: meanings(document, is_container),
             drafts: Vec::new(),
             of_title: vec![None; document.titles.len()],
             item: None,

@@ -117,6 +117,16 @@ fn bare(text: &str) -> String {
     text.trim_matches(is_mark).to_owned()
 }
 
+/// A name without the number of its section: `1.2 Security` is `Security`.
+pub(super) fn without_section_number(name: &str) -> &str {
+    let rest = name.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')'));
+    let number = &name[..name.len() - rest.len()];
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.contains(['.', ')'])
+        && rest.starts_with(' ');
+    if is_number { rest.trim_start() } else { name }
+}
+
 fn leading_group(text: &str) -> Option<(&str, &str)> {
     let close = match text.chars().next()? {
         '(' => ')',
@@ -149,6 +159,14 @@ mod tests {
         check("(Critical) Injection", "Injection", Some(Severity::Critical));
         check("Critical paths", "Critical paths", None);
         check("Broken (Critical", "Broken (Critical", None);
+    }
+
+    #[test]
+    fn the_number_of_a_section_is_no_part_of_its_name() {
+        assert_eq!(without_section_number("1.2 Security"), "Security");
+        assert_eq!(without_section_number("3) Security"), "Security");
+        assert_eq!(without_section_number("3 rules"), "3 rules");
+        assert_eq!(without_section_number("12-factor"), "12-factor");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::limits::{
 
 use super::Methodology;
 use super::found::{Bullet, Findings, items, paragraphs};
-use super::inline::{Inline, words};
+use super::inline::{Inline, has_words, words};
 use super::label::lead_of;
 use super::rules::{outside, section};
 use super::sections::{
@@ -72,7 +72,7 @@ fn first_prose(blocks: &[&Block]) -> Option<Bullet> {
         !is_remark && !inline.plain().ends_with(':')
     };
     let mut prose = paragraphs(blocks.iter().copied());
-    let (block, inline) = prose.find(|(_, inline)| is_statement(inline))?;
+    let (block, inline) = prose.find(|(block, inline)| !block.quoted && is_statement(inline))?;
     Some(Bullet { text: inline.plain(), span: block.span })
 }
 
@@ -83,7 +83,9 @@ fn mindset(document: &Document) -> Option<Bullet> {
     if let Some(found) = labelled(&all, named) {
         return Some(found);
     }
-    let section = section(document, |title| is_mindset(title) && !is_approach(title));
+    let named = section(document, |title| has_words(&words(&title.text), "mindset"));
+    let other = || section(document, |title| is_mindset(title) && !is_approach(title));
+    let section = if named.is_empty() { other() } else { named };
     let mut bullets: Vec<Bullet> = items(section.iter().copied())
         .filter(|(_, item)| item.depth == 1)
         .map(|(block, item)| Bullet { text: item.lead.plain(), span: block.span })
@@ -107,19 +109,42 @@ fn mindset(document: &Document) -> Option<Bullet> {
     Some(Bullet { text: joined.join("; "), span })
 }
 
-/// Numbered items of the sections for steps, or of the whole text; else the titles inside those sections, or titles with
-/// a number; else the bullets of those sections.
+/// Numbered items of the sections for steps, unless most of the numbered titles there have none; then numbered titles and
+/// items of the whole text; then the titles and the bullets of those sections.
 fn steps(document: &Document) -> Vec<Bullet> {
     let about = document.titles_below(|title| is_steps(title) && !is_questions(title));
     let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
     let all = section_less(document, |title| is_illustration(title) || is_questions(title));
     let inside: Vec<&Block> = all.iter().copied().filter(is_about).collect();
     let numbered = |blocks: &[&Block]| list(blocks, |item| item.numbered && item.depth == 1);
-    let found = numbered(&inside);
-    let found = if found.is_empty() { phases(document, &all) } else { found };
-    let found = if found.is_empty() { numbered(&all) } else { found };
-    let found = if found.is_empty() { titles_inside(document, &inside) } else { found };
-    if found.is_empty() { list(&inside, |item| item.depth == 1) } else { found }
+    let phases_inside = phases(document, &inside);
+    let is_divided = phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered(&inside));
+    let mut found = if is_divided { phases_inside.clone() } else { numbered(&inside) };
+    let others: [&dyn Fn() -> Vec<Bullet>; 5] = [
+        &|| phases_inside.clone(),
+        &|| phases(document, &all),
+        &|| numbered(&all),
+        &|| titles_inside(document, &inside),
+        &|| list(&inside, |item| item.depth == 1),
+    ];
+    for other in others {
+        if found.is_empty() {
+            found = other();
+        }
+    }
+    found
+}
+
+/// Whether at least half of the numbered titles have numbered items below them; both are in the order of the text.
+fn holds_most(titles: &[Bullet], items: &[Bullet]) -> bool {
+    let has_items = |at: usize| {
+        let start = titles[at].span.start;
+        let end = titles.get(at + 1).map_or(u32::MAX, |next| next.span.start);
+        let first = items.partition_point(|item| item.span.start < start);
+        items.get(first).is_some_and(|item| item.span.start < end)
+    };
+    let held = (0..titles.len()).filter(|at| has_items(*at)).count();
+    held * 2 >= titles.len()
 }
 
 fn list(blocks: &[&Block], counts: impl Fn(&Item) -> bool) -> Vec<Bullet> {
@@ -141,12 +166,14 @@ fn phases(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     blocks.iter().filter_map(of_block).collect()
 }
 
+/// The titles right below those that are for steps.
 fn titles_inside(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     let of_block = |block: &&Block| {
         let title = title_of(document, block)?;
         let text = title.text.trim_end_matches(':').to_owned();
-        let is_inside = !is_steps(title) && !text.is_empty();
-        is_inside.then_some(Bullet { text, span: block.span })
+        let is_direct = title.parent.is_some_and(|above| is_steps(&document.titles[above]));
+        (is_direct && !is_steps(title) && !text.is_empty())
+            .then_some(Bullet { text, span: block.span })
     };
     blocks.iter().filter_map(of_block).collect()
 }

@@ -10,7 +10,7 @@ use super::inline::{Inline, words};
 use super::label::lead_of;
 use super::patterns::no_section;
 use super::pointer::{self, Shared, targets_of};
-use super::sections::{is_false_positives, is_left_out, is_priority};
+use super::sections::{is_false_positives, is_flagged, is_left_out, is_priority};
 use super::tree::{Block, Document, Kind, Title};
 
 /// Finds the rules for what not to flag.
@@ -21,6 +21,7 @@ pub(super) fn false_positives(
     out: &mut Findings,
 ) -> Vec<String> {
     let section = section(document, is_false_positives);
+    let section = without_flagged(document, section);
     let mut rules = Rules::default();
     rules.extend(labelled(document), document, out);
     rules.extend(rules_of(&section), document, out);
@@ -38,12 +39,18 @@ pub(super) fn false_positives(
                 if pointer.anchor.is_none() && blocks.iter().any(|b| counts(b) && is_about(b)) {
                     blocks.retain(is_about);
                 }
-                rules.extend(rules_of(&blocks), target, out);
+                rules.extend(rules_of(&without_flagged(target, blocks)), target, out);
             }
             None => no_section(&pointer, &document.source, out),
         }
     }
     rules.list
+}
+
+fn without_flagged<'a>(document: &Document, mut blocks: Vec<&'a Block>) -> Vec<&'a Block> {
+    let flagged = document.titles_below(is_flagged);
+    blocks.retain(|block| block.title.is_none_or(|at| !flagged[at]));
+    blocks
 }
 
 /// The bullets of a section, or its sentences where it has none. What only points to another file is no rule.

@@ -25,6 +25,23 @@ pub(super) fn is_focus(title: &Title) -> bool {
     ["categories checked", "focus areas", "focus area"].iter().any(|name| has_words(&words, name))
 }
 
+/// Sections that list what to look for under another name: read where there is nothing else.
+pub(super) fn is_checklist(title: &Title) -> bool {
+    let words = words(&title.text);
+    let names = [
+        "checklist",
+        "what to check",
+        "what to look for",
+        "what to review",
+        "look for",
+        "review areas",
+        "review criteria",
+        "review dimensions",
+        "check for",
+    ];
+    names.iter().any(|name| has_words(&words, name))
+}
+
 /// `Auto-Validated Patterns`, `Patterns (auto validated)`, `Autovalidation`.
 pub(super) fn is_auto_validated(title: &Title) -> bool {
     let words = words(&title.text);
@@ -36,6 +53,16 @@ pub(super) fn is_false_positives(title: &Title) -> bool {
     let words = words(&title.text);
     let names = ["false positive", "false positives", "not flag", "not to flag", "dont flag"];
     names.iter().any(|name| has_words(&words, name))
+}
+
+/// Titles among the false positives below which the opposite stands: `Only flag these when`.
+pub(super) fn is_flagged(title: &Title) -> bool {
+    let words = words(&title.text);
+    ["only flag", "always flag", "still flag", "do flag", "flag", "except", "exceptions"]
+        .iter()
+        .any(|start| {
+            words.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        })
 }
 
 /// `Scope Prioritization`, `Priority Files`.
@@ -99,7 +126,8 @@ pub(super) fn is_overview(title: &Title) -> bool {
 /// `Mindset`, `Key Principles`.
 pub(super) fn is_mindset(title: &Title) -> bool {
     let words = words(&title.text);
-    has_words(&words, "mindset") || has_words(&words, "principles")
+    let is_technique = has_words(&words, "first principles");
+    has_words(&words, "mindset") || has_words(&words, "principles") && !is_technique
 }
 
 /// `Steps`, `Workflow`, `The Process`, `The Four Phases`, `Checklist`.
@@ -115,7 +143,8 @@ pub(super) fn is_steps(title: &Title) -> bool {
         "methodology",
         "checklist",
     ];
-    names.iter().any(|name| has_words(&words, name))
+    let is_condition = words.starts_with("when ") || words.starts_with("if ");
+    !is_condition && names.iter().any(|name| has_words(&words, name))
 }
 
 /// `Questions to ask`.
@@ -143,6 +172,8 @@ pub(super) fn is_illustration(title: &Title) -> bool {
         "resources",
         "signals",
         "troubleshooting",
+        "tips",
+        "usage",
     ];
     names.iter().any(|name| has_words(&words, name))
 }

@@ -38,6 +38,8 @@ pub(super) struct Block {
     pub(super) title: Option<usize>,
     /// Where it stands.
     pub(super) span: Span,
+    /// Whether it stands in a quotation: a remark to the reader of the file, mostly.
+    pub(super) quoted: bool,
     /// What it is.
     pub(super) kind: Kind,
 }
@@ -159,6 +161,8 @@ struct Reader<'a> {
     strong: usize,
     /// Whether what is collected stands at the margin below an item, which Markdown counts to the item.
     at_margin: bool,
+    /// How many quotations are open.
+    quotes: usize,
     /// How many code or HTML blocks are open.
     muted: usize,
     table: Option<(Table, Range<usize>)>,
@@ -222,7 +226,11 @@ impl Reader<'_> {
             Tag::TableHead | Tag::TableRow => {
                 self.row = Row { span: self.span(range), cells: Vec::new() };
             }
-            Tag::Paragraph | Tag::Heading { .. } | Tag::BlockQuote(_) => self.finish_inline(),
+            Tag::BlockQuote(_) => {
+                self.finish_inline();
+                self.quotes += 1;
+            }
+            Tag::Paragraph | Tag::Heading { .. } => self.finish_inline(),
             _ => {}
         }
     }
@@ -236,6 +244,10 @@ impl Reader<'_> {
             TagEnd::Emphasis | TagEnd::Strikethrough | TagEnd::Link => self.cover(range),
             TagEnd::CodeBlock | TagEnd::HtmlBlock | TagEnd::MetadataBlock(_) => {
                 self.muted = self.muted.saturating_sub(1);
+            }
+            TagEnd::BlockQuote(_) => {
+                self.finish_inline();
+                self.quotes = self.quotes.saturating_sub(1);
             }
             TagEnd::Paragraph => self.finish_inline(),
             TagEnd::Heading(level) => self.finish_heading(level, range),
@@ -302,7 +314,8 @@ impl Reader<'_> {
         }
         self.titles.push(Title { text, rank, parent });
         let span = self.span(range);
-        self.blocks.push(Block { title: Some(self.titles.len() - 1), span, kind: Kind::Title });
+        let title = Some(self.titles.len() - 1);
+        self.blocks.push(Block { title, span, quoted: false, kind: Kind::Title });
     }
 
     /// Puts away the text that was collected: into the open item, or as a paragraph or label of its own.
@@ -348,7 +361,7 @@ impl Reader<'_> {
     fn block(&mut self, range: Range<usize>, kind: Kind) {
         let title = self.blocks.last().and_then(|block| block.title);
         let span = self.span(range);
-        self.blocks.push(Block { title, span, kind });
+        self.blocks.push(Block { title, span, quoted: self.quotes > 0, kind });
     }
 
     fn span(&self, range: Range<usize>) -> Span {
