@@ -13,6 +13,7 @@ mod fix;
 pub mod github;
 pub mod json;
 pub mod limits;
+pub mod markdown;
 pub mod rdjson;
 pub mod sarif;
 mod schema;
@@ -110,7 +111,7 @@ impl Default for Look {
 pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
     match format {
         Format::Text => text::render(review, look),
-        Format::Markdown => json::render(review),
+        Format::Markdown => markdown::render(review),
         Format::Json => json::render(review),
         Format::Sarif => sarif::render(review, change),
         Format::Github => github::render(review),

@@ -171,3 +171,98 @@ fn reviewdog_gets_places_and_suggestions() {
         }
     }
 }
+
+/// What Markdown is made of, as a reader of it sees it.
+#[derive(Debug, Default, PartialEq)]
+struct Made {
+    headings: Vec<String>,
+    rows: Vec<usize>,
+    links: usize,
+    html: Vec<String>,
+    quotes: usize,
+    /// Words outside code that readers make links, mentions or references of.
+    active: Vec<String>,
+}
+
+fn made(markdown: &str) -> Made {
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    let mut made = Made::default();
+    let mut heading = None;
+    let (mut cells, mut in_code) = (0, false);
+    for event in Parser::new_ext(markdown, Options::all()) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => made.headings.extend(heading.take()),
+            Event::Start(Tag::TableRow | Tag::TableHead) => cells = 0,
+            Event::Start(Tag::TableCell) => cells += 1,
+            Event::End(TagEnd::TableRow | TagEnd::TableHead) => made.rows.push(cells),
+            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => made.links += 1,
+            Event::Start(Tag::BlockQuote(_)) => made.quotes += 1,
+            Event::Html(html) | Event::InlineHtml(html) => made.html.push(html.to_string()),
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Text(text) if !in_code && ["://", "@", "#1", "www."].iter().any(|mark| text.contains(mark)) => {
+                made.active.push(text.to_string());
+            }
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            _ => {}
+        }
+    }
+    made
+}
+
+#[test]
+fn a_review_in_markdown() {
+    let text = shown(Format::Markdown, &review(), &change());
+    snapshot("markdown", &text);
+    let made = made(&text);
+    assert_eq!((made.links, made.html.len(), made.quotes), (0, 0, 3));
+    assert_eq!(
+        made.headings.iter().filter(|heading| !heading.starts_with(['R', 'I'])).collect::<Vec<_>>(),
+        [
+            "Code Review",
+            "Summary",
+            "Critical",
+            "Major",
+            "Minor",
+            "Suggestions",
+            "Cross-Cutting Insights",
+            "Test Recommendations",
+            "Left Out",
+            "Agent Calls",
+        ]
+    );
+}
+
+#[test]
+fn a_clean_review_in_markdown_is_short() {
+    let text = shown(Format::Markdown, &clean(), &change());
+    assert_eq!(
+        text,
+        "No findings in 4 files (quick review, 4 agents; bugs, error handling, security, test coverage).\n"
+    );
+    let mut warned = clean();
+    warned.warnings.push("AGENTS.md was cut".into());
+    let text = shown(Format::Markdown, &warned, &change());
+    assert!(
+        text.starts_with("> **Warning:** AGENTS.md was cut\n\nNo findings in 4 files"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hostile_markdown_has_the_structure_of_any_other() {
+    let (bad, bad_change) = hostile();
+    let text = shown(Format::Markdown, &bad, &bad_change);
+    let (bad, good) = (made(&text), made(&shown(Format::Markdown, &review(), &change())));
+    assert_eq!(bad.headings.len(), good.headings.len());
+    assert_eq!((bad.links, &bad.html, &bad.active), (0, &Vec::new(), &Vec::new()));
+    // It has one category more.
+    assert_eq!(bad.rows.len(), good.rows.len() + 1);
+    assert!(bad.rows.iter().all(|cells| good.rows.contains(cells)));
+    assert!(!text.chars().any(|c| c != '\n' && repertoire_text::terminal::is_hidden(c)));
+}

@@ -143,6 +143,33 @@ pub(super) fn with_severity(review: &Review, severity: Severity) -> usize {
     review.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
+/// The categories that were looked for, and those that findings have besides.
+pub(super) fn table_categories(review: &Review) -> Vec<(&str, &str)> {
+    let known = review.categories.iter();
+    let mut out: Vec<(&str, &str)> =
+        known.map(|known| (known.key.as_str(), known.title.as_str())).collect();
+    for finding in &review.findings {
+        let key = lead(finding);
+        if !out.iter().any(|(known, _)| *known == key) {
+            out.push((key, key));
+        }
+    }
+    out
+}
+
+/// The category that speaks for a finding.
+pub(super) fn lead(finding: &Reported) -> &str {
+    finding.categories.first().map_or("review", String::as_str)
+}
+
+/// How many findings a category speaks for, by severity, the worst first.
+pub(super) fn category_counts(review: &Review, key: &str) -> [usize; 4] {
+    Severity::ALL.map(|severity| {
+        let of = |finding: &&Reported| finding.severity == severity && lead(finding) == key;
+        review.findings.iter().filter(of).count()
+    })
+}
+
 /// `1 critical, 2 minor`.
 pub(super) fn by_severity(review: &Review) -> String {
     let counted =
