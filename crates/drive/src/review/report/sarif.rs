@@ -212,7 +212,7 @@ fn fix(finding: &Reported, edit: &Edit) -> Value {
         region = json!({
             "startLine": edit.lines.first,
             "startColumn": 1,
-            "endLine": edit.lines.last + 1,
+            "endLine": edit.lines.last.saturating_add(1),
             "endColumn": 1,
         });
     }

@@ -4,6 +4,7 @@
 //! and `#1` points to an issue. Such words are put into code, where they are only themselves.
 
 use crate::review::report::limits::TEXT_CHARS_MAX;
+use crate::review::report::spans::{Span, spans};
 use crate::review::report::words;
 
 /// One line of text.
@@ -87,39 +88,11 @@ enum Where {
 
 /// Text with what is between backticks as code.
 fn inline(text: &str, place: Where) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('`') {
-        out.push_str(&plain(&rest[..at], place));
-        let run = rest[at..].bytes().take_while(|byte| *byte == b'`').count();
-        let after = &rest[at + run..];
-        match closing(after, run) {
-            Some(end) => {
-                out.push_str(&span(after[..end].trim(), place));
-                rest = &after[end + run..];
-            }
-            None => {
-                out.push_str(&"\\`".repeat(run));
-                rest = after;
-            }
-        }
-    }
-    out.push_str(&plain(rest, place));
-    out
-}
-
-/// Where a run of just so many backticks starts.
-fn closing(text: &str, run: usize) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text[from..].find('`') {
-        let start = from + at;
-        let length = text[start..].bytes().take_while(|byte| *byte == b'`').count();
-        if length == run {
-            return Some(start);
-        }
-        from = start + length;
-    }
-    None
+    let parts = spans(text).into_iter().map(|part| match part {
+        Span::Text(text) => plain(text, place),
+        Span::Code(code) => span(code, place),
+    });
+    parts.collect()
 }
 
 /// Code within a line.
