@@ -199,21 +199,21 @@ pub(super) fn believed(validation: &Validation) -> String {
     }
 }
 
-/// Why findings were left out, in words that follow a number.
+/// Why something was left out, in words that also follow a number.
 pub(super) fn why(why: Why) -> &'static str {
     match why {
         Why::Malformed => "malformed",
-        Why::NotInTheChange => "in files that are not part of the change",
+        Why::NotInTheChange => "in files outside the change",
         Why::NoSuchLines => "about lines that do not exist",
         Why::OutsideTheDiff => "outside the diff",
         Why::NoFailureScenario => "without a failure scenario",
         Why::Repeated => "said twice",
         Why::SkipZone => "about what was found already",
-        Why::TooMild => "too mild for their phase",
+        Why::TooMild => "too mild for the phase",
         Why::TooMany => "over an agent's limit",
-        Why::Invalid => "that a validator did not agree to",
+        Why::Invalid => "rejected by a validator",
         Why::Unfounded => "unfounded",
-        Why::FalsePositiveRule => "that a false-positive rule is about",
+        Why::FalsePositiveRule => "matched by a false-positive rule",
         Why::Suppressed => "suppressed",
         Why::Known => "reported before",
         Why::BelowMinimum => "below the severity that was asked for",

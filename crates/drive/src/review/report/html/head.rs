@@ -122,14 +122,10 @@ fn figures(review: &Review) -> String {
 pub(super) fn navigation(review: &Review, files: &[FileView]) -> String {
     let mut out = "<nav aria-label=\"Files\">\n<h2>Files</h2>\n<ol>\n".to_owned();
     for (at, file) in files.iter().enumerate() {
-        // Where there are findings, the first of them is what people look for.
-        let target = match file.found.first() {
-            Some(first) => format!("f{}", first + 1),
-            None => format!("file{}", at + 1),
-        };
         let class = if file.found.is_empty() { " class=\"none\"" } else { "" };
         out.push_str(&format!(
-            "<li{class}><a href=\"#{target}\"><span class=\"path\">{}</span>{}</a></li>\n",
+            "<li{class}><a href=\"#file{}\"><span class=\"path\">{}</span>{}</a></li>\n",
+            at + 1,
             name(&file.path),
             dots(review, file)
         ));
