@@ -361,7 +361,7 @@ fn every_link_of_a_page_leads_somewhere() {
 
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config {
-        cases: 48,
+        cases: 24,
         failure_persistence: None,
         ..Default::default()
     })]
