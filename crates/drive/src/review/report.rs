@@ -11,11 +11,14 @@ use super::record::Review;
 
 mod fix;
 pub mod github;
+pub mod html;
 pub mod json;
 pub mod limits;
+pub mod markdown;
 pub mod rdjson;
 pub mod sarif;
 mod schema;
+mod spans;
 pub mod text;
 mod words;
 
@@ -110,12 +113,12 @@ impl Default for Look {
 pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
     match format {
         Format::Text => text::render(review, look),
-        Format::Markdown => json::render(review),
+        Format::Markdown => markdown::render(review),
         Format::Json => json::render(review),
         Format::Sarif => sarif::render(review, change),
         Format::Github => github::render(review),
         Format::Rdjson => rdjson::render(review, change),
-        Format::Html => json::render(review),
+        Format::Html => html::render(review, change),
     }
 }
 

@@ -82,7 +82,7 @@ impl Sides {
     fn edit(&self, file: &[(u32, &str)], cited: LineRange) -> Option<Edit> {
         let is_here = |window: &&[(u32, &str)]| {
             let same = window.iter().zip(&self.old).all(|((_, text), old)| text == old);
-            let follows = window.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
+            let follows = window.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
             same && follows
         };
         let places: Vec<u32> =
@@ -91,7 +91,10 @@ impl Sides {
         let near: Vec<u32> = places
             .iter()
             .copied()
-            .filter(|first| LineRange { first: *first, last: first + length - 1 }.overlaps(cited))
+            .filter(|first| {
+                let last = first.saturating_add(length - 1);
+                LineRange { first: *first, last }.overlaps(cited)
+            })
             .collect();
         let first = match (near.as_slice(), places.as_slice()) {
             ([one], _) | ([], [one]) => *one,
@@ -107,12 +110,12 @@ impl Sides {
         let (old, new) = (&self.old[start..], &self.new[start..]);
         let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new);
         let end = same_end.count().min(old.len() - 1);
-        let first = first + u32::try_from(start).unwrap_or_default();
-        let last = first + u32::try_from(old.len() - end - 1).unwrap_or_default();
+        let first = first.saturating_add(u32::try_from(start).unwrap_or_default());
+        let last = first.saturating_add(u32::try_from(old.len() - end - 1).unwrap_or_default());
         Edit {
             lines: LineRange { first, last },
             replacement: new[..new.len() - end].to_vec(),
-            has_next: file.iter().any(|(number, _)| *number == last + 1),
+            has_next: file.iter().any(|(number, _)| last.checked_add(1) == Some(*number)),
         }
     }
 }

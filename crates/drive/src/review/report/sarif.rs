@@ -90,7 +90,7 @@ fn invocation(review: &Review, too_many: usize) -> Value {
         .map(|note| json!({ "level": "warning", "message": { "text": text(note) } }))
         .collect();
     let mut out = json!({
-        "executionSuccessful": review.failed_calls().next().is_none(),
+        "executionSuccessful": is_success(review),
         "toolExecutionNotifications": notes,
     });
     let end = review.started_ms.checked_add(review.duration_ms);
@@ -102,6 +102,12 @@ fn invocation(review: &Review, too_many: usize) -> Value {
         }
     }
     out
+}
+
+/// An agent that fails is a warning; only if nobody answered, nothing was reviewed.
+fn is_success(review: &Review) -> bool {
+    let made = review.calls_made();
+    made == 0 || review.failed_calls().count() < made
 }
 
 fn result(rules: &Rules, finding: &Reported, change: &Change) -> Value {
@@ -212,7 +218,7 @@ fn fix(finding: &Reported, edit: &Edit) -> Value {
         region = json!({
             "startLine": edit.lines.first,
             "startColumn": 1,
-            "endLine": edit.lines.last + 1,
+            "endLine": edit.lines.last.saturating_add(1),
             "endColumn": 1,
         });
     }

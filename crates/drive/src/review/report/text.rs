@@ -19,7 +19,7 @@ use pen::Pen;
 pub struct Styles {
     /// Headings and names.
     pub strong: Style,
-    /// Things that matter less.
+    /// Suggestions, and things that matter less.
     pub faint: Style,
     /// Lines that come.
     pub good: Style,
@@ -27,7 +27,7 @@ pub struct Styles {
     pub bad: Style,
     /// What is major, and warnings.
     pub warn: Style,
-    /// Places and names to type.
+    /// What is minor, places, and names to type.
     pub accent: Style,
 }
 
@@ -53,17 +53,9 @@ impl Styles {
     fn severity(&self, severity: Severity) -> Style {
         match severity {
             Severity::Critical => self.bad,
-            Severity::Major => self.warn.bold(),
-            Severity::Minor => self.warn,
-            Severity::Suggestion => self.accent,
-        }
-    }
-
-    /// A severity is never told by colour alone, so bold is only for where there are colours.
-    fn of(&self, severity: Severity) -> Style {
-        match self == &Styles::plain() {
-            true => Style::new(),
-            false => self.severity(severity),
+            Severity::Major => self.warn,
+            Severity::Minor => self.accent,
+            Severity::Suggestion => self.faint,
         }
     }
 }
@@ -141,7 +133,7 @@ pub(super) fn clean(review: &Review) -> String {
 }
 
 fn show_finding(pen: &mut Pen, review: &Review, finding: &Reported) {
-    let severity = pen.styles.of(finding.severity);
+    let severity = pen.styles.severity(finding.severity);
     let title = words::one_line(&finding.title, NAME_CHARS_MAX);
     pen.titled(finding.severity.as_str(), severity, &title);
     let place = format!("{}:{}", printable(finding.file.as_str()), finding.lines);
@@ -209,7 +201,7 @@ fn found_by(finding: &Reported) -> String {
 
 fn show_insight(pen: &mut Pen, review: &Review, insight: &Insight) {
     let title = words::one_line(&insight.title, NAME_CHARS_MAX);
-    pen.titled(insight.severity.as_str(), pen.styles.of(insight.severity), &title);
+    pen.titled(insight.severity.as_str(), pen.styles.severity(insight.severity), &title);
     let place = format!("{}:{}", printable(insight.file.as_str()), insight.line);
     let pair = insight.categories.each_ref().map(|key| words::category(review, key));
     let about = format!("{}, from {}", pair.join(" and "), insight.related.join(", "));

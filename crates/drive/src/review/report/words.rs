@@ -143,6 +143,33 @@ pub(super) fn with_severity(review: &Review, severity: Severity) -> usize {
     review.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
+/// The categories that were looked for, and those that findings have besides.
+pub(super) fn table_categories(review: &Review) -> Vec<(&str, &str)> {
+    let known = review.categories.iter();
+    let mut out: Vec<(&str, &str)> =
+        known.map(|known| (known.key.as_str(), known.title.as_str())).collect();
+    for finding in &review.findings {
+        let key = lead(finding);
+        if !out.iter().any(|(known, _)| *known == key) {
+            out.push((key, key));
+        }
+    }
+    out
+}
+
+/// The category that speaks for a finding.
+pub(super) fn lead(finding: &Reported) -> &str {
+    finding.categories.first().map_or("review", String::as_str)
+}
+
+/// How many findings a category speaks for, by severity, the worst first.
+pub(super) fn category_counts(review: &Review, key: &str) -> [usize; 4] {
+    Severity::ALL.map(|severity| {
+        let of = |finding: &&Reported| finding.severity == severity && lead(finding) == key;
+        review.findings.iter().filter(of).count()
+    })
+}
+
 /// `1 critical, 2 minor`.
 pub(super) fn by_severity(review: &Review) -> String {
     let counted =
@@ -172,21 +199,21 @@ pub(super) fn believed(validation: &Validation) -> String {
     }
 }
 
-/// Why findings were left out, in words that follow a number.
+/// Why something was left out, in words that also follow a number.
 pub(super) fn why(why: Why) -> &'static str {
     match why {
         Why::Malformed => "malformed",
-        Why::NotInTheChange => "in files that are not part of the change",
+        Why::NotInTheChange => "in files outside the change",
         Why::NoSuchLines => "about lines that do not exist",
         Why::OutsideTheDiff => "outside the diff",
         Why::NoFailureScenario => "without a failure scenario",
         Why::Repeated => "said twice",
         Why::SkipZone => "about what was found already",
-        Why::TooMild => "too mild for their phase",
+        Why::TooMild => "too mild for the phase",
         Why::TooMany => "over an agent's limit",
-        Why::Invalid => "that a validator did not agree to",
+        Why::Invalid => "rejected by a validator",
         Why::Unfounded => "unfounded",
-        Why::FalsePositiveRule => "that a false-positive rule is about",
+        Why::FalsePositiveRule => "matched by a false-positive rule",
         Why::Suppressed => "suppressed",
         Why::Known => "reported before",
         Why::BelowMinimum => "below the severity that was asked for",
