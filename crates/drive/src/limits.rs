@@ -222,6 +222,10 @@ pub const REVIEW_NEAR_BRANCHES: usize = 3;
 pub const REVIEW_PATTERNS_MAX: usize = 2_000;
 /// Longest pattern.
 pub const REVIEW_PATTERN_BYTES_MAX: usize = 4_096;
+/// Most characters of a pattern with its repetitions written out.
+pub const REVIEW_PATTERN_POSITIONS_MAX: usize = 2_000;
+/// Most patterns without a fixed text: they are run on every file.
+pub const REVIEW_PATTERNS_EVERYWHERE_MAX: usize = 200;
 /// Largest pattern when it is compiled.
 pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// Most memory of a pattern while it runs.

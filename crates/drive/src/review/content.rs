@@ -1,5 +1,7 @@
 //! What of the files goes into prompts: whole ones as far as there is room, languages, and tests that belong to them.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -175,18 +177,21 @@ pub fn related_tests<'a>(
     there: impl Iterator<Item = &'a Utf8Path>,
 ) -> Vec<(&'a Utf8Path, Utf8PathBuf)> {
     let shown = |path: &Utf8Path| change.file(path).is_some_and(|file| file.tier == Tier::Full);
-    let there: Vec<&Utf8Path> =
-        there.filter(|path| language_of(path).is_some() && !shown(path)).collect();
+    // A repository may have hundreds of thousands of files: they are found by their names.
+    let mut by_stem: BTreeMap<&str, Vec<&Utf8Path>> = BTreeMap::new();
+    for path in there.filter(|path| language_of(path).is_some()) {
+        by_stem.entry(path.file_stem().unwrap_or_default()).or_default().push(path);
+    }
     let mut found: Vec<(&Utf8Path, Utf8PathBuf)> = Vec::new();
     for file in &change.files {
         let Some(wanted) = Wanted::of(&file.path) else { continue };
-        let mut of_file: Vec<&Utf8Path> = there
-            .iter()
-            .copied()
-            .filter(|path| **path != *file.path && wanted.fits(path))
+        let named = wanted.stems().filter_map(|stem| by_stem.get(stem)).flatten().copied();
+        let mut of_file: Vec<&Utf8Path> = named
+            .filter(|path| **path != *file.path && wanted.fits(path) && !shown(path))
             .filter(|path| found.iter().all(|(known, _)| known != path))
             .collect();
         of_file.sort_by_key(|path| (std::cmp::Reverse(shared_folders(path, &file.path)), *path));
+        of_file.dedup();
         let of_file = of_file.into_iter().take(REVIEW_TESTS_EACH_MAX);
         found.extend(of_file.map(|path| (path, file.path.clone())));
     }
@@ -214,6 +219,11 @@ impl<'a> Wanted<'a> {
         let telling = stem != "src" && !TEST_FOLDERS.contains(&stem);
         let names = templates.iter().map(|template| template.replace("{}", stem)).collect();
         telling.then_some(Wanted { stem, endings, names })
+    }
+
+    /// The names, without endings, that a test of it can have.
+    fn stems(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).chain([self.stem, "tests"])
     }
 
     fn fits(&self, path: &Utf8Path) -> bool {

@@ -16,7 +16,8 @@ use super::change::{Change, ChangedFile, Hunk, LineKind, LineRange};
 use super::content::globs;
 use crate::limits::{
     REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX, REVIEW_PATTERN_COMPILED_BYTES_MAX,
-    REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERNS_MAX,
+    REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX, REVIEW_PATTERNS_EVERYWHERE_MAX,
+    REVIEW_PATTERNS_MAX,
 };
 
 mod false_positives;
@@ -162,16 +163,12 @@ impl PatternSet {
         if self.patterns.len() == REVIEW_PATTERNS_MAX {
             return Err(format!("{REVIEW_PATTERNS_MAX} patterns, the limit, come before it"));
         }
-        if written.len() > REVIEW_PATTERN_BYTES_MAX {
-            return Err(format!("it is longer than {REVIEW_PATTERN_BYTES_MAX} bytes, the limit"));
-        }
-        let hir = regex_syntax::ParserBuilder::new()
-            .multi_line(true)
-            .build()
-            .parse(written)
-            .map_err(|error| last_line(&error.to_string()))?;
-        if hir.properties().minimum_len().is_none_or(|least| least == 0) {
-            return Err("it matches the empty text".to_owned());
+        let hir = parsed(written)?;
+        let required = literals::required(&hir);
+        if required.is_none() && self.everywhere.len() == REVIEW_PATTERNS_EVERYWHERE_MAX {
+            return Err(format!(
+                "it has no fixed text, and {REVIEW_PATTERNS_EVERYWHERE_MAX} such patterns, the limit, come before it"
+            ));
         }
         let (files, wrong) = globs(&pattern.files);
         if let Some(wrong) = wrong.first() {
@@ -188,16 +185,12 @@ impl PatternSet {
             files: (!pattern.files.is_empty()).then_some(files),
             regex: OnceLock::new(),
         };
-        // Small ones compile for certain; others are tried here, so that nobody believes they ran.
-        if written.len() > SURELY_SMALL_BYTES && compiled.regex().is_none() {
-            return Err(too_big());
-        }
-        let repeats = written.contains('{') || written.contains("\\p") || written.contains("\\P");
-        if repeats && compiled.regex().is_none() {
+        // Most compile for certain, and need not be tried; of the others nobody shall believe that they ran.
+        if literals::ranges(&hir) > SURELY_SMALL_RANGES && compiled.regex().is_none() {
             return Err(too_big());
         }
         self.patterns.push(compiled);
-        Ok(literals::required(&hir))
+        Ok(required)
     }
 
     fn find_by(&mut self, mut texts: Vec<(String, usize)>) {
@@ -315,8 +308,27 @@ impl PatternSet {
     }
 }
 
-/// Below this a pattern without counted repetitions and Unicode classes is smaller than the limit when compiled.
-const SURELY_SMALL_BYTES: usize = 200;
+/// With so many ranges of letters and [`REVIEW_PATTERN_POSITIONS_MAX`] characters a pattern is within the limit when it is
+/// compiled. `\w` has 800 of them.
+const SURELY_SMALL_RANGES: usize = 4_000;
+
+/// An expression that may be run.
+fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
+    if written.len() > REVIEW_PATTERN_BYTES_MAX {
+        return Err(format!("it is longer than {REVIEW_PATTERN_BYTES_MAX} bytes, the limit"));
+    }
+    let mut parser = regex_syntax::ParserBuilder::new().multi_line(true).build();
+    let hir = parser.parse(written).map_err(|error| last_line(&error.to_string()))?;
+    if hir.properties().minimum_len().is_none_or(|least| least == 0) {
+        return Err("it matches the empty text".to_owned());
+    }
+    if literals::positions(&hir) > REVIEW_PATTERN_POSITIONS_MAX {
+        return Err(format!(
+            "with its repetitions written out it has more than {REVIEW_PATTERN_POSITIONS_MAX} characters, the limit"
+        ));
+    }
+    Ok(hir)
+}
 
 fn too_big() -> String {
     format!("it takes more than {REVIEW_PATTERN_COMPILED_BYTES_MAX} bytes when compiled, the limit")

@@ -26,6 +26,37 @@ pub(super) fn required(hir: &Hir) -> Option<Vec<String>> {
     }
 }
 
+/// How many characters an expression has with its repetitions written out: how much work a letter of a text may be.
+pub(super) fn positions(hir: &Hir) -> usize {
+    counted(hir, &|hir| match hir.kind() {
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        _ => 0,
+    })
+}
+
+/// How many ranges of letters it has, likewise: how large it is when it is compiled.
+pub(super) fn ranges(hir: &Hir) -> usize {
+    counted(hir, &|hir| match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
+        _ => 0,
+    })
+}
+
+fn counted(hir: &Hir, leaf: &dyn Fn(&Hir) -> usize) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => leaf(hir),
+        HirKind::Capture(capture) => counted(&capture.sub, leaf),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1) as usize;
+            counted(&repetition.sub, leaf).saturating_mul(times)
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(|part| counted(part, leaf)).fold(0, usize::saturating_add)
+        }
+    }
+}
+
 /// The most telling texts of parts that follow each other: of one part, or of neighbours that are letters.
 fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
     let mut choices: Vec<Vec<String>> = Vec::new();
@@ -105,6 +136,29 @@ mod tests {
         check(r#"(api[_-]?key|secret)\s*[:=]\s*["'][^"']{8,}["']"#, Some(&["key", "secret"]));
         check(r"\.unwrap\(\)", Some(&[".unwrap()"]));
         check(r"(?:foo)+bar?", Some(&["foo"]));
+    }
+
+    #[test]
+    fn repetitions_count_as_often_as_they_may_be() {
+        for (pattern, count) in
+            [("abc", 3), (r"\w+", 1), ("(a|bc){4}x?", 13), (r"(?:\w{1000}){1000}", 1_000_000)]
+        {
+            assert_eq!(positions(&regex_syntax::parse(pattern).unwrap()), count, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_for_small_compiles() {
+        // The largest that may be: as many letters of all kinds, or as many characters, as are allowed.
+        let words = r"\w\d ".repeat(4);
+        let text = format!("(?:{})", "ab[cd]".repeat(500));
+        for pattern in [words, text] {
+            let hir = regex_syntax::parse(&pattern).unwrap();
+            assert!(ranges(&hir) <= super::super::SURELY_SMALL_RANGES, "{}", ranges(&hir));
+            let limit = crate::limits::REVIEW_PATTERN_COMPILED_BYTES_MAX;
+            let built = regex::RegexBuilder::new(&pattern).size_limit(limit).build();
+            assert!(built.is_ok(), "{} ranges", ranges(&hir));
+        }
     }
 
     #[test]

@@ -108,11 +108,14 @@ pub(super) fn unchanged(
         .collect();
     for entry in there {
         let path = &entry.name.path;
+        if !filter.takes(path) {
+            continue;
+        }
         // What is only renamed is whole here.
         let renamed =
             |skipped: &Skipped| skipped.path == *path && skipped.reason.starts_with("only");
         let again = left.iter().position(renamed);
-        if !filter.takes(path) || (known.contains(path) && again.is_none()) {
+        if known.contains(path) && again.is_none() {
             continue;
         }
         if let Some(at) = again {
