@@ -26,6 +26,7 @@ mod log;
 mod merge;
 mod progress;
 mod status;
+mod tree;
 
 pub use self::commit::Author;
 pub use self::diff::{Diff, DiffOf, FileDiff, Fingerprint};
@@ -34,6 +35,8 @@ pub use self::log::Commit;
 pub use self::merge::Merged;
 pub use self::progress::Progress;
 pub use self::status::{Change, ChangeKind};
+pub(crate) use self::tree::PATHS_PER_CALL;
+pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
 
 /// The name of an object: a commit, mostly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

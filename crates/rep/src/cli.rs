@@ -131,6 +131,8 @@ enum Command {
     Tools(commands::tools::Args),
     /// List conversations that can be resumed, or remove one
     Conversations(commands::conversations::Args),
+    /// Review a change: agents find, the engine checks, and nothing is said when it is clean
+    Review(Box<commands::review::Args>),
     /// Follow workflows: steps, reviews and gates that the engine enforces
     #[command(visible_alias = "wf")]
     Workflow(commands::workflow::Args),
@@ -207,6 +209,7 @@ impl Command {
             | Command::Agents(_)
             | Command::Tools(_)
             | Command::Conversations(_)
+            | Command::Review(_)
             | Command::Workflow(_)
             | Command::Plan(_)
             | Command::Runs(_)
@@ -339,6 +342,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Agents(args) => commands::agents::run(&ctx, &args, ui),
         Command::Tools(args) => commands::tools::run(&ctx, &args, ui),
         Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
+        Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),

@@ -22,6 +22,7 @@ pub(crate) mod plan;
 pub(crate) mod props;
 pub(crate) mod read;
 pub(crate) mod replay;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod show;

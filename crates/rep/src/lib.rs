@@ -34,6 +34,7 @@ pub mod failure;
 mod live;
 mod planning;
 mod question;
+mod reviewing;
 mod rules;
 mod running;
 mod runs_text;

@@ -3,9 +3,57 @@
 //! A skill for reviews is prose with a structure: focus areas with a severity and their checks, patterns that prove
 //! themselves, what not to flag, which files come first. A skill with a method is read for its approach, its steps and its
 //! questions. [`ReviewSkill`] is that structure, and its YAML is that of the skills' documentation.
+//!
+//! [`extract`] reads it from the Markdown tree, by headings and by bold labels, from the skill itself and from the shared
+//! files that its sections point to. It never fails: what is odd, cut or out of reach is a diagnostic.
+//!
+//! ```
+//! use repertoire_skill::load::load;
+//! use repertoire_skill::review::{Severity, extract, to_yaml};
+//! use repertoire_skill::skill::Origin;
+//! use repertoire_text::{Limits, Source};
+//!
+//! let text = "---\nname: reviewing-security\ndescription: Finds holes.\n---\n\
+//!             ## Categories Checked\n\n**Injection (Critical):**\n- SQL from `+`\n";
+//! let file = "reviewing-security/SKILL.md";
+//! let loaded = load(Source::new(file, text), Origin::file(file), &Limits::default());
+//! let found = extract(&loaded.skill.unwrap(), "reviewing-security");
+//!
+//! assert_eq!(found.skill.primary_agent.as_deref(), Some("security-agent"));
+//! assert_eq!(found.skill.focus_areas[0].severity, Some(Severity::Critical));
+//! assert_eq!(found.skill.focus_areas[0].checks, ["SQL from +"]);
+//! assert!(to_yaml(&[found.skill]).starts_with("resolved_skills:\n  - name: \"reviewing-security\"\n"));
+//! ```
 
+use repertoire_text::Diagnostic;
+use repertoire_text::fs::ReadError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::codes;
+use crate::skill::Skill;
+
+mod areas;
+mod found;
+mod glob;
+mod inline;
+mod kind;
+mod label;
+mod methodology;
+mod patterns;
+mod pointer;
+mod rules;
+mod sections;
+mod tree;
+mod yaml;
+
+pub use patterns::{Unusable, compile};
+pub use pointer::{Base, Place, read_shared};
+pub use yaml::to_yaml;
+
+use found::Findings;
+use pointer::Shared;
+use tree::Document;
 
 /// How bad something is. Later is worse.
 #[derive(
@@ -152,3 +200,94 @@ pub struct Methodology {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<String>,
 }
+
+impl Pattern {
+    /// A pattern of which only the name is known.
+    fn named(id: String) -> Self {
+        Pattern {
+            id,
+            pattern: None,
+            description: String::new(),
+            severity: None,
+            files: Vec::new(),
+            unusable: None,
+        }
+    }
+}
+
+/// What was taken from a skill, and what was found on the way.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// The skill as a review sees it.
+    pub skill: ReviewSkill,
+    /// What is odd about it, in the order in which it was read.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Takes from a skill what a review wants of it. `reference` is how it was asked for. Shared files are read from the
+/// disk, see [`read_shared`].
+pub fn extract(skill: &Skill, reference: &str) -> Extracted {
+    extract_with(skill, reference, &|place| read_shared(skill, place))
+}
+
+/// As [`extract`], with another way to read shared files.
+pub fn extract_with(
+    skill: &Skill,
+    reference: &str,
+    read: &dyn Fn(&Place) -> Result<String, ReadError>,
+) -> Extracted {
+    let (kind, primary_agent) = kind::classify(skill);
+    let document = Document::read(&skill.source, skill.body);
+    let subjects = kind::subjects(skill, primary_agent.as_deref());
+    let mut shared = Shared::new(skill, read);
+    let mut findings = Findings::default();
+    let out = &mut findings;
+    let mut found = ReviewSkill {
+        name: skill.name.clone(),
+        source: reference.to_owned(),
+        kind,
+        primary_agent,
+        focus_areas: Vec::new(),
+        auto_validated_patterns: Vec::new(),
+        false_positive_rules: Vec::new(),
+        priority_files: None,
+        methodology: None,
+    };
+    match kind {
+        ReviewKind::Methodology => found.methodology = methodology::find(&document, out),
+        ReviewKind::Review | ReviewKind::Command => {
+            found.auto_validated_patterns = patterns::find(&document, &subjects, &mut shared, out);
+            found.false_positive_rules =
+                rules::false_positives(&document, &subjects, &mut shared, out);
+        }
+    }
+    if kind == ReviewKind::Review {
+        found.focus_areas = areas::find(&document, out);
+        found.priority_files = rules::priority_files(&document, out);
+    }
+    if let Some(headings) = nothing_in(&found) {
+        let message = format!("a review finds nothing in this skill; it looks for {headings}");
+        out.about(&codes::REVIEW_EMPTY, message, &skill.source);
+    }
+    Extracted { skill: found, diagnostics: findings.finish(&skill.source) }
+}
+
+/// What was looked for, if none of it was found. A command need not have any of it.
+fn nothing_in(skill: &ReviewSkill) -> Option<&'static str> {
+    let is_empty = skill.focus_areas.is_empty()
+        && skill.auto_validated_patterns.is_empty()
+        && skill.false_positive_rules.is_empty()
+        && skill.priority_files.is_none()
+        && skill.methodology.is_none();
+    match skill.kind {
+        ReviewKind::Review => is_empty.then_some(sections::REVIEW_HEADINGS),
+        ReviewKind::Methodology => is_empty.then_some(sections::METHOD_HEADINGS),
+        ReviewKind::Command => None,
+    }
+}
+
+#[cfg(test)]
+mod documented_tests;
+#[cfg(test)]
+#[path = "review/review_tests.rs"]
+mod tests;

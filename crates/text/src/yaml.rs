@@ -257,6 +257,40 @@ impl Node {
         }
     }
 
+    /// The tree of a JSON value, in which text stays text: `emit` writes `"12"` with its quotes, and lines as a block.
+    ///
+    /// ```
+    /// use repertoire_text::yaml::{Node, emit};
+    /// let value = serde_json::json!({ "id": "12", "of": [1, null], "text": "one\ntwo" });
+    /// let yaml = "id: \"12\"\nof:\n  - 1\n  - null\ntext: |-\n  one\n  two\n";
+    /// assert_eq!(emit(&Node::from_json(&value)), yaml);
+    /// ```
+    pub fn from_json(value: &serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        Node::made(match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) => {
+                return Node::text(value.to_string());
+            }
+            Json::String(text) => {
+                Value::Scalar(Scalar { text: text.clone(), style: Style::Literal })
+            }
+            Json::Array(items) => {
+                Value::Sequence(items.iter().map(Node::from_json).collect(), Flow::Block)
+            }
+            Json::Object(fields) => {
+                let entry = |(key, value): (&String, &Json)| Entry {
+                    key: key.clone(),
+                    key_span: Span::default(),
+                    value: Node::from_json(value),
+                };
+                Value::Mapping(Mapping {
+                    entries: fields.iter().map(entry).collect(),
+                    flow: Flow::Block,
+                })
+            }
+        })
+    }
+
     /// The value as JSON, keys in the order of the file.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {

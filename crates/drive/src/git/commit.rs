@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use camino::Utf8PathBuf;
 use repertoire_agent::process::Stdin;
 use repertoire_text::fs::is_beneath;
 
@@ -79,18 +80,24 @@ impl Git {
 
     /// What is on disk now, untracked files included and ignored ones not, as a tree. The index is not touched.
     pub async fn tree_of_work(&self) -> Result<TreeId, GitError> {
+        let (_keep, index) = self.index_copy().await?;
+        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
+        let add = ["add", "--all", "--", ":/"];
+        self.fine(Ask { environment: environment.clone(), ..Ask::new(&add) }).await?;
+        let answer = self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?;
+        answer.oid().map(TreeId)
+    }
+
+    /// A copy of the index that is gone with the folder it is in. With what git knows of times and sizes, only what has
+    /// changed is read.
+    pub(super) async fn index_copy(&self) -> Result<(tempfile::TempDir, Utf8PathBuf), GitError> {
         let git_dir = self.git_dir().await?;
         let io = |source| GitError::Io { path: git_dir.clone(), source };
         let keep =
             tempfile::Builder::new().prefix("repertoire-").tempdir_in(&git_dir).map_err(io)?;
         let index = keep.path().join("index");
-        // With what git knows of times and sizes, only what has changed is read.
         copy_index(git_dir.join("index").as_std_path(), &index).map_err(io)?;
-        let environment = vec![pair("GIT_INDEX_FILE", &index.to_string_lossy())];
-        let add = ["add", "--all", "--", ":/"];
-        self.fine(Ask { environment: environment.clone(), ..Ask::new(&add) }).await?;
-        let answer = self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?;
-        answer.oid().map(TreeId)
+        Ok((keep, index.to_string_lossy().into_owned().into()))
     }
 
     /// The tree of a commit.

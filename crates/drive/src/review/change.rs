@@ -173,6 +173,34 @@ impl ChangedFile {
         self.hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count()
     }
 
+    /// Whether the change brought a line.
+    pub fn came(&self, line: u32) -> bool {
+        let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines);
+        lines.into_iter().any(|known| known.kind == LineKind::Added && known.new == Some(line))
+    }
+
+    /// Which line a line of before is now; `None` if it went.
+    pub fn new_line(&self, old: u32) -> Option<u32> {
+        let mut shift = 0;
+        for line in self.hunks.iter().flat_map(|hunk| &hunk.lines) {
+            match (line.old, line.new) {
+                (Some(before), now) if before == old => return now,
+                (Some(before), _) if before > old => break,
+                (Some(before), Some(now)) => shift = i64::from(now) - i64::from(before),
+                (Some(_), None) => shift -= 1,
+                (None, _) => shift += 1,
+            }
+        }
+        u32::try_from(i64::from(old) + shift).ok()
+    }
+
+    /// The text of lines, as far as there are such.
+    pub fn lines_text(&self, range: LineRange) -> String {
+        let count = (range.last as usize + 1).saturating_sub(range.first as usize);
+        let lines = self.text.lines().skip(range.first.saturating_sub(1) as usize).take(count);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether a range has a line that came, or stands where lines went.
     pub fn touches(&self, range: LineRange) -> bool {
         self.hunks.iter().any(|hunk| hunk.touches(range))
@@ -228,6 +256,22 @@ mod tests {
             language: None,
             tier: Tier::Full,
         }
+    }
+
+    #[test]
+    fn a_line_of_before_is_found_again() {
+        use LineKind::{Added, Context, Removed};
+        let file = file(&[
+            (Context, "one"),
+            (Added, "two"),
+            (Context, "three"),
+            (Removed, "gone"),
+            (Removed, "gone too"),
+            (Context, "five"),
+        ]);
+        let found: Vec<Option<u32>> = (1..=7).map(|line| file.new_line(line)).collect();
+        assert_eq!(found, [Some(1), Some(3), None, None, Some(4), Some(5), Some(6)]);
+        assert!(file.came(2) && !file.came(3));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use repertoire_skill::review::{ReviewKind, Severity};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{FileStatus, LineRange, Skipped};
@@ -14,7 +15,7 @@ use super::finding::{Fix, Phase};
 pub const VERSION: u32 = 1;
 
 /// A review.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
     /// The version of the record.
     pub version: u32,
@@ -67,7 +68,7 @@ pub struct Review {
 }
 
 /// What kind of files a review is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
     /// Code.
@@ -78,7 +79,7 @@ pub enum Subject {
 }
 
 /// How deep a review looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
     /// Patterns alone, without a model.
@@ -91,7 +92,7 @@ pub enum Depth {
 }
 
 /// What was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScopeRecord {
     /// In words: `uncommitted changes`, `main...HEAD`.
     pub words: String,
@@ -107,12 +108,14 @@ pub struct ScopeRecord {
 }
 
 /// A file that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRecord {
     /// Its path.
+    #[schemars(with = "String")]
     pub path: Utf8PathBuf,
     /// Its path before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub old_path: Option<Utf8PathBuf>,
     /// What happened to it.
     pub status: FileStatus,
@@ -125,7 +128,7 @@ pub struct FileRecord {
 }
 
 /// A category that was looked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryRecord {
     /// Its key: `test-coverage`.
     pub key: String,
@@ -134,7 +137,7 @@ pub struct CategoryRecord {
 }
 
 /// A skill that took part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillRecord {
     /// Its name.
     pub name: String,
@@ -148,7 +151,7 @@ pub struct SkillRecord {
 }
 
 /// A skill that was asked for and cannot take part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unresolved {
     /// How it was asked for.
     pub source: String,
@@ -160,7 +163,7 @@ pub struct Unresolved {
 }
 
 /// Something that is reported: one finding, or several that are about the same lines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reported {
     /// Its name within the report: `R1`.
     pub id: String,
@@ -172,6 +175,7 @@ pub struct Reported {
     /// In a few words.
     pub title: String,
     /// Where.
+    #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// The lines.
     pub lines: LineRange,
@@ -194,6 +198,9 @@ pub struct Reported {
     /// What agents say besides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
+    /// What others found in the same lines, in other categories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
     /// Who found it.
     pub agents: Vec<String>,
     /// Why it is believed.
@@ -224,8 +231,21 @@ impl Reported {
     }
 }
 
+/// What somebody else found in the same lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Also {
+    /// In a few words.
+    pub title: String,
+    /// Its category.
+    pub category: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub description: String,
+}
+
 /// A line of the file around a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExcerptLine {
     /// Its number.
     pub number: u32,
@@ -238,7 +258,7 @@ pub struct ExcerptLine {
 }
 
 /// Why a finding is believed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Validation {
     /// Its pattern matches.
@@ -265,7 +285,7 @@ pub enum Validation {
 }
 
 /// What findings of two categories mean together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Insight {
     /// Its name: `I1`.
     pub id: String,
@@ -278,6 +298,7 @@ pub struct Insight {
     /// How bad it is.
     pub severity: Severity,
     /// Where it shows most.
+    #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// The line.
     pub line: u32,
@@ -288,7 +309,7 @@ pub struct Insight {
 }
 
 /// A test that would have caught something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestRecommendation {
     /// What to test.
     pub test: String,
@@ -297,11 +318,12 @@ pub struct TestRecommendation {
     pub catches: Option<String>,
     /// Where it belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub file: Option<Utf8PathBuf>,
 }
 
 /// Something that was found and is not reported.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// In a few words, as far as there are any.
     pub title: String,
@@ -327,7 +349,9 @@ pub struct LeftOut {
 }
 
 /// Why a finding is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// It does not have the shape that was asked for.
@@ -363,7 +387,7 @@ pub enum Why {
 }
 
 /// A pattern that an agent claimed and that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FalseClaim {
     /// The finding.
     pub finding: String,
@@ -376,7 +400,7 @@ pub struct FalseClaim {
 }
 
 /// How many calls a phase was planned to have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedPhase {
     /// The phase.
     pub phase: Phase,
@@ -385,7 +409,7 @@ pub struct PlannedPhase {
 }
 
 /// One call of an agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// The phase.
     pub phase: Phase,
@@ -417,7 +441,7 @@ pub struct Call {
 }
 
 /// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CallOutcome {
     /// It answered.

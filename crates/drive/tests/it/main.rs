@@ -7,6 +7,8 @@ mod git;
 mod plan;
 mod plan_attacks;
 mod repo;
+mod review_report;
+mod review_scope;
 mod worktree;
 
 use std::sync::Arc;

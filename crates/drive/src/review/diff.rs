@@ -1,0 +1,331 @@
+//! git's unified diffs, read into hunks.
+//!
+//! How many lines a hunk has is said in its heading, so no line of a file is taken for one of the diff, whatever is in it.
+
+use super::change::{Hunk, Line, LineKind};
+
+/// What a diff says of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilePatch {
+    /// Its path before, without `a/`; `None` if it is new.
+    pub old: Option<String>,
+    /// Its path now, without `b/`; `None` if it is gone.
+    pub new: Option<String>,
+    /// What has changed in it.
+    pub hunks: Vec<Hunk>,
+    /// Whether git took it for no text.
+    pub binary: bool,
+}
+
+/// A diff that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the diff is not understood: {said}")]
+pub struct DiffError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub said: String,
+}
+
+/// Reads a diff of any number of files, with the prefixes `a/` and `b/`.
+pub fn parse(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffError> {
+    let mut reader = Reader { lines: split_lines(bytes), at: 0 };
+    let mut files: Vec<FilePatch> = Vec::new();
+    while let Some(line) = reader.next() {
+        if line.starts_with(b"diff --git ") {
+            files.push(FilePatch::default());
+            continue;
+        }
+        let Some(file) = files.last_mut() else {
+            return Err(reader.wrong("it comes before the first file"));
+        };
+        if line.starts_with(b"diff --cc ") || line.starts_with(b"@@@") {
+            return Err(reader.wrong("it is of a diff with two parents"));
+        }
+        match line {
+            line if line.starts_with(b"@@ ") => file.hunks.push(reader.hunk(line)?),
+            line if line.starts_with(b"--- ") => file.old = path_of(&line[4..], b"a/"),
+            line if line.starts_with(b"+++ ") => file.new = path_of(&line[4..], b"b/"),
+            line if line.starts_with(b"Binary files ") => file.binary = true,
+            line if line.starts_with(b"GIT binary patch") => file.binary = true,
+            // Modes, names of blobs, renames: `--raw` says it all without quotes.
+            _ => {}
+        }
+    }
+    Ok(files)
+}
+
+/// A whole text as one hunk of added lines; none if it is empty.
+pub fn whole(text: &str) -> Vec<Hunk> {
+    let line = |(at, text): (usize, &str)| Line {
+        kind: LineKind::Added,
+        old: None,
+        new: Some(number(at + 1)),
+        text: text.to_owned(),
+    };
+    let lines: Vec<Line> = text.lines().enumerate().map(line).collect();
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => vec![Hunk { old_start: 0, new_start: 1, section: String::new(), lines }],
+    }
+}
+
+/// The lines that come out if hunks are applied to others; `None` if they do not fit.
+pub fn apply<'a>(old: &[&'a str], hunks: &'a [Hunk]) -> Option<Vec<&'a str>> {
+    let mut new: Vec<&str> = Vec::new();
+    let mut at = 0;
+    for hunk in hunks {
+        for line in &hunk.lines {
+            let before = line.old.map(|old| old as usize - 1);
+            if let Some(before) = before {
+                new.extend(old.get(at..before)?);
+                (*old.get(before)? == line.text).then_some(())?;
+                at = before + 1;
+            } else if let Some(after) = line.new {
+                // What is between two hunks is as it was.
+                let missing = (after as usize - 1).checked_sub(new.len())?;
+                new.extend(old.get(at..at + missing)?);
+                at += missing;
+            }
+            if line.kind != LineKind::Removed {
+                (line.new? as usize == new.len() + 1).then_some(())?;
+                new.push(&line.text);
+            }
+        }
+    }
+    new.extend(old.get(at..)?);
+    Some(new)
+}
+
+struct Reader<'a> {
+    lines: Vec<&'a [u8]>,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let line = self.lines.get(self.at)?;
+        self.at += 1;
+        Some(line)
+    }
+
+    fn wrong(&self, said: &str) -> DiffError {
+        DiffError { line: self.at, said: said.to_owned() }
+    }
+
+    /// The hunk whose heading was read last.
+    fn hunk(&mut self, heading: &[u8]) -> Result<Hunk, DiffError> {
+        let Some(heading) = heading_of(heading) else {
+            return Err(self.wrong("it should be the heading of a hunk"));
+        };
+        let ((old_start, mut old_left), (new_start, mut new_left), section) = heading;
+        // An empty side is said to begin at the line before it.
+        let (mut old, mut new) = (old_start, new_start);
+        let mut lines: Vec<Line> = Vec::new();
+        while old_left > 0 || new_left > 0 {
+            let Some(line) = self.next() else {
+                return Err(self.wrong("the hunk is shorter than its heading says"));
+            };
+            if line.starts_with(b"\\") {
+                continue;
+            }
+            let (kind, text) = match line.split_first() {
+                Some((b'+', text)) => (LineKind::Added, text),
+                Some((b'-', text)) => (LineKind::Removed, text),
+                Some((b' ', text)) => (LineKind::Context, text),
+                None => (LineKind::Context, line),
+                _ => return Err(self.wrong("it should begin with a sign or a space")),
+            };
+            let (in_old, in_new) = (kind != LineKind::Added, kind != LineKind::Removed);
+            if (in_old && old_left == 0) || (in_new && new_left == 0) {
+                return Err(self.wrong("the hunk is longer than its heading says"));
+            }
+            old_left -= u32::from(in_old);
+            new_left -= u32::from(in_new);
+            lines.push(Line {
+                kind,
+                old: in_old.then_some(old),
+                new: in_new.then_some(new),
+                text: self.without_break(text),
+            });
+            old += u32::from(in_old);
+            new += u32::from(in_new);
+        }
+        Ok(Hunk { old_start, new_start, section, lines })
+    }
+
+    /// The text of a line. A carriage return belongs to the line break, unless the file ends without one there.
+    fn without_break(&self, text: &[u8]) -> String {
+        let ends_open = self.lines.get(self.at).is_some_and(|next| next.starts_with(b"\\"));
+        let text = match text.strip_suffix(b"\r") {
+            Some(text) if !ends_open => text,
+            _ => text,
+        };
+        String::from_utf8_lossy(text).into_owned()
+    }
+}
+
+fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    if lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    lines
+}
+
+type Side = (u32, u32);
+
+/// `@@ -1,2 +3 @@ section`: where both sides begin, and how many lines they have.
+fn heading_of(line: &[u8]) -> Option<(Side, Side, String)> {
+    let line = String::from_utf8_lossy(line);
+    let rest = line.strip_prefix("@@ -")?;
+    let (sides, section) = rest.split_once(" @@")?;
+    let (old, new) = sides.split_once(" +")?;
+    Some((side_of(old)?, side_of(new)?, section.trim().to_owned()))
+}
+
+fn side_of(text: &str) -> Option<Side> {
+    match text.split_once(',') {
+        Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
+        None => Some((text.parse().ok()?, 1)),
+    }
+}
+
+/// The path of `--- a/path`: in quotes if there is something odd in it, with a tab at the end if there is a space.
+fn path_of(text: &[u8], prefix: &[u8]) -> Option<String> {
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let quoted = text.first() == Some(&b'"');
+    let bytes = match quoted {
+        true => unquoted(text)?,
+        false => text.strip_suffix(b"\t").unwrap_or(text).to_vec(),
+    };
+    if !quoted && bytes == b"/dev/null" {
+        return None;
+    }
+    let path = bytes.strip_prefix(prefix)?;
+    Some(String::from_utf8_lossy(path).into_owned())
+}
+
+/// A path as C would write it.
+fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
+    let inner = text.strip_suffix(b"\t").unwrap_or(text);
+    let inner = inner.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut bytes = Vec::new();
+    let mut rest = inner.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        bytes.push(match rest.next()? {
+            b'a' => 7,
+            b'b' => 8,
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'v' => 11,
+            b'f' => 12,
+            b'r' => b'\r',
+            digit @ b'0'..=b'3' => {
+                let octal = |byte: u8| (b'0'..=b'7').contains(&byte).then(|| byte - b'0');
+                (digit - b'0') * 64 + octal(rest.next()?)? * 8 + octal(rest.next()?)?
+            }
+            other => other,
+        });
+    }
+    Some(bytes)
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> FilePatch {
+        let files = parse(text.as_bytes()).unwrap();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_hunk_has_the_numbers_of_both_sides() {
+        let file = one("diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n\
+             @@ -3,3 +3,4 @@ fn main() {\n three\n-four\n+4\n+4.5\n five\n");
+        assert_eq!((file.old.as_deref(), file.new.as_deref()), (Some("x"), Some("x")));
+        let hunk = &file.hunks[0];
+        assert_eq!(hunk.section, "fn main() {");
+        let numbers: Vec<_> = hunk.lines.iter().map(|line| (line.old, line.new)).collect();
+        assert_eq!(
+            numbers,
+            [
+                (Some(3), Some(3)),
+                (Some(4), None),
+                (None, Some(4)),
+                (None, Some(5)),
+                (Some(5), Some(6))
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_that_look_like_a_diff_are_lines() {
+        let file = one("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n\
+             --- a/evil\n+++ b/evil\n diff --git a/evil b/evil\n");
+        let texts: Vec<&str> = file.hunks[0].lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["-- a/evil", "++ b/evil", "diff --git a/evil b/evil"]);
+        assert_eq!(file.new.as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn breaks_of_two_kinds_and_none_at_the_end_are_understood() {
+        let file = one(
+            "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n\\ No newline at end of file\n\
+             +three\n\\ No newline at end of file\n",
+        );
+        let texts: Vec<&str> = file.hunks[0].lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["one", "two\r", "three"]);
+    }
+
+    #[test]
+    fn odd_names_are_unquoted() {
+        for (said, name) in [
+            ("b/with space\t", "with space"),
+            ("\"b/tab\\there\"", "tab\there"),
+            ("\"b/quo\\\"te\\\\\"", "quo\"te\\"),
+            ("\"b/\\303\\274\"", "ü"),
+            ("b/ünï", "ünï"),
+        ] {
+            assert_eq!(path_of(said.as_bytes(), b"b/").as_deref(), Some(name), "{said}");
+        }
+        assert_eq!(path_of(b"/dev/null", b"b/"), None);
+    }
+
+    #[test]
+    fn what_is_cut_or_not_a_diff_is_an_error_with_its_line() {
+        let head = "diff --git a/x b/x\n--- a/x\n+++ b/x\n";
+        for (text, line) in [
+            ("hello\n".to_owned(), 1),
+            (format!("{head}@@ -1,2 +1,2 @@\n a\n"), 5),
+            (format!("{head}@@ -x +1 @@\n"), 4),
+            (format!("{head}@@ -1 +1 @@\n a\n b\n@@@ -1 -1 +1 @@@\n"), 7),
+            (format!("{head}@@ -1,2 +1 @@\n+a\n+b\n"), 6),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap_err().line, line, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_a_gone_one_and_one_that_is_no_text_are_told_apart() {
+        let text = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+a\n\
+                    diff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\
+                    diff --git a/p b/p\nBinary files a/p and b/p differ\n";
+        let files = parse(text.as_bytes()).unwrap();
+        assert_eq!((files[0].old.as_deref(), files[0].new.as_deref()), (None, Some("n")));
+        assert_eq!((files[1].old.as_deref(), files[1].new.as_deref()), (Some("g"), None));
+        assert!(files[2].binary);
+        assert_eq!(files[0].hunks[0].lines[0].new, Some(1));
+        assert_eq!(files[1].hunks[0].lines[0].old, Some(1));
+    }
+}

@@ -1,0 +1,135 @@
+//! Files outside a repository: all of them is reviewed, as they are.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{EntryKind, entries};
+
+use super::paths::Filter;
+use super::pick::{Candidate, skipped};
+use super::{GatherLimits, Gathered, Scope, ScopeError, Tree, read, skip};
+use crate::git::Git;
+use crate::limits::{REVIEW_WALK_DEPTH_MAX, REVIEW_WALK_FILES_MAX};
+use crate::review::change::Skipped;
+use crate::review::content::{self, RelatedTest};
+use crate::review::record::ScopeRecord;
+use crate::review::rules::{self, Base};
+
+/// What is in the folders that are named.
+pub(super) async fn gather(
+    git: &Git,
+    here: &Utf8Path,
+    paths: &[Utf8PathBuf],
+    limits: &GatherLimits,
+) -> Result<Gathered, ScopeError> {
+    let filter = Filter::new(here, here, paths)?;
+    let mut walk = Walk::default();
+    for folder in folders(here, &filter) {
+        walk.folder(here, folder, 0);
+    }
+    // What was named is looked at, also where there is too much of everything.
+    walk.files.extend(filter.places().filter(|at| here.join(at).is_file()).map(Utf8PathBuf::from));
+    for wanted in filter.wanted() {
+        if !walk.files.iter().any(|path| wanted.takes(path)) {
+            return Err(ScopeError::NoMatch { path: wanted.said.clone(), hint: "" });
+        }
+    }
+    let mut warnings = walk.warnings;
+    let mut left: Vec<Skipped> = Vec::new();
+    let (first, _) = content::globs(&limits.priority_files);
+    let mut taken: Vec<&Utf8PathBuf> =
+        walk.files.iter().filter(|path| filter.takes(path)).collect();
+    taken.sort_by_key(|path| (!first.is_match(path), *path));
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    for path in taken {
+        if let Some(reason) = skip::by_path(path).filter(|_| !filter.names(path)) {
+            left.push(skipped(path, reason));
+        } else if files.len() == limits.files_max {
+            left.push(skipped(path, format!("beyond the first {} files", limits.files_max)));
+        } else {
+            match read::whole_file(here, Candidate::on_disk(path.clone())) {
+                Ok(file) if bytes + file.text.len() as u64 > limits.bytes_max => {
+                    let max = skip::grouped(limits.bytes_max);
+                    left.push(skipped(path, format!("beyond {max} bytes in all")));
+                }
+                Ok(file) => {
+                    bytes += file.text.len() as u64;
+                    files.push(file);
+                }
+                Err(reason) => left.push(reason),
+            }
+        }
+    }
+    let change = super::finished(files, left, limits, &mut warnings);
+    super::warn_of_many(&Scope::Files, &change, &mut warnings);
+    let base = Base::Disk(here.to_owned());
+    let there = walk.files.iter().map(Utf8PathBuf::as_path);
+    let tests = content::related_tests(&change, there);
+    let related_tests = tests.into_iter().filter_map(|(path, of)| test(here, path, of)).collect();
+    Ok(Gathered {
+        scope: ScopeRecord {
+            words: super::narrowed(&Scope::Files, "", paths),
+            ..ScopeRecord::default()
+        },
+        rules: rules::rules_for(git, &base, &change, &mut warnings).await?,
+        base_files: rules::base_files(git, &base, &mut warnings).await?,
+        related_tests,
+        tree: Tree::checkout(here.to_owned()),
+        base,
+        change,
+        warnings,
+    })
+}
+
+/// The folders that were named, those of files that were named, and where globs are looked for.
+fn folders<'a>(here: &Utf8Path, filter: &'a Filter) -> BTreeSet<&'a Utf8Path> {
+    let folder = |place: &'a Utf8Path| match here.join(place).is_dir() {
+        true => place,
+        false => place.parent().unwrap_or(Utf8Path::new("")),
+    };
+    let globs = filter.wanted().len() - filter.places().count();
+    let top = (globs > 0).then_some(Utf8Path::new(""));
+    filter.places().map(folder).chain(top).collect()
+}
+
+fn test(here: &Utf8Path, path: &Utf8Path, of: Utf8PathBuf) -> Option<RelatedTest> {
+    let file = read::whole_file(here, Candidate::on_disk(path.to_owned())).ok()?;
+    Some(RelatedTest { path: path.to_owned(), of, text: content::cut_test(&file.text) })
+}
+
+/// Files below a folder: none that are hidden, and no links.
+#[derive(Default)]
+struct Walk {
+    files: BTreeSet<Utf8PathBuf>,
+    warnings: Vec<String>,
+}
+
+impl Walk {
+    fn folder(&mut self, top: &Utf8Path, folder: &Utf8Path, depth: usize) {
+        let dir = top.join(folder);
+        let Ok(entries) = entries(&dir) else {
+            self.warnings.push(format!("{dir} cannot be read; what is in it is not reviewed"));
+            return;
+        };
+        let named = entries.flatten().filter_map(|entry| {
+            let name = entry.name.into_string().ok()?;
+            (!name.starts_with('.')).then(|| (folder.join(name), entry.kind))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort_by(|a, b| a.0.cmp(&b.0));
+        for (path, kind) in named {
+            if self.files.len() == REVIEW_WALK_FILES_MAX || depth == REVIEW_WALK_DEPTH_MAX {
+                let what = format!("what comes after {path} is not looked at: there is too much");
+                if self.warnings.is_empty() {
+                    self.warnings.push(what);
+                }
+                return;
+            }
+            match kind {
+                EntryKind::File => drop(self.files.insert(path)),
+                EntryKind::Folder => self.folder(top, &path, depth + 1),
+                EntryKind::Link | EntryKind::Other => {}
+            }
+        }
+    }
+}

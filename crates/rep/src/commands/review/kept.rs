@@ -1,0 +1,76 @@
+//! `rep review list` and `rep review show`: reviews that were made before.
+
+use repertoire_drive::review::store::StoreError;
+
+use super::Output;
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui};
+
+/// How many.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Most that are listed
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    max: usize,
+}
+
+/// Which one, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The review, how its name begins, or `last`
+    #[arg(value_name = "REVIEW", default_value = "last")]
+    name: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
+    let reviews = ctx.reviews(&ctx.project_dir(None));
+    let names = reviews.names();
+    let all: Vec<_> =
+        names.iter().take(args.max).filter_map(|name| reviews.load(name).ok()).collect();
+    if ui.json {
+        ui.print_json(&all)?;
+        return Ok(Exit::Done);
+    }
+    if all.is_empty() {
+        ui.note("there are no reviews of this project yet; `rep review` makes one")?;
+    }
+    for review in &all {
+        let found = match review.worst() {
+            None => ui.paint(ui::GOOD, "clean"),
+            Some(worst) => {
+                let count = ui::count(review.findings.len(), "finding");
+                ui.paint(ui::WARN, format!("{count}, the worst {worst}"))
+            }
+        };
+        let when = jiff::Timestamp::from_millisecond(review.started_ms as i64).unwrap_or_default();
+        let when = when.strftime("%Y-%m-%d %H:%M");
+        let id = ui.paint(ui::ACCENT, &review.id);
+        writeln!(ui.out, "{id}  {when}  {}  {found}", ui::fit(&review.scope.words, 40))?;
+    }
+    if names.len() > all.len() {
+        ui.note(&format!("{} more; `-n` shows them", names.len() - all.len()))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn show(ctx: &Ctx<'_>, args: &ShowArgs, ui: &mut Ui<'_>) -> Outcome {
+    let files = args.output.checked(ctx)?;
+    let reviews = ctx.reviews(&ctx.project_dir(None));
+    let review = reviews.load(&args.name).map_err(not_had)?;
+    let change = reviews.change(&args.name).map_err(not_had)?;
+    args.output.print(&review, &change, &files, ui)?;
+    Ok(Exit::Done)
+}
+
+fn not_had(error: StoreError) -> Failure {
+    match &error {
+        StoreError::NotFound { .. } => {
+            Failure::no(error.to_string()).hint("`rep review list` lists them.")
+        }
+        StoreError::None { .. } => Failure::no(error.to_string()).hint("`rep review` makes one."),
+        _ => Failure::cannot_run(error.to_string()),
+    }
+}

@@ -1,0 +1,56 @@
+//! `rep review --dry-run`: what every agent would be told.
+
+use repertoire_drive::review::finding::Phase;
+use repertoire_drive::review::pipeline::Plan;
+use serde_json::json;
+
+use crate::failure::{Exit, Outcome};
+use crate::ui::{self, Ui};
+
+pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
+    let questions = plan.preview();
+    if ui.json {
+        let all: Vec<_> = questions
+            .iter()
+            .map(|(phase, question)| {
+                json!({
+                    "phase": phase, "agent": question.name, "tier": question.tier,
+                    "system": question.prompt.system, "prompt": question.prompt.task,
+                    "schema": question.schema.1,
+                })
+            })
+            .collect();
+        ui.print_json(&json!({ "planned": plan.planned(), "questions": all }))?;
+        return Ok(Exit::Done);
+    }
+    for (phase, question) in &questions {
+        let heading = format!("━━ {} ({phase}, {} model)", question.name, question.tier.as_str());
+        writeln!(ui.out, "{}\n", ui.paint(ui::STRONG, heading))?;
+        writeln!(
+            ui.out,
+            "{}\n{}\n",
+            ui.paint(ui::FAINT, "as the operator:"),
+            ui::printable_lines(&question.prompt.system)
+        )?;
+        writeln!(
+            ui.out,
+            "{}\n{}",
+            ui.paint(ui::FAINT, "as the task:"),
+            ui::printable_lines(&question.prompt.task)
+        )?;
+    }
+    for planned in plan.planned() {
+        let when = match planned.phase {
+            Phase::Gaps => " (they are told what was found before)",
+            Phase::Synthesis => " at most (pairs of categories that both have findings)",
+            Phase::Validation => " that is known before (a batch for each file with findings)",
+            _ => "",
+        };
+        ui.note(&format!(
+            "{}: {}{when}",
+            planned.phase,
+            ui::count(planned.calls as usize, "call")
+        ))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,93 @@
+//! The text of a paragraph, an item or a cell: what it says, what stands in it as code or in bold, and where it links.
+
+/// How a run of text is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Strong,
+    Code,
+}
+
+/// A run of text in one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) style: Style,
+    pub(super) text: String,
+}
+
+/// A line of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inline {
+    pub(super) runs: Vec<Run>,
+    /// Where its links lead.
+    pub(super) links: Vec<String>,
+}
+
+impl Inline {
+    pub(super) fn push(&mut self, style: Style, text: &str) {
+        match self.runs.last_mut() {
+            // Two pieces of code are two, however close they stand.
+            Some(last) if last.style == style && style != Style::Code => last.text.push_str(text),
+            _ => self.runs.push(Run { style, text: text.to_owned() }),
+        }
+    }
+
+    pub(super) fn link(&mut self, target: &str) {
+        self.links.push(target.to_owned());
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.runs.iter().all(|run| run.text.trim().is_empty())
+    }
+
+    /// The text without marks, in one line.
+    pub(super) fn plain(&self) -> String {
+        plain(self.runs.iter().map(|run| run.text.as_str()))
+    }
+
+    /// What stands as code.
+    pub(super) fn codes(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().filter(|run| run.style == Style::Code).map(|run| run.text.as_str())
+    }
+}
+
+/// Pieces in one line: blanks are one space, and control characters are gone.
+pub(super) fn plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
+    let mut out = String::new();
+    let mut gap = false;
+    for c in pieces.flat_map(str::chars) {
+        if c.is_whitespace() || c == '\u{feff}' {
+            gap = true;
+        } else if !c.is_control() {
+            if gap && !out.is_empty() {
+                out.push(' ');
+            }
+            gap = false;
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Words in lower case, with one space between them: `Auto-Validated Patterns` is `auto validated patterns`.
+pub(super) fn words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_alphanumeric() {
+            out.extend(c.to_lowercase());
+        } else if !matches!(c, '\'' | '’') && !out.is_empty() && !out.ends_with(' ') {
+            out.push(' ');
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Whether some words contain others, as whole words.
+pub(super) fn has_words(words: &str, wanted: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
+    words.match_indices(wanted).any(|(at, _)| {
+        is_edge(words[..at].chars().next_back())
+            && is_edge(words[at + wanted.len()..].chars().next())
+    })
+}

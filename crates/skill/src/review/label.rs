@@ -1,0 +1,179 @@
+//! Severities and bold labels: `Injection (Critical)`, `**Name (Major):**`, `**Name** (Severity: Minor): text`.
+
+use super::Severity;
+use super::inline::{Inline, Style, words};
+
+/// How long a bold paragraph without a colon or a severity may be to count as a label, in words.
+const LABEL_WORDS_MAX: usize = 8;
+/// How long any label may be, in bytes.
+const LABEL_BYTES_MAX: usize = 200;
+
+/// A text that starts in bold: the bold part and what follows it.
+pub(super) struct Lead {
+    /// The bold part, without severity and colon.
+    pub(super) name: String,
+    /// The severity in parentheses, inside the bold part or right after it.
+    pub(super) severity: Option<Severity>,
+    /// What follows.
+    pub(super) rest: Inline,
+    /// Whether a colon or a dash parts the two.
+    pub(super) parted: bool,
+}
+
+impl Lead {
+    /// The label as the text of a title.
+    pub(super) fn title(&self) -> String {
+        match self.severity {
+            Some(severity) => format!("{} ({severity})", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// Reads a text that starts in bold.
+pub(super) fn lead_of(inline: &Inline) -> Option<Lead> {
+    let is_blank = |text: &str| text.trim().is_empty();
+    let first = inline.runs.iter().position(|run| !is_blank(&run.text))?;
+    let strong = inline.runs[first..]
+        .iter()
+        .take_while(|run| run.style == Style::Strong || is_blank(&run.text))
+        .count();
+    let (bold, rest) = inline.runs[first..].split_at(strong);
+    let bold = super::inline::plain(bold.iter().map(|run| run.text.as_str()));
+    if bold.is_empty() {
+        return None;
+    }
+    let (name, mut severity) = split_severity(&bold);
+    let mut parted = bold.ends_with(':');
+    let mut rest = Inline { runs: rest.to_vec(), links: inline.links.clone() };
+    if let Some(run) = rest.runs.first_mut().filter(|run| run.style == Style::Plain) {
+        let mut text = run.text.trim_start();
+        if severity.is_none()
+            && let Some((group, after)) = leading_group(text)
+            && let Some(found) = severity_in(group)
+        {
+            severity = Some(found);
+            text = after.trim_start();
+        }
+        let after = text.trim_start_matches([':', '-', '–', '—']);
+        parted |= after.len() < text.len();
+        run.text = after.trim_start().to_owned();
+    }
+    Some(Lead { name, severity, rest, parted })
+}
+
+/// Whether a paragraph that starts in bold stands for a heading: the bold part is all of it, or it names a severity.
+pub(super) fn is_title(lead: &Lead) -> bool {
+    if lead.name.is_empty() || lead.name.len() > LABEL_BYTES_MAX {
+        return false;
+    }
+    if lead.severity.is_some() {
+        return lead.parted || lead.rest.is_blank();
+    }
+    let is_sentence = lead.name.ends_with(['.', '!', '?', ';', ',']);
+    let is_short = lead.name.split(' ').count() <= LABEL_WORDS_MAX;
+    lead.rest.is_blank() && (lead.parted || is_short && !is_sentence)
+}
+
+/// The worst severity that a text names.
+pub(super) fn severity_in(text: &str) -> Option<Severity> {
+    text.split(|c: char| !c.is_alphanumeric()).filter_map(Severity::from_word).max()
+}
+
+/// A name and the severity that follows it in parentheses or brackets.
+pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
+    let mut found = None;
+    for (open, close) in [('(', ')'), ('[', ']')] {
+        let mut from = 0;
+        while let Some(start) = text[from..].find(open).map(|at| from + at) {
+            let Some(end) = text[start..].find(close).map(|at| start + at) else { break };
+            if let Some(severity) = severity_in(&text[start + 1..end]) {
+                found = Some((start, end, severity));
+            }
+            from = end + 1;
+        }
+    }
+    let Some((start, end, severity)) = found else { return (bare(text), None) };
+    let before = bare(&text[..start]);
+    let name = if before.is_empty() { bare(&text[end + 1..]) } else { before };
+    (name, Some(severity))
+}
+
+/// A severity that a title names without parentheses: `Critical`, `Critical issues`, `Major: Injection`.
+pub(super) fn bare_severity(name: &str) -> Option<Severity> {
+    let words = words(name);
+    let (first, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
+    let severity = Severity::from_word(first)?;
+    let says_no_more =
+        matches!(rest, "" | "issues" | "findings" | "checks" | "problems" | "severity" | "level");
+    let after = name.trim_start_matches(|c: char| !c.is_alphanumeric()).get(first.len()..)?;
+    let is_parted = after.trim_start().starts_with([':', '–', '—', '-']);
+    (says_no_more || is_parted).then_some(severity)
+}
+
+/// A name without the marks round it.
+fn bare(text: &str) -> String {
+    let is_mark = |c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—');
+    text.trim_matches(is_mark).to_owned()
+}
+
+/// A name without the number of its section: `1.2 Security` is `Security`.
+pub(super) fn without_section_number(name: &str) -> &str {
+    let rest = name.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')'));
+    let number = &name[..name.len() - rest.len()];
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.contains(['.', ')'])
+        && rest.starts_with(' ');
+    if is_number { rest.trim_start() } else { name }
+}
+
+fn leading_group(text: &str) -> Option<(&str, &str)> {
+    let close = match text.chars().next()? {
+        '(' => ')',
+        '[' => ']',
+        _ => return None,
+    };
+    let end = text.find(close)?;
+    Some((&text[1..end], &text[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, name: &str, severity: Option<Severity>) {
+        assert_eq!(split_severity(text), (name.to_owned(), severity));
+    }
+
+    #[test]
+    fn a_severity_is_taken_from_the_parentheses() {
+        check(
+            "Injection Vulnerabilities (Critical):",
+            "Injection Vulnerabilities",
+            Some(Severity::Critical),
+        );
+        check("Debt (minor/MAJOR)", "Debt", Some(Severity::Major));
+        check("Tokens (OAuth) (Severity: Major)", "Tokens (OAuth)", Some(Severity::Major));
+        check("Style [suggestions]", "Style", Some(Severity::Suggestion));
+        check("(Critical) Injection", "Injection", Some(Severity::Critical));
+        check("Critical paths", "Critical paths", None);
+        check("Broken (Critical", "Broken (Critical", None);
+    }
+
+    #[test]
+    fn the_number_of_a_section_is_no_part_of_its_name() {
+        assert_eq!(without_section_number("1.2 Security"), "Security");
+        assert_eq!(without_section_number("3) Security"), "Security");
+        assert_eq!(without_section_number("3 rules"), "3 rules");
+        assert_eq!(without_section_number("12-factor"), "12-factor");
+    }
+
+    #[test]
+    fn a_word_is_a_severity_where_nothing_else_is_meant() {
+        assert_eq!(bare_severity("🔴 Critical issues"), Some(Severity::Critical));
+        assert_eq!(bare_severity("Major: Injection"), Some(Severity::Major));
+        assert_eq!(bare_severity("Critical paths"), None);
+        assert_eq!(bare_severity("Minor version bumps"), None);
+    }
+}

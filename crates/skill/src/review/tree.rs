@@ -1,0 +1,370 @@
+//! A Markdown text as titles and the blocks below them: the tree of the parser, laid flat in the order of the file, so
+//! that nothing here recurses however deep a text is nested. Code blocks and HTML are left out.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use repertoire_text::{Source, Span};
+
+use super::inline::{Inline, Style};
+use super::label::{is_title, lead_of};
+
+/// A text, read.
+pub(super) struct Document {
+    /// Where it stands.
+    pub(super) source: Source,
+    /// Headings and bold labels, in order.
+    pub(super) titles: Vec<Title>,
+    /// Everything, in order.
+    pub(super) blocks: Vec<Block>,
+}
+
+/// A heading, or a bold paragraph that stands for one.
+pub(super) struct Title {
+    /// Its text.
+    pub(super) text: String,
+    /// Its rank: 1 to 6 for headings, [`LABEL`] for labels.
+    pub(super) rank: u8,
+    /// The title above it; always one of an earlier place.
+    pub(super) parent: Option<usize>,
+}
+
+/// The rank of a bold label.
+pub(super) const LABEL: u8 = 7;
+
+/// A piece of a text.
+pub(super) struct Block {
+    /// The title that it stands below, or that it is.
+    pub(super) title: Option<usize>,
+    /// Where it stands.
+    pub(super) span: Span,
+    /// Whether it stands in a quotation: a remark to the reader of the file, mostly.
+    pub(super) quoted: bool,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// What a block is.
+pub(super) enum Kind {
+    /// The title itself.
+    Title,
+    /// Prose.
+    Paragraph(Inline),
+    /// An item of a list; those of the lists inside it follow as blocks of their own.
+    Item(Item),
+    /// A table.
+    Table(Table),
+}
+
+/// An item of a list.
+#[derive(Default)]
+pub(super) struct Item {
+    /// How many lists it stands in, from 1.
+    pub(super) depth: usize,
+    /// Whether its list is numbered.
+    pub(super) numbered: bool,
+    /// Its first paragraph.
+    pub(super) lead: Inline,
+    /// Its other paragraphs.
+    pub(super) rest: Vec<Inline>,
+}
+
+impl Item {
+    /// All its paragraphs in one line.
+    pub(super) fn plain(&self) -> String {
+        let mut out = self.lead.plain();
+        for more in self.rest.iter().map(Inline::plain).filter(|more| !more.is_empty()) {
+            if !out.is_empty() {
+                out.push(' ');
+            }
+            out.push_str(&more);
+        }
+        out
+    }
+}
+
+/// A table.
+#[derive(Default)]
+pub(super) struct Table {
+    /// The cells of the first row.
+    pub(super) header: Vec<Cell>,
+    /// The other rows.
+    pub(super) rows: Vec<Row>,
+}
+
+/// A row of a table.
+#[derive(Default)]
+pub(super) struct Row {
+    /// Where it stands.
+    pub(super) span: Span,
+    /// Its cells.
+    pub(super) cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Default)]
+pub(super) struct Cell {
+    /// What it says.
+    pub(super) inline: Inline,
+    /// Where it stands.
+    pub(super) span: Span,
+}
+
+impl Document {
+    /// Reads the part of a source under a span.
+    pub(super) fn read(source: &Source, span: Span) -> Self {
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
+        let text = span.slice(source.text());
+        let mut reader = Reader { text, base: span.start as usize, ..Reader::default() };
+        for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+            reader.event(event, range);
+        }
+        Document { source: source.clone(), titles: reader.titles, blocks: reader.blocks }
+    }
+
+    /// A title and those above it, from the inside out.
+    pub(super) fn chain(&self, title: Option<usize>) -> impl Iterator<Item = &Title> {
+        let above = |at: &usize| self.titles[*at].parent;
+        std::iter::successors(title, above).map(|at| &self.titles[at])
+    }
+
+    /// Blocks that stand below a title that passes, at any depth.
+    pub(super) fn below(&self, passes: impl Fn(&Title) -> bool) -> Vec<&Block> {
+        let passing = self.titles_below(passes);
+        self.blocks.iter().filter(|block| block.title.is_some_and(|at| passing[at])).collect()
+    }
+
+    /// For each title, whether it or one above it passes.
+    pub(super) fn titles_below(&self, passes: impl Fn(&Title) -> bool) -> Vec<bool> {
+        let mut out: Vec<bool> = Vec::with_capacity(self.titles.len());
+        for title in &self.titles {
+            out.push(title.parent.is_some_and(|above| out[above]) || passes(title));
+        }
+        out
+    }
+}
+
+/// A document that is being read.
+#[derive(Default)]
+struct Reader<'a> {
+    text: &'a str,
+    base: usize,
+    titles: Vec<Title>,
+    blocks: Vec<Block>,
+    /// Whether each open list is numbered.
+    lists: Vec<bool>,
+    /// The blocks of the open items.
+    items: Vec<usize>,
+    inline: Inline,
+    inline_span: Option<Range<usize>>,
+    strong: usize,
+    /// Whether what is collected stands at the margin below an item, which Markdown counts to the item.
+    at_margin: bool,
+    /// How many quotations are open.
+    quotes: usize,
+    /// How many code or HTML blocks are open.
+    muted: usize,
+    table: Option<(Table, Range<usize>)>,
+    row: Row,
+}
+
+impl Reader<'_> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(tag, range),
+            Event::Text(text) => self.push(Style::Plain, &text, range),
+            Event::Code(code) => self.push(Style::Code, &code, range),
+            Event::SoftBreak | Event::HardBreak => self.push(Style::Plain, " ", range),
+            // Comments and tags are for other readers; `<br>` is the one that parts words.
+            Event::InlineHtml(_) => self.push(Style::Plain, " ", range),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, style: Style, text: &str, range: Range<usize>) {
+        if self.muted > 0 {
+            return;
+        }
+        let style = if style == Style::Plain && self.strong > 0 { Style::Strong } else { style };
+        self.inline.push(style, text);
+        self.cover(range);
+    }
+
+    /// Makes the text that is collected reach over a range.
+    fn cover(&mut self, range: Range<usize>) {
+        self.inline_span = Some(match self.inline_span.take() {
+            Some(before) => before.start.min(range.start)..before.end.max(range.end),
+            None => range,
+        });
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Strong => {
+                self.leave_item(&range);
+                self.strong += 1;
+            }
+            Tag::Link { dest_url, .. } if self.muted == 0 => self.inline.link(&dest_url),
+            Tag::CodeBlock(_) | Tag::HtmlBlock | Tag::MetadataBlock(_) => {
+                self.finish_inline();
+                self.muted += 1;
+            }
+            Tag::List(first) => {
+                self.finish_inline();
+                self.lists.push(first.is_some());
+            }
+            Tag::Item => {
+                self.finish_inline();
+                self.open_item(range);
+            }
+            Tag::Table(_) => {
+                self.finish_inline();
+                self.table = Some((Table::default(), range));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                self.row = Row { span: self.span(range), cells: Vec::new() };
+            }
+            Tag::BlockQuote(_) => {
+                self.finish_inline();
+                self.quotes += 1;
+            }
+            Tag::Paragraph | Tag::Heading { .. } => self.finish_inline(),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: Range<usize>) {
+        match tag {
+            TagEnd::Strong => {
+                self.strong = self.strong.saturating_sub(1);
+                self.cover(range);
+            }
+            TagEnd::Emphasis | TagEnd::Strikethrough | TagEnd::Link => self.cover(range),
+            TagEnd::CodeBlock | TagEnd::HtmlBlock | TagEnd::MetadataBlock(_) => {
+                self.muted = self.muted.saturating_sub(1);
+            }
+            TagEnd::BlockQuote(_) => {
+                self.finish_inline();
+                self.quotes = self.quotes.saturating_sub(1);
+            }
+            TagEnd::Paragraph => self.finish_inline(),
+            TagEnd::Heading(level) => self.finish_heading(level, range),
+            TagEnd::Item => {
+                self.finish_inline();
+                self.items.pop();
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::TableCell => {
+                let inline = self.take_inline();
+                let span = self.span(range);
+                self.row.cells.push(Cell { inline, span });
+            }
+            TagEnd::TableHead => {
+                if let Some((table, _)) = &mut self.table {
+                    table.header = std::mem::take(&mut self.row).cells;
+                }
+            }
+            TagEnd::TableRow => {
+                if let Some((table, _)) = &mut self.table {
+                    table.rows.push(std::mem::take(&mut self.row));
+                }
+            }
+            TagEnd::Table => {
+                if let Some((table, range)) = self.table.take() {
+                    self.block(range, Kind::Table(table));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A bold line at the margin right below an item is meant as a label, though no blank line parts the two.
+    fn leave_item(&mut self, range: &Range<usize>) {
+        let is_at_margin = self.text[..range.start].ends_with('\n');
+        if is_at_margin && !self.items.is_empty() && self.inline_span.is_some() {
+            self.finish_inline();
+            self.at_margin = true;
+        }
+    }
+
+    fn open_item(&mut self, range: Range<usize>) {
+        let numbered = self.lists.last().copied().unwrap_or(false);
+        let item = Item { depth: self.lists.len(), numbered, ..Item::default() };
+        self.items.push(self.blocks.len());
+        // The range of an item covers the lists inside it; its first line is place enough.
+        self.block(range.start..range.start, Kind::Item(item));
+    }
+
+    fn finish_heading(&mut self, level: HeadingLevel, range: Range<usize>) {
+        let text = self.take_inline().plain();
+        self.title(text, level as u8, range);
+    }
+
+    /// A heading closes those of its rank and below; a label closes the label before it.
+    fn title(&mut self, text: String, rank: u8, range: Range<usize>) {
+        let mut parent = self.blocks.last().and_then(|block| block.title);
+        while let Some(at) = parent
+            && self.titles[at].rank >= rank
+        {
+            parent = self.titles[at].parent;
+        }
+        self.titles.push(Title { text, rank, parent });
+        let span = self.span(range);
+        let title = Some(self.titles.len() - 1);
+        self.blocks.push(Block { title, span, quoted: false, kind: Kind::Title });
+    }
+
+    /// Puts away the text that was collected: into the open item, or as a paragraph or label of its own.
+    fn finish_inline(&mut self) {
+        let at_margin = std::mem::take(&mut self.at_margin);
+        let Some(range) = self.inline_span.clone() else { return };
+        let inline = self.take_inline();
+        if inline.is_blank() {
+            return;
+        }
+        let label = lead_of(&inline).filter(is_title);
+        if let Some(at) = self.items.last().copied()
+            && !(at_margin && label.is_some())
+        {
+            let span = self.span(range);
+            let Block { kind: Kind::Item(item), span: place, .. } = &mut self.blocks[at] else {
+                return;
+            };
+            if item.lead.is_blank() {
+                item.lead = inline;
+                *place = Span { start: place.start, end: span.end.max(place.start) };
+            } else {
+                item.rest.push(inline);
+            }
+            return;
+        }
+        match label {
+            Some(lead) => {
+                self.title(lead.title(), LABEL, range.clone());
+                if !lead.rest.is_blank() {
+                    self.block(range, Kind::Paragraph(lead.rest));
+                }
+            }
+            None => self.block(range, Kind::Paragraph(inline)),
+        }
+    }
+
+    fn take_inline(&mut self) -> Inline {
+        self.inline_span = None;
+        std::mem::take(&mut self.inline)
+    }
+
+    fn block(&mut self, range: Range<usize>, kind: Kind) {
+        let title = self.blocks.last().and_then(|block| block.title);
+        let span = self.span(range);
+        self.blocks.push(Block { title, span, quoted: self.quotes > 0, kind });
+    }
+
+    fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.base + range.start, self.base + range.end)
+    }
+}
