@@ -16,6 +16,8 @@ pub mod limits;
 mod load;
 mod merge;
 #[cfg(test)]
+mod pack_tests;
+#[cfg(test)]
 mod tests;
 
 pub use check::{Problem, check};

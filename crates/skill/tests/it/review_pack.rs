@@ -2,8 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use camino::Utf8Path;
 use regex::Regex;
+use repertoire_skill::load::load;
 use repertoire_skill::pack;
+use repertoire_skill::review::{ReviewKind, ReviewSkill, compile, extract};
+use repertoire_skill::skill::Origin;
+use repertoire_text::fs::read_text;
+use repertoire_text::{Limits, Source};
 
 mod architecture;
 mod bugs;
@@ -27,31 +33,27 @@ const SKILLS: &[(&str, &[Row])] = &[
     ("reviewing-documentation", documentation::DOCUMENTATION),
 ];
 
-/// A row of a table, cell by cell, with the pipes that were escaped.
-fn cells(line: &str) -> Option<Vec<String>> {
-    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
-    let cells = inner.replace(r"\|", "\0");
-    Some(cells.split('|').map(|cell| cell.trim().replace('\0', "|")).collect())
+/// A skill of the pack, as a review sees it. Nothing is odd about it.
+fn extracted(skill: &str) -> ReviewSkill {
+    let folder = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills")).join(skill);
+    let file = folder.join("SKILL.md");
+    let text = read_text(&file, 1024 * 1024).unwrap();
+    let source = Source::new(file.clone(), text);
+    let skill = load(source, Origin::file(file), &Limits::default()).skill.unwrap();
+    let found = extract(&skill, &skill.name);
+    assert!(found.diagnostics.is_empty(), "{:#?}", found.diagnostics);
+    found.skill
 }
 
-/// The expressions of a skill's tables by name.
+/// The expressions of a skill by name.
 fn patterns(skill: &str) -> BTreeMap<String, Regex> {
-    let mut found = BTreeMap::new();
-    for file in ["SKILL.md", "references/patterns.md"] {
-        let Some(bytes) = pack::read(&format!("{skill}/{file}")) else { continue };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        for row in text.lines().filter_map(cells).filter(|row| row.len() == 5) {
-            let (Some(id), Some(regex)) = (code(&row[0]), code(&row[1])) else { continue };
-            let regex = Regex::new(regex).unwrap_or_else(|error| panic!("{id}: {error}"));
-            assert!(found.insert(id.to_owned(), regex).is_none(), "{id} is there twice");
-        }
-    }
-    found
-}
-
-/// What stands in backticks.
-fn code(cell: &str) -> Option<&str> {
-    cell.strip_prefix('`')?.strip_suffix('`')
+    let found = extracted(skill).auto_validated_patterns.into_iter();
+    let compiled = found.map(|found| {
+        assert!(found.severity.is_some() && !found.description.is_empty(), "{}", found.id);
+        let regex = compile(&found.pattern.unwrap()).unwrap();
+        (found.id, regex)
+    });
+    compiled.collect()
 }
 
 #[test]
@@ -75,11 +77,39 @@ fn every_pattern_of_the_pack_has_lines_that_it_finds_and_lines_that_it_leaves_al
 }
 
 #[test]
-fn no_pattern_of_the_pack_matches_nothing_at_all() {
-    for (skill, _) in SKILLS {
-        for (id, regex) in patterns(skill) {
-            assert!(!regex.is_match(""), "{id}");
+fn a_review_takes_from_the_skills_of_the_pack_what_they_say() {
+    let agents = [
+        ("reviewing-security", Some("security-agent")),
+        ("reviewing-bugs", Some("bug-detection-agent")),
+        ("reviewing-performance", Some("performance-agent")),
+        ("reviewing-compliance", Some("compliance-agent")),
+        ("reviewing-architecture-principles", Some("architecture-agent")),
+        ("reviewing-technical-debt", Some("technical-debt-agent")),
+    ];
+    for (name, agent) in agents {
+        let skill = extracted(name);
+        assert_eq!((skill.kind, skill.primary_agent.as_deref()), (ReviewKind::Review, agent));
+        assert!((4..=7).contains(&skill.focus_areas.len()), "{name}: {:?}", skill.focus_areas);
+        for area in &skill.focus_areas {
+            assert!(area.severity.is_some(), "{name}: {}", area.name);
+            assert!((4..=8).contains(&area.checks.len()), "{name}: {}", area.name);
         }
+        assert!(skill.false_positive_rules.len() >= 5, "{name}");
+        assert!(skill.priority_files.unwrap().patterns.len() >= 8, "{name}");
+    }
+    let docs = extracted("reviewing-documentation");
+    assert_eq!((docs.kind, docs.primary_agent), (ReviewKind::Command, None));
+    assert_eq!(docs.false_positive_rules.len(), 5);
+}
+
+#[test]
+fn the_methods_of_the_pack_are_whole() {
+    for (name, steps) in [("brainstorming", 8), ("systematic-debugging", 9)] {
+        let skill = extracted(name);
+        assert_eq!((skill.kind, skill.primary_agent), (ReviewKind::Methodology, None));
+        let method = skill.methodology.unwrap();
+        assert!(!method.approach.is_empty() && !method.mindset.is_empty(), "{method:#?}");
+        assert_eq!((method.steps.len(), method.questions.len()), (steps, 7), "{method:#?}");
     }
 }
 
