@@ -56,6 +56,7 @@ pub enum StopReason {
 
 /// Tokens that a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Usage {
     /// Read, and not from a cache.
     pub input_tokens: u64,

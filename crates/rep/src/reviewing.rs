@@ -10,9 +10,9 @@ use repertoire_drive::git::Git;
 use repertoire_drive::review::asking::{Agents, Allowance};
 use repertoire_drive::review::baseline::Baseline;
 use repertoire_drive::review::change::{Change, Skipped};
+use repertoire_drive::review::content;
 use repertoire_drive::review::instructions::Resolved;
 use repertoire_drive::review::lineup::{self, Lineup, ModelTier, Source};
-use repertoire_drive::review::content;
 use repertoire_drive::review::patterns::{PatternSet, PatternSource};
 use repertoire_drive::review::pipeline::Plan;
 use repertoire_drive::review::prints;
@@ -191,7 +191,7 @@ impl Ctx<'_> {
         let sources: Vec<PatternSource<'_>> = skills
             .iter()
             .zip(&categories)
-            .map(|(Resolved { skill, trusted }, category)| PatternSource {
+            .map(|(Resolved { skill, trusted, .. }, category)| PatternSource {
                 skill,
                 category,
                 trusted: *trusted,
@@ -345,7 +345,7 @@ impl Ctx<'_> {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for name in &asked {
             match catalog.resolve(name) {
-                Ok(entry) => found.push(resolved(entry, name, warnings)),
+                Ok(entry) => found.push(resolved(entry, name, true, warnings)),
                 Err(error) => missing.push(Unresolved {
                     source: name.clone(),
                     reason: error.to_string(),
@@ -365,7 +365,7 @@ impl Ctx<'_> {
         };
         let mut quiet = Vec::new();
         let all = catalog.entries().iter().filter(is_usual);
-        let all = all.map(|entry| resolved(entry, &entry.id, &mut quiet));
+        let all = all.map(|entry| resolved(entry, &entry.id, false, &mut quiet));
         all.filter(|resolved| flags.docs == (resolved.skill.kind == ReviewKind::Command)).collect()
     }
 
@@ -488,11 +488,11 @@ impl Ctx<'_> {
     }
 }
 
-fn resolved(entry: &Entry, source: &str, warnings: &mut Vec<String>) -> Resolved {
+fn resolved(entry: &Entry, source: &str, asked: bool, warnings: &mut Vec<String>) -> Resolved {
     let extracted = extract(&entry.skill, source);
     warnings
         .extend(extracted.diagnostics.iter().map(|found| format!("{source}: {}", found.message)));
-    Resolved { skill: extracted.skill, trusted: entry.trust == Trust::Trusted }
+    Resolved { skill: extracted.skill, trusted: entry.trust == Trust::Trusted, asked }
 }
 
 /// The category that a skill's patterns belong to.
@@ -515,13 +515,14 @@ fn touches_config(gathered: &Gathered) -> bool {
 
 /// Files whose change the last review has seen are not looked at again.
 fn leave_unchanged(change: &mut Change, last: &Review) {
-    let (seen, new): (Vec<_>, Vec<_>) = std::mem::take(&mut change.files).into_iter().partition(|file| {
-        let digest = prints::change_digest(file);
-        last.files.iter().any(|known| known.path == file.path && known.digest == digest)
-    });
+    let (seen, new): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut change.files).into_iter().partition(|file| {
+            let digest = prints::change_digest(file);
+            last.files.iter().any(|known| known.path == file.path && known.digest == digest)
+        });
     change.files = new;
     let reason = format!("unchanged since the review {}", last.id);
-    change.skipped.extend(
-        seen.into_iter().map(|file| Skipped { path: file.path, reason: reason.clone() }),
-    );
+    change
+        .skipped
+        .extend(seen.into_iter().map(|file| Skipped { path: file.path, reason: reason.clone() }));
 }

@@ -30,7 +30,7 @@ pub fn schema(agent: &Agent) -> Value {
     });
     let text = |about: &str| json!({ "type": "string", "description": about });
     let maybe = |about: &str| json!({ "type": ["string", "null"], "description": about });
-    let line = json!({ "type": "integer", "minimum": 1 });
+    let line = json!({ "type": "integer" });
     let finding = json!({
         "type": "object",
         "properties": {
@@ -39,11 +39,11 @@ pub fn schema(agent: &Agent) -> Value {
             "line_start": line,
             "line_end": line,
             "function": maybe("The function or type that the lines are in"),
-            "category": { "type": "string", "enum": [agent.category] },
+            "category": text(&format!("Always `{}`", agent.category)),
             "severity": { "type": "string", "enum": ["Critical", "Major", "Minor", "Suggestion"] },
             "description": text("What is wrong, and why"),
             "failure_scenario": text("Which input or event leads to which harm, step by step"),
-            "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
+            "confidence": { "type": "number", "description": "From 0 to 1" },
             "fix_type": { "type": "string", "enum": ["diff", "prompt", "none"] },
             "fix": maybe("A diff of at most 10 lines at one place, or what to tell an agent that mends it"),
             "pattern": maybe("The id out of `auto_validate`, only if the cited lines show it"),
@@ -60,7 +60,7 @@ pub fn schema(agent: &Agent) -> Value {
         "properties": {
             "test": text("What to test"),
             "file": maybe("Where the test belongs"),
-            "finding": { "type": "integer", "minimum": 1, "description": "The finding that it would have caught, counted from 1" },
+            "finding": { "type": "integer", "description": "The finding that it would have caught, counted from 1" },
         },
         "required": ["test", "file", "finding"],
         "additionalProperties": false,

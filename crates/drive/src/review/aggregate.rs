@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 
 use super::change::{ChangedFile, LineKind, LineRange};
-use super::finding::{Finding, Fix};
+use super::finding::{Finding, Fix, Phase};
 use super::record::{Also, ExcerptLine, Reported, Validation};
 use crate::limits::{REVIEW_EXCERPT_LINES, REVIEW_EXCERPT_LINES_MAX, REVIEW_LINE_CHARS_MAX};
 
@@ -65,7 +65,10 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     let lead = cluster
         .iter()
         .max_by(|a, b| {
-            let rank = |one: &Believed| (one.finding.severity, standing(&one.validation));
+            // What an agent says about it is worth more than the name of a pattern.
+            let is_said = |one: &Believed| one.finding.phase != Phase::Patterns;
+            let rank =
+                |one: &Believed| (one.finding.severity, is_said(one), standing(&one.validation));
             rank(a)
                 .cmp(&rank(b))
                 .then(a.finding.confidence.total_cmp(&b.finding.confidence))
@@ -83,12 +86,11 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     let mut agents: Vec<String> = cluster.iter().map(|one| one.finding.agent.clone()).collect();
     agents.sort();
     agents.dedup();
+    let same = || cluster.iter().filter(|one| one.finding.category == finding.category);
     let longest = |text: fn(&Finding) -> &String| {
-        let all = cluster.iter().filter(|one| one.finding.category == finding.category);
-        all.map(|one| text(&one.finding))
-            .max_by_key(|text| text.chars().count())
-            .cloned()
-            .unwrap_or_default()
+        let texts =
+            same().filter(|one| one.finding.phase == finding.phase).map(|one| text(&one.finding));
+        texts.max_by_key(|text| text.chars().count()).cloned().unwrap_or_default()
     };
     let others = cluster.iter().filter(|one| one.finding.category != finding.category);
     let also = others.map(|one| Also {
@@ -97,6 +99,14 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
         severity: one.finding.severity,
         description: one.finding.description.clone(),
     });
+    // What a pattern proves in these lines is proven, whoever speaks for it.
+    let proven = same().map(|one| (&one.validation, one.finding.severity));
+    let proven = proven
+        .filter(|(validation, severity)| {
+            **validation == Validation::Pattern && *severity >= finding.severity
+        })
+        .map(|(validation, _)| validation)
+        .next();
     let is_diff = |fix: &&Fix| matches!(fix, Fix::Diff(_));
     let fixes = || cluster.iter().filter_map(|one| one.finding.fix.as_ref());
     Reported {
@@ -124,15 +134,14 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
             .pattern
             .clone()
             .or_else(|| cluster.iter().find_map(|one| one.finding.pattern.clone())),
-        details: cluster
-            .iter()
+        details: same()
             .rev()
             .flat_map(|one| one.finding.details.clone())
             .chain(finding.details.clone())
             .collect(),
         also: also.collect(),
         agents,
-        validation: lead.validation.clone(),
+        validation: proven.cloned().unwrap_or_else(|| lead.validation.clone()),
         members: cluster.iter().map(|one| one.finding.id.clone()).collect(),
         categories: [finding.category.clone()].into_iter().chain(rest).collect(),
         excerpt: Vec::new(),
@@ -188,7 +197,6 @@ pub(super) fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::finding::Phase;
     use proptest::prelude::*;
     use repertoire_skill::review::Severity;
 

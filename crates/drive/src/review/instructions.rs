@@ -16,6 +16,8 @@ pub struct Resolved {
     pub skill: ReviewSkill,
     /// Whether its patterns are believed without a second opinion.
     pub trusted: bool,
+    /// Whether somebody asked for it, so that they should know if nobody listens.
+    pub asked: bool,
 }
 
 /// What skills tell one agent.
@@ -65,33 +67,37 @@ pub struct Told {
 pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Told {
     let empty = |name: &&str| ((*name).to_owned(), SkillInstructions::default());
     let mut told = Told { agents: agents.iter().map(empty).collect(), ..Told::default() };
-    for Resolved { skill, .. } in skills {
+    for Resolved { skill, asked, .. } in skills {
         extend(&mut told.false_positive_rules, &skill.false_positive_rules);
         match skill.kind {
-            ReviewKind::Review => review(&mut told, skill, skipped),
+            ReviewKind::Review => {
+                let unheard = review(&mut told, skill, skipped);
+                told.warnings.extend(unheard.filter(|_| *asked));
+            }
             ReviewKind::Methodology => {
                 for instructions in told.agents.values_mut() {
                     add_methodology(instructions, skill.methodology.as_ref());
                 }
             }
-            ReviewKind::Command => told.warnings.push(format!(
+            ReviewKind::Command if *asked => told.warnings.push(format!(
                 "`{}` starts reviews of its own and tells agents nothing; its patterns and false-positive rules apply to all findings",
                 skill.source
             )),
+            ReviewKind::Command => {}
         }
     }
     told
 }
 
-fn review(told: &mut Told, skill: &ReviewSkill, skipped: &[String]) {
+/// Tells the agent of a review skill what to look for; why nobody is told, if so.
+fn review(told: &mut Told, skill: &ReviewSkill, skipped: &[String]) -> Option<String> {
     let name = skill.primary_agent.as_deref().unwrap_or_default();
     let Some(instructions) = told.agents.get_mut(name) else {
         let why = match skipped.iter().any(|agent| agent == name) {
             true => format!("speaks to {name}, which is left out (`skip_agents`)"),
             false => format!("speaks to {name}, which takes no part in this review"),
         };
-        told.warnings.push(format!("`{}` {why}", skill.source));
-        return;
+        return Some(format!("`{}` {why}", skill.source));
     };
     for area in &skill.focus_areas {
         push_new(&mut instructions.focus_areas, area.name.clone());
@@ -106,6 +112,7 @@ fn review(told: &mut Told, skill: &ReviewSkill, skipped: &[String]) {
         push_new(&mut instructions.auto_validate, pattern.id.clone());
     }
     extend(&mut instructions.false_positive_rules, &skill.false_positive_rules);
+    None
 }
 
 fn add_methodology(instructions: &mut SkillInstructions, methodology: Option<&Methodology>) {
@@ -195,7 +202,7 @@ mod tests {
             false_positive_rules: vec!["SQL in ORM query builders".to_owned()],
             ..skill("reviewing-security", ReviewKind::Review, Some("security-agent"))
         };
-        Resolved { skill, trusted: true }
+        Resolved { skill, trusted: true, asked: true }
     }
 
     fn method(name: &str, approach: &str, mindset: &str) -> Resolved {
@@ -209,7 +216,7 @@ mod tests {
             methodology: Some(methodology),
             ..skill(name, ReviewKind::Methodology, None)
         };
-        Resolved { skill, trusted: true }
+        Resolved { skill, trusted: true, asked: true }
     }
 
     #[test]

@@ -30,9 +30,6 @@ use super::validate::{self, Batch};
 
 mod sifting;
 
-/// The name of whoever runs patterns.
-pub const PATTERNS: &str = "patterns";
-
 /// Everything that a review begins with.
 pub struct Plan {
     /// How deep it looks.
@@ -195,7 +192,9 @@ pub async fn run(
     let told = plan.told();
     let mut work = Work { warnings: plan.warnings.clone(), ..Work::default() };
     work.warnings.extend(plan.gathered.warnings.iter().cloned());
-    work.warnings.extend(told.warnings.iter().cloned());
+    if plan.depth != Depth::Patterns {
+        work.warnings.extend(told.warnings.iter().cloned());
+    }
     let room = Room { plan, panel, listener, cancel, told: &told };
     if !plan.gathered.change.files.is_empty() {
         for phase in plan.phases() {
@@ -248,7 +247,7 @@ impl Room<'_> {
                 work.left_out.extend(admitted.left_out);
                 work.tests.extend(admitted.tests);
             }
-            self.done(call, work);
+            work.calls.push(call);
         }
     }
 
@@ -291,7 +290,7 @@ impl Room<'_> {
                 work.thoughts.extend(thoughts);
                 work.left_out.extend(left_out);
             }
-            self.done(call, work);
+            work.calls.push(call);
         }
         for (pair, reason) in skipped {
             work.calls.push(skipped_call(
@@ -306,19 +305,18 @@ impl Room<'_> {
     fn pair_question(&self, pair: &Pair, findings: &[Finding]) -> Question {
         let questions = synthesis::questions(&self.plan.lineup, pair, &self.plan.skills);
         let findings: Vec<&Finding> = findings.iter().collect();
-        let ids: Vec<String> = findings.iter().map(|finding| finding.id.clone()).collect();
         let told = self.told.agents.get(&self.plan.lineup.synthesis.agent);
         Question {
             name: pair_name(pair),
             tier: self.plan.synthesis_tier(),
             prompt: self.plan.briefing().synthesis(&questions, &findings, told),
-            schema: ("insights", synthesis::schema(&ids)),
+            schema: ("insights", synthesis::schema()),
         }
     }
 
     /// What is true of what was found.
     async fn believe(&self, work: &mut Work) -> BTreeMap<String, (Severity, Validation)> {
-        let (mut settled, due) = sifting::sift(self.plan, work);
+        let (mut settled, due) = sifting::sift(self.plan, &self.told.false_positive_rules, work);
         let mut batches = validate::batches(due.iter(), &self.plan.lineup);
         let thoughts: Vec<Thought> = work.thoughts.clone();
         if !thoughts.is_empty() {
@@ -338,7 +336,7 @@ impl Room<'_> {
             let verdicts = read.unwrap_or_default();
             call.answered = verdicts.len() as u32;
             call.admitted = verdicts.len() as u32;
-            self.done(call, work);
+            work.calls.push(call);
             for id in &batch.ids {
                 sifting::settle(id, verdicts.get(id), work, &mut settled);
             }
@@ -372,7 +370,7 @@ impl Room<'_> {
             name: batch.name(),
             tier: batch.tier,
             prompt,
-            schema: ("verdicts", validate::schema(&batch.ids)),
+            schema: ("verdicts", validate::schema()),
         }
     }
 
@@ -418,7 +416,7 @@ impl Room<'_> {
 
     fn call(&self, phase: Phase, question: &Question, answer: &Answer, is_read: bool) -> Call {
         let outcome = match (answer.is_broke, is_read) {
-            (true, _) => CallOutcome::Skipped,
+            (true, _) => CallOutcome::Unasked,
             (false, true) => CallOutcome::Completed,
             (false, false) => CallOutcome::Failed,
         };
@@ -438,14 +436,6 @@ impl Room<'_> {
             output_tokens: answer.output_tokens,
             cost_usd: answer.cost_usd,
         }
-    }
-
-    /// Writes a call down. One that did not answer is something that a reader has to know.
-    fn done(&self, call: Call, work: &mut Work) {
-        if let (false, Some(reason)) = (call.outcome == CallOutcome::Completed, &call.reason) {
-            work.warnings.push(format!("{} ({}) gave no answer: {reason}", call.agent, call.phase));
-        }
-        work.calls.push(call);
     }
 }
 
@@ -492,10 +482,13 @@ fn record(
             file: test.file.clone().map(Into::into),
         })
     });
-    let categories = match plan.depth {
-        Depth::Patterns => plan.patterns.categories(),
-        _ => plan.taking_part().iter().map(|agent| agent.category.clone()).collect(),
-    };
+    let mut categories: Vec<String> =
+        plan.taking_part().iter().map(|agent| agent.category.clone()).collect();
+    for category in plan.patterns.categories() {
+        if !categories.contains(&category) {
+            categories.push(category);
+        }
+    }
     let title = |key: &String| {
         let agent = plan.lineup.agents.iter().find(|agent| agent.category == *key);
         agent.map_or_else(|| key.clone(), |agent| agent.title.clone())
@@ -516,7 +509,7 @@ fn record(
             .collect(),
         skills: plan.skills.iter().map(skill_record).collect(),
         unresolved_skills: plan.unresolved.clone(),
-        warnings: work.warnings,
+        warnings: [work.warnings, unanswered(&work.calls)].concat(),
         test_recommendations: tests.collect(),
         findings,
         insights,
@@ -525,6 +518,22 @@ fn record(
         calls: work.calls,
         planned: plan.planned(),
     }
+}
+
+/// Calls without an answer are something that a reader has to know, those with the same reason at once.
+fn unanswered(calls: &[Call]) -> Vec<String> {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for call in calls.iter().filter(|call| call.outcome.is_missing()) {
+        let reason = call.reason.as_deref().unwrap_or("nobody knows why");
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&call.agent),
+            None => by_reason.push((reason, vec![&call.agent])),
+        }
+    }
+    let said = |(reason, names): &(&str, Vec<&str>)| {
+        format!("no answer from {}: {reason}", names.join(", "))
+    };
+    by_reason.iter().map(said).collect()
 }
 
 fn file_record(file: &ChangedFile) -> FileRecord {
@@ -539,7 +548,7 @@ fn file_record(file: &ChangedFile) -> FileRecord {
 }
 
 fn skill_record(resolved: &Resolved) -> SkillRecord {
-    let Resolved { skill, trusted } = resolved;
+    let Resolved { skill, trusted, .. } = resolved;
     SkillRecord {
         name: skill.name.clone(),
         source: skill.source.clone(),

@@ -14,6 +14,9 @@ use super::finding::{Fix, Phase};
 /// The version of the record.
 pub const VERSION: u32 = 1;
 
+/// The name of whoever runs patterns, who is no agent.
+pub const PATTERNS: &str = "patterns";
+
 /// A review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
@@ -214,7 +217,8 @@ pub struct Reported {
 impl Reported {
     /// `2 agents`, if it was more than one.
     pub fn badge(&self) -> Option<&'static str> {
-        match self.agents.len() {
+        let agents = self.agents.iter().filter(|agent| *agent != PATTERNS).count();
+        match agents {
             0 | 1 => None,
             2 => Some("2 agents"),
             _ => Some("3+ agents"),
@@ -450,6 +454,20 @@ pub enum CallOutcome {
     Failed,
     /// There was nothing to ask.
     Skipped,
+    /// Nobody was asked, and somebody should have been: nothing was left to spend, or the review was interrupted.
+    Unasked,
+}
+
+impl CallOutcome {
+    /// Whether something is missing from the review because of it.
+    pub fn is_missing(self) -> bool {
+        matches!(self, CallOutcome::Failed | CallOutcome::Unasked)
+    }
+
+    /// Whether anybody was asked.
+    pub fn is_made(self) -> bool {
+        matches!(self, CallOutcome::Completed | CallOutcome::Failed)
+    }
 }
 
 impl Review {
@@ -464,14 +482,14 @@ impl Review {
         findings.chain(self.insights.iter().map(|insight| insight.severity)).max()
     }
 
-    /// Calls that failed.
+    /// Calls whose answers are missing.
     pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|call| call.outcome == CallOutcome::Failed)
+        self.calls.iter().filter(|call| call.outcome.is_missing())
     }
 
     /// Calls that were made.
     pub fn calls_made(&self) -> usize {
-        self.calls.iter().filter(|call| call.outcome != CallOutcome::Skipped).count()
+        self.calls.iter().filter(|call| call.outcome.is_made()).count()
     }
 
     /// What it cost, and whether that is all of it.

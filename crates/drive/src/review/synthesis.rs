@@ -46,8 +46,8 @@ pub fn questions(lineup: &Lineup, pair: &Pair, skills: &[Resolved]) -> Vec<Strin
     [pair.question.clone()].into_iter().chain(added.map(|added| added.question.clone())).collect()
 }
 
-/// The JSON Schema of an answer.
-pub fn schema(ids: &[String]) -> Value {
+/// The JSON Schema of an answer. Ids are any text: one that does not exist must not cost the others.
+pub fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -59,7 +59,7 @@ pub fn schema(ids: &[String]) -> Value {
                         "title": { "type": "string" },
                         "insight": { "type": "string", "description": "What the findings mean together that none says alone" },
                         "severity": { "type": "string", "enum": ["Critical", "Major", "Minor", "Suggestion"] },
-                        "related_findings": { "type": "array", "items": { "type": "string", "enum": ids } },
+                        "related_findings": { "type": "array", "items": { "type": "string" } },
                     },
                     "required": ["title", "insight", "severity", "related_findings"],
                     "additionalProperties": false,

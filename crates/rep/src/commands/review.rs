@@ -60,7 +60,7 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FORMAT", value_parser = format, help_heading = OUT)]
     format: Option<Format>,
     /// Write it to a file as well, in the format that its ending asks for or FORMAT=FILE says (may be repeated)
-    #[arg(short, long = "output", value_name = "FILE", help_heading = OUT)]
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUT)]
     files: Vec<String>,
 }
 
@@ -202,11 +202,7 @@ fn verdict(ctx: &Ctx<'_>, args: &Args, review: &Review) -> Outcome {
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
         return Ok(Exit::No);
     }
-    let made = review.calls.iter().filter(|call| call.outcome != CallOutcome::Completed);
-    let missing: Vec<&str> = made
-        .filter(|call| call.outcome == CallOutcome::Failed)
-        .map(|call| call.agent.as_str())
-        .collect();
+    let missing: Vec<&str> = review.failed_calls().map(|call| call.agent.as_str()).collect();
     match missing.as_slice() {
         [] => Ok(Exit::Done),
         names => Err(Failure::cannot_run(format!(

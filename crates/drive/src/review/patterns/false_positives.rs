@@ -116,8 +116,16 @@ fn looks_like_path(text: &str) -> bool {
     plain && (glob || file)
 }
 
+/// Globs that stand in a text without backticks: no other word has a star and a slash or a dot.
+fn bare_globs(rule: &str) -> impl Iterator<Item = &str> {
+    let words = rule.split(|c: char| c.is_whitespace() || "`,;:()\"".contains(c));
+    let words = words.map(|word| word.trim_end_matches('.'));
+    words.filter(|word| word.contains('*') && word.contains(['/', '.']))
+}
+
 fn names_path(rule: &str, path: &Utf8Path) -> bool {
-    quoted(rule).filter(|text| looks_like_path(text)).any(|text| {
+    let paths = quoted(rule).filter(|text| looks_like_path(text));
+    paths.chain(bare_globs(rule)).any(|text| {
         let folder = text.trim_end_matches('/');
         // A folder means all that is in it, wherever it is.
         let globs_of = [
@@ -194,6 +202,9 @@ mod tests {
     fn rules_name_files_and_code() {
         check("Values in `.env.example`", "web/.env.example", "", true);
         check("Values in `.env.example`", "web/.env", "", false);
+        check("Own input: **/bench/**, *.snap.", "a/bench/b.rs", "", true);
+        check("Own input: **/bench/**, *.snap.", "a/b.snap", "", true);
+        check("Own input: **/bench/**, *.snap.", "a/b.rs", "", false);
         check("Anything in `scripts/`", "scripts/a.sh", "", true);
         check("Queries in `db/migrations/*.sql`", "db/migrations/1.sql", "", true);
         check("Reads from `process.env`", "src/a.ts", "key = process.env.KEY", true);

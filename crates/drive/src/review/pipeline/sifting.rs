@@ -9,10 +9,10 @@ use super::super::change::ChangedFile;
 use super::super::finding::{Finding, Phase};
 use super::super::patterns::{Claim, Hit, rule_hit};
 use super::super::prints::{About, Prints, known, prints};
-use super::super::record::{FalseClaim, Insight, LeftOut, Reported, Validation, Why};
+use super::super::record::{FalseClaim, Insight, LeftOut, PATTERNS, Reported, Validation, Why};
 use super::super::suppress;
 use super::super::validate::{self, Verdict};
-use super::{PATTERNS, Plan, Work};
+use super::{Plan, Work};
 
 /// What is decided of findings and insights, by their ids.
 pub(super) type Settled = BTreeMap<String, (Severity, Validation)>;
@@ -29,14 +29,9 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
         function: None,
         category: hit.category.clone(),
         severity: hit.severity,
-        description: format!(
-            "{}: the pattern `{}` of the skill `{}` matches.",
-            hit.description, hit.pattern, hit.skill
-        ),
-        failure_scenario: format!(
-            "Every run of this code: {}.",
-            hit.description.trim_end_matches('.')
-        ),
+        description: format!("The pattern `{}` of the skill `{}` matches.", hit.pattern, hit.skill),
+        // Its description says it all.
+        failure_scenario: String::new(),
         confidence: 1.0,
         fix: None,
         pattern: Some(hit.pattern.clone()),
@@ -50,7 +45,9 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
         work.left_out.push(left_out(&finding, None, Why::Invalid, reason));
         return;
     }
-    let rules = &plan.told().false_positive_rules;
+    // The rules of its own skill: what others do not flag is about other things.
+    let own = plan.skills.iter().find(|resolved| resolved.skill.name == hit.skill);
+    let rules = own.map(|own| own.skill.false_positive_rules.as_slice()).unwrap_or_default();
     match rule_hit(rules, &finding.file, &cited(plan, &finding)) {
         Some(rule) => {
             let reason = format!("a false-positive rule is about it: {rule}");
@@ -61,10 +58,10 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
 }
 
 /// Leaves out what nobody has to be asked about, and says of the others whether they are settled or due for a second opinion.
-pub(super) fn sift(plan: &Plan, work: &mut Work) -> (Settled, Vec<Finding>) {
+pub(super) fn sift(plan: &Plan, rules: &[String], work: &mut Work) -> (Settled, Vec<Finding>) {
     let (mut settled, mut due) = (Settled::new(), Vec::new());
     for mut finding in std::mem::take(&mut work.findings) {
-        let proven = prove(plan, &mut finding, &mut work.false_claims);
+        let proven = prove(plan, rules, &mut finding, &mut work.false_claims);
         if let Some((why, reason)) = unwanted(plan, &finding) {
             let print = print(plan, &finding).map(|prints| prints.fingerprint);
             work.left_out.push(left_out(&finding, print, why, reason));
@@ -84,12 +81,17 @@ pub(super) fn sift(plan: &Plan, work: &mut Work) -> (Settled, Vec<Finding>) {
 }
 
 /// Whether a pattern proves a finding. A claim that does not hold is written down, and the finding goes on without it.
-fn prove(plan: &Plan, finding: &mut Finding, false_claims: &mut Vec<FalseClaim>) -> bool {
+fn prove(
+    plan: &Plan,
+    rules: &[String],
+    finding: &mut Finding,
+    false_claims: &mut Vec<FalseClaim>,
+) -> bool {
     if finding.phase == Phase::Patterns {
         return true;
     }
     let Some(pattern) = finding.pattern.take() else { return false };
-    match claim(plan, finding, &pattern) {
+    match claim(plan, rules, finding, &pattern) {
         Ok(()) => finding.pattern = Some(pattern),
         Err(reason) => false_claims.push(FalseClaim {
             finding: finding.id.clone(),
@@ -123,7 +125,7 @@ fn below(plan: &Plan, severity: Severity) -> Option<(Why, String)> {
 }
 
 /// Whether a pattern that an agent names really proves its finding.
-fn claim(plan: &Plan, finding: &Finding, pattern: &str) -> Result<(), String> {
+fn claim(plan: &Plan, rules: &[String], finding: &Finding, pattern: &str) -> Result<(), String> {
     let file =
         plan.gathered.change.file(&finding.file).ok_or("the file is not part of the change")?;
     match plan.patterns.matches(pattern, file, finding.lines) {
@@ -131,7 +133,7 @@ fn claim(plan: &Plan, finding: &Finding, pattern: &str) -> Result<(), String> {
         Claim::Holds { trusted: false } => return Err("its skill is not trusted".to_owned()),
         other => return Err(other.reason().to_owned()),
     }
-    match rule_hit(&plan.told().false_positive_rules, &finding.file, &cited(plan, finding)) {
+    match rule_hit(rules, &finding.file, &cited(plan, finding)) {
         Some(rule) => Err(format!("a false-positive rule is about it: {rule}")),
         None => Ok(()),
     }

@@ -159,8 +159,8 @@ fn show_finding(review: &Review, finding: &Reported) -> String {
     if !finding.failure_scenario.trim().is_empty() {
         parts.push(labelled("What goes wrong:", &finding.failure_scenario));
     }
-    for (key, text) in &finding.details {
-        parts.push(labelled(&format!("{}:", line(&short(&words::label(key)))), text));
+    for (label, text) in words::points(review, finding) {
+        parts.push(labelled(&format!("{}:", line(&short(&label))), &text));
     }
     if !finding.excerpt.is_empty() {
         parts.push(excerpt(&finding.excerpt));

@@ -146,8 +146,8 @@ fn show_finding(pen: &mut Pen, review: &Review, finding: &Reported) {
     pen.blank();
     pen.paragraphs("  ", "", &finding.description);
     pen.paragraphs("  ", "What goes wrong: ", &finding.failure_scenario);
-    for (key, text) in &finding.details {
-        pen.paragraphs("  ", &format!("{}: ", words::label(key)), text);
+    for (label, text) in words::points(review, finding) {
+        pen.paragraphs("  ", &format!("{label}: "), &text);
     }
     show_fix(pen, finding.fix.as_ref());
     pen.wrapped("  ", "", &found_by(finding), pen.styles.faint);

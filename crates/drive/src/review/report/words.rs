@@ -55,7 +55,7 @@ pub(super) fn cost(review: &Review) -> Option<String> {
 
 /// What calls cost together, as far as it is known; nothing if none was made.
 pub(super) fn cost_of(calls: &[&Call]) -> Option<String> {
-    let mut made = calls.iter().filter(|call| call.outcome != CallOutcome::Skipped).peekable();
+    let mut made = calls.iter().filter(|call| call.outcome.is_made()).peekable();
     made.peek()?;
     let (mut sum, mut known, mut whole) = (0.0, false, true);
     for call in made {
@@ -113,6 +113,7 @@ pub(super) fn outcome(outcome: CallOutcome) -> &'static str {
         CallOutcome::Completed => "completed",
         CallOutcome::Failed => "failed",
         CallOutcome::Skipped => "skipped",
+        CallOutcome::Unasked => "not asked",
     }
 }
 
@@ -263,6 +264,22 @@ pub(super) fn phases(review: &Review) -> Vec<Phase> {
         }
     }
     phases
+}
+
+/// What a finding says besides, each with a label: details of its agent, and what others found in the same lines.
+pub(super) fn points(review: &Review, finding: &Reported) -> Vec<(String, String)> {
+    let details = finding.details.iter().map(|(key, text)| (label(key), text.clone()));
+    let also = finding.also.iter().map(|also| {
+        let what = format!("Also {}, {}", title(review, &also.category), also.severity);
+        (what, format!("{}. {}", also.title.trim_end_matches('.'), also.description))
+    });
+    details.chain(also).collect()
+}
+
+/// The name of a category.
+fn title(review: &Review, key: &str) -> String {
+    let known = review.categories.iter().find(|known| known.key == key);
+    known.map_or_else(|| key.to_owned(), |known| known.title.clone())
 }
 
 /// `attack_vector` as `Attack vector`.

@@ -86,7 +86,7 @@ fn call_row(call: &Call) -> String {
         match call.outcome {
             CallOutcome::Completed => format!("{} of {} let in", call.admitted, call.answered),
             CallOutcome::Failed => unknown(),
-            CallOutcome::Skipped => "–".to_owned(),
+            CallOutcome::Skipped | CallOutcome::Unasked => "–".to_owned(),
         },
         format!("<span class=\"status {}\">{status}</span>", words::outcome(call.outcome)),
         unless_skipped(call.cost_usd.map_or_else(unknown, words::dollars)),

@@ -44,7 +44,7 @@ pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
         finding.lines,
         prose::block(&finding.description),
     );
-    out.push_str(&points(finding));
+    out.push_str(&points(review, finding));
     out.push_str(&fix(finding.fix.as_ref()));
     out.push_str(&foot(finding, at, order));
     out.push_str("</article>\n");
@@ -52,7 +52,7 @@ pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
 }
 
 /// What goes wrong, and what agents say besides.
-fn points(finding: &Reported) -> String {
+fn points(review: &Review, finding: &Reported) -> String {
     let mut out = String::new();
     let mut point = |label: &str, text: &str, class: &str| {
         if !text.trim().is_empty() {
@@ -64,8 +64,8 @@ fn points(finding: &Reported) -> String {
         }
     };
     point("What goes wrong", &finding.failure_scenario, " harm");
-    for (key, text) in &finding.details {
-        point(&words::label(key), text, "");
+    for (label, text) in words::points(review, finding) {
+        point(&label, &text, "");
     }
     if out.is_empty() { out } else { format!("<dl class=\"points\">{out}</dl>\n") }
 }

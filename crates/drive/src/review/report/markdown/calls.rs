@@ -88,7 +88,7 @@ fn call_row(call: &Call) -> String {
     let findings = match call.outcome {
         CallOutcome::Completed => format!("{} ({} let in)", call.answered, call.admitted),
         CallOutcome::Failed => unknown(),
-        CallOutcome::Skipped => "–".to_owned(),
+        CallOutcome::Skipped | CallOutcome::Unasked => "–".to_owned(),
     };
     let status = match &call.reason {
         Some(reason) => format!("{}: {}", words::outcome(call.outcome), name(reason)),
