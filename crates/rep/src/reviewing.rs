@@ -18,7 +18,7 @@ use repertoire_drive::review::pipeline::Plan;
 use repertoire_drive::review::prints;
 use repertoire_drive::review::record::{Depth, Review, Subject, Unresolved};
 use repertoire_drive::review::rules::IGNORE_FILE;
-use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope};
+use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::review::suppress::{self, IgnoreFile};
 use repertoire_model::ModelName;
@@ -253,7 +253,14 @@ impl Ctx<'_> {
         let paths = self.review_paths(workspace, &flags.paths)?;
         let limits = GatherLimits::default();
         let gathered = scope::gather(&git, &scope, &paths, &limits).await;
-        gathered.map_err(|error| Failure::cannot_run(error.to_string()))
+        gathered.map_err(|error| match error {
+            ScopeError::NoMatch { .. }
+            | ScopeError::NoSuchRevision { .. }
+            | ScopeError::Outside { .. }
+            | ScopeError::Glob { .. }
+            | ScopeError::NoPaths => Failure::usage(error.to_string()),
+            _ => Failure::cannot_run(error.to_string()),
+        })
     }
 
     /// Paths that were typed, as paths below the workspace; they may be globs, and need not be there any more.

@@ -181,6 +181,13 @@ struct Work {
     warnings: Vec<String>,
 }
 
+impl Work {
+    /// Whether everybody was asked in vain.
+    fn is_hopeless(&self) -> bool {
+        !self.calls.is_empty() && self.calls.iter().all(|call| call.outcome.is_missing())
+    }
+}
+
 /// Runs a review. `id` and `started_ms` are its name and time; the caller adds how long it took.
 pub async fn run(
     plan: &Plan,
@@ -198,6 +205,10 @@ pub async fn run(
     let room = Room { plan, panel, listener, cancel, told: &told };
     if !plan.gathered.change.files.is_empty() {
         for phase in plan.phases() {
+            // Where nobody could answer, nobody else will: a wrong key, a program that does not start.
+            if work.is_hopeless() {
+                break;
+            }
             match phase {
                 Phase::Thorough | Phase::Quick | Phase::Gaps => room.look(*phase, &mut work).await,
                 Phase::Synthesis => room.synthesise(&mut work).await,
@@ -324,7 +335,7 @@ impl Room<'_> {
             let ids = thoughts.iter().map(|thought| thought.id.clone()).collect();
             batches.push(Batch { about: "insights".to_owned(), tier, ids });
         }
-        let ask = self.plan.phases().contains(&Phase::Validation);
+        let ask = self.plan.phases().contains(&Phase::Validation) && !work.is_hopeless();
         let questions: Vec<Question> = match ask {
             true => batches.iter().map(|batch| self.batch_question(batch, &due, work)).collect(),
             false => Vec::new(),

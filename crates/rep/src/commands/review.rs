@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::clock::{Clock, SystemClock};
-use repertoire_drive::review::asking::Panel;
+use repertoire_drive::review::asking::{Answer, Panel, Question};
 use repertoire_drive::review::change::Change;
 use repertoire_drive::review::pipeline::{self, Plan, Progress};
 use repertoire_drive::review::record::{CallOutcome, Depth, Review};
 use repertoire_drive::review::report::{Format, Look, Styles, render};
 use repertoire_skill::review::Severity;
 use repertoire_text::fs;
+use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
@@ -94,14 +95,20 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     runtime.block_on(async {
         let plan = ctx.review_plan(&args.flags, catalog, &workspace).await?;
+        tell_unresolved(&plan, ui)?;
         if args.dry_run {
             return preview::run(&plan, ui);
         }
+        if plan.gathered.change.files.is_empty() && args.output.is_text(ui) {
+            return nothing(&plan, ui);
+        }
+        let cancel = CancellationToken::new();
         let review = match plan.depth == Depth::Patterns || plan.gathered.change.files.is_empty() {
-            true => look(&plan, &Nobody, ui).await?,
+            true => attend(&plan, &Nobody, &cancel, ui).await?,
             false => {
-                let agents = ctx.reviewers(&args.flags, &plan.gathered)?;
-                attend(&plan, agents, ui).await?
+                let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
+                agents.options.cancel = cancel.child_token();
+                attend(&plan, &agents, &cancel, ui).await?
             }
         };
         let change = &plan.gathered.change;
@@ -110,45 +117,70 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         if let Err(error) = kept {
             ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
         }
-        verdict(ctx, args, &review)
+        match cancel.is_cancelled() {
+            true => Ok(Exit::Interrupted),
+            false => verdict(ctx, args, &review),
+        }
     })
+}
+
+/// Skills that were asked for and are not there: where they were looked for, before anything else happens.
+fn tell_unresolved(plan: &Plan, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    for skill in &plan.unresolved {
+        let text = format!("! {}; going on with the others", printable(&skill.reason));
+        ui.note(&ui.paint_err(ui::WARN, text))?;
+        for place in &skill.searched {
+            ui.note(&format!("    searched {}", printable(place)))?;
+        }
+    }
+    Ok(())
+}
+
+/// There is no file to look at: what was looked for, and what was left aside.
+fn nothing(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
+    let Plan { gathered, .. } = plan;
+    let words = printable(&gathered.scope.words);
+    writeln!(ui.out, "Nothing to review in {words}.")?;
+    for skipped in &gathered.change.skipped {
+        ui.note(&format!(
+            "  {}: {}",
+            printable(skipped.path.as_str()),
+            printable(&skipped.reason)
+        ))?;
+    }
+    for warning in &gathered.warnings {
+        ui.note(&ui.paint_err(ui::WARN, format!("! {}", printable(warning))))?;
+    }
+    if gathered.change.skipped.is_empty() && gathered.scope.words == "uncommitted changes" {
+        ui.note("`--base BRANCH` looks at a branch, `--commit HEAD` at the last commit, and paths at whole files")?;
+    }
+    Ok(Exit::Done)
 }
 
 /// Nobody is asked where no model takes part.
 struct Nobody;
 
 impl Panel for Nobody {
-    fn ask<'a>(
-        &'a self,
-        _: &'a repertoire_drive::review::asking::Question,
-    ) -> futures_util::future::BoxFuture<'a, repertoire_drive::review::asking::Answer> {
-        Box::pin(async { repertoire_drive::review::asking::Answer::default() })
+    fn ask<'a>(&'a self, _: &'a Question) -> futures_util::future::BoxFuture<'a, Answer> {
+        Box::pin(async { Answer::default() })
     }
-}
-
-async fn look(plan: &Plan, panel: &dyn Panel, _: &mut Ui<'_>) -> Result<Review, Failure> {
-    let begun = Instant::now();
-    let head = (name(), SystemClock.now_ms());
-    let review = pipeline::run(plan, panel, &|_| {}, &CancellationToken::new(), head).await;
-    Ok(Review { duration_ms: begun.elapsed().as_millis() as u64, ..review })
 }
 
 /// Runs the review and tells what happens, until it is done or somebody presses Ctrl-C.
 async fn attend(
     plan: &Plan,
-    mut agents: repertoire_drive::review::asking::Agents,
+    panel: &dyn Panel,
+    cancel: &CancellationToken,
     ui: &mut Ui<'_>,
 ) -> Result<Review, Failure> {
     let begun = Instant::now();
     let head = (name(), SystemClock.now_ms());
-    let cancel = CancellationToken::new();
-    agents.options.cancel = cancel.child_token();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
     let listener = move |progress: Progress<'_>| {
         // Nobody listens any more when the command ends.
         let _ = sender.send(line(progress));
     };
-    let work = pipeline::run(plan, &agents, &listener, &cancel, head);
+    let work = pipeline::run(plan, panel, &listener, cancel, head);
     tokio::pin!(work);
     let review = loop {
         tokio::select! {
@@ -214,6 +246,11 @@ fn verdict(ctx: &Ctx<'_>, args: &Args, review: &Review) -> Outcome {
 }
 
 impl Output {
+    /// Whether people read it, and no program.
+    fn is_text(&self, ui: &Ui<'_>) -> bool {
+        self.files.is_empty() && !ui.json && matches!(self.format, None | Some(Format::Text))
+    }
+
     /// The files that were asked for, with their formats.
     fn checked(&self, ctx: &Ctx<'_>) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
         let one = |text: &String| {
