@@ -281,6 +281,7 @@ fn turned_away(raw: &Value, asked: Asked<'_>, why: Why, reason: String) -> LeftO
         agent: asked.agent.name.clone(),
         phase: asked.phase,
         fingerprint: None,
+        rule: None,
         why,
         reason,
     }

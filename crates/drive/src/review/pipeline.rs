@@ -422,7 +422,12 @@ impl Room<'_> {
             (self.listener)(Progress::Answered(&self.call(phase, question, &answer, is_read)));
             answer
         };
-        stream::iter(questions).map(one).buffered(self.plan.at_once.max(1)).collect().await
+        let numbered = questions.iter().enumerate();
+        let asked = stream::iter(numbered).map(async |(at, question)| (at, one(question).await));
+        let mut answers: Vec<(usize, Answer)> =
+            asked.buffer_unordered(self.plan.at_once.max(1)).collect().await;
+        answers.sort_by_key(|(at, _)| *at);
+        answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
     fn call(&self, phase: Phase, question: &Question, answer: &Answer, is_read: bool) -> Call {

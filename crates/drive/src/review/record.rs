@@ -227,11 +227,15 @@ impl Reported {
 
     /// The name of the rule for tools that want one: the pattern, or the category.
     pub fn rule(&self) -> String {
-        let category = self.categories.first().map_or("review", String::as_str);
-        match &self.pattern {
-            Some(pattern) => format!("{category}/{pattern}"),
-            None => category.to_owned(),
-        }
+        rule(self.categories.first().map_or("review", String::as_str), self.pattern.as_deref())
+    }
+}
+
+/// The name of a rule: the category, and the pattern if there is one.
+pub fn rule(category: &str, pattern: Option<&str>) -> String {
+    match pattern {
+        Some(pattern) => format!("{category}/{pattern}"),
+        None => category.to_owned(),
     }
 }
 
@@ -346,6 +350,9 @@ pub struct LeftOut {
     /// Stands for it, if it got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The name of its rule for tools that want one, if it got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// Why it is left out.
     pub why: Why,
     /// The same in words.

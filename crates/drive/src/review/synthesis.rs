@@ -96,6 +96,7 @@ pub fn admit(
                 agent: agent.to_owned(),
                 phase: Phase::Synthesis,
                 fingerprint: None,
+                rule: None,
                 why: Why::Unfounded,
                 reason,
             }),

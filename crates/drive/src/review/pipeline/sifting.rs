@@ -9,6 +9,7 @@ use super::super::change::ChangedFile;
 use super::super::finding::{Finding, Phase};
 use super::super::patterns::{Claim, Hit, rule_hit};
 use super::super::prints::{About, Prints, known, prints};
+use super::super::record;
 use super::super::record::{FalseClaim, Insight, LeftOut, PATTERNS, Reported, Validation, Why};
 use super::super::suppress;
 use super::super::validate::{self, Verdict};
@@ -163,6 +164,7 @@ pub(super) fn settle(id: &str, verdict: Option<&Verdict>, work: &mut Work, settl
             agent: "synthesis".to_owned(),
             phase: Phase::Synthesis,
             fingerprint: None,
+            rule: None,
             why: Why::Invalid,
             reason,
         }),
@@ -217,6 +219,7 @@ pub(super) fn insights(
                 agent: "synthesis".to_owned(),
                 phase: Phase::Synthesis,
                 fingerprint: None,
+                rule: None,
                 why,
                 reason,
             });
@@ -269,6 +272,7 @@ fn left_out(finding: &Finding, fingerprint: Option<String>, why: Why, reason: St
         agent: finding.agent.clone(),
         phase: finding.phase,
         fingerprint,
+        rule: Some(record::rule(&finding.category, finding.pattern.as_deref())),
         why,
         reason,
     }

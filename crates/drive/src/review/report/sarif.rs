@@ -29,8 +29,15 @@ pub fn render(review: &Review, change: &Change) -> String {
 pub fn report(review: &Review, change: &Change) -> Value {
     let rules = Rules::of(review);
     let found = review.findings.iter().map(|finding| result(&rules, finding, change));
-    let suppressed = suppressed(review).map(|left_out| suppression(review, &rules, left_out));
-    let mut results: Vec<Value> = found.chain(suppressed).collect();
+    let others = told_of(review).map(|left_out| other(review, &rules, left_out));
+    let mut results: Vec<Value> = found.chain(others).collect();
+    if review.left_out.iter().any(|left_out| left_out.why == Why::Known) {
+        // Where one result has a state, all of them have.
+        for result in &mut results {
+            let state = result.get("baselineState").cloned().unwrap_or_else(|| "new".into());
+            result["baselineState"] = state;
+        }
+    }
     let too_many = results.len().saturating_sub(SARIF_RESULTS_MAX);
     results.truncate(SARIF_RESULTS_MAX);
     json!({
@@ -235,13 +242,14 @@ fn fix(finding: &Reported, edit: &Edit) -> Value {
     })
 }
 
-/// What somebody has said is meant so, as far as it got a fingerprint.
-fn suppressed(review: &Review) -> impl Iterator<Item = &LeftOut> {
-    let said = review.left_out.iter().filter(|left_out| left_out.why == Why::Suppressed);
+/// Findings that are not reported and that tools should still know: a code-scanning view takes one that is gone for mended.
+fn told_of(review: &Review) -> impl Iterator<Item = &LeftOut> {
+    let said = review.left_out.iter();
+    let said = said.filter(|left_out| matches!(left_out.why, Why::Suppressed | Why::Known));
     said.filter(|left_out| left_out.fingerprint.is_some())
 }
 
-fn suppression(review: &Review, rules: &Rules, left_out: &LeftOut) -> Value {
+fn other(review: &Review, rules: &Rules, left_out: &LeftOut) -> Value {
     let id = rules::of_left_out(review, left_out);
     let mut out = json!({
         "ruleId": id,
@@ -252,12 +260,17 @@ fn suppression(review: &Review, rules: &Rules, left_out: &LeftOut) -> Value {
             title => title,
         }) },
         "partialFingerprints": { "repertoireFinding/v1": left_out.fingerprint },
-        "suppressions": [{
-            "kind": "external",
-            "status": "accepted",
-            "justification": text(&left_out.reason),
-        }],
     });
+    match left_out.why {
+        Why::Known => out["baselineState"] = "unchanged".into(),
+        _ => {
+            out["suppressions"] = json!([{
+                "kind": "external",
+                "status": "accepted",
+                "justification": text(&left_out.reason),
+            }]);
+        }
+    }
     // The path is what an agent said it was: only one that was looked at is a place.
     if review.files.iter().any(|file| file.path.as_str() == left_out.file) {
         let lines = left_out.lines.unwrap_or(LineRange::line(1));

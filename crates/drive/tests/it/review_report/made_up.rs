@@ -508,6 +508,7 @@ fn left_out() -> Vec<LeftOut> {
         agent: "bug-detection-agent".into(),
         phase: Phase::Quick,
         fingerprint: None,
+        rule: None,
         why,
         reason: reason.into(),
     };

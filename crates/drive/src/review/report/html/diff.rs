@@ -296,6 +296,7 @@ mod tests {
             fix: Some(Fix::Prompt(String::new())),
             pattern: None,
             details: Default::default(),
+            also: Vec::new(),
             agents: Vec::new(),
             validation: Validation::Pattern,
             members: Vec::new(),

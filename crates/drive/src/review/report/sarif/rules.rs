@@ -3,7 +3,7 @@
 use repertoire_skill::review::Severity;
 use serde_json::{Value, json};
 
-use super::{level, suppressed, text};
+use super::{level, text, told_of};
 use crate::review::record::{LeftOut, Review};
 use crate::review::report::words;
 
@@ -33,13 +33,13 @@ impl Rules {
                 is_security: category == "security",
             });
         }
-        for left_out in suppressed(review) {
+        for left_out in told_of(review) {
             let id = of_left_out(review, left_out);
             rules.add(Rule {
-                title: text(words::category(review, &id)),
-                pattern: None,
+                title: text(words::category(review, id.split('/').next().unwrap_or(&id))),
+                pattern: id.split_once('/').map(|(_, pattern)| pattern.to_owned()),
                 worst: left_out.severity.unwrap_or(Severity::Suggestion),
-                is_security: id == "security",
+                is_security: id == "security" || id.starts_with("security/"),
                 id,
             });
         }
@@ -97,8 +97,11 @@ pub(super) fn security_severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The rule of a finding that was left out: the category of the agent that found it, where its name tells.
+/// The rule of a finding that was left out; of an older record, the category of the agent that found it, where its name tells.
 pub(super) fn of_left_out(review: &Review, left_out: &LeftOut) -> String {
+    if let Some(rule) = &left_out.rule {
+        return text(rule);
+    }
     let category = left_out.agent.strip_suffix("-agent").unwrap_or(&left_out.agent);
     let known = review.categories.iter().find(|known| known.key == category);
     known.map_or_else(|| "review".to_owned(), |known| known.key.clone())
