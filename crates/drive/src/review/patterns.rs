@@ -95,6 +95,8 @@ pub enum Claim {
     Holds {
         /// Whether the pattern is believed.
         trusted: bool,
+        /// How bad it is by the pattern's own word.
+        severity: Severity,
     },
     /// No skill has such a pattern.
     NoSuchPattern,
@@ -295,11 +297,11 @@ impl PatternSet {
                 continue;
             }
             let Some(regex) = pattern.regex() else { return Claim::NotUsable };
+            let Compiled { trusted, severity, .. } = *pattern;
             match (regex.is_match(&text), claim) {
-                (true, Claim::Holds { trusted }) => {
-                    claim = Claim::Holds { trusted: trusted || pattern.trusted };
-                }
-                (true, _) => claim = Claim::Holds { trusted: pattern.trusted },
+                // Of several skills, one that is trusted.
+                (true, Claim::Holds { trusted: true, .. }) => {}
+                (true, _) => claim = Claim::Holds { trusted, severity },
                 (false, Claim::WrongFile) => claim = Claim::DoesNotMatch,
                 (false, _) => {}
             }
@@ -362,7 +364,10 @@ impl Compiled {
         for hunk in &text.hunks {
             let there = &text.whole[hunk.start..hunk.end];
             for found in regex.find_iter(there) {
-                let range = hunk.touched(found.start(), found.end());
+                // Blanks at its ends only say what a match stands between: they are no part of it.
+                let text = found.as_str();
+                let start = found.start() + (text.len() - text.trim_start().len());
+                let range = hunk.touched(start, start.max(found.start() + text.trim_end().len()));
                 // Two matches on the same lines are one place.
                 if let Some(range) = range
                     && ranges.last() != Some(&range)

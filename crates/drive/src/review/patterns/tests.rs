@@ -126,8 +126,8 @@ fn a_claim_is_proved_on_exactly_the_cited_lines() {
     let set = set(&skill);
     let file = whole("a.py", "x\ncall(\n  secret)\ny\n");
     let claim = |id: &str, first, last| set.matches(id, &file, LineRange { first, last });
-    assert_eq!(claim("call", 2, 3), Claim::Holds { trusted: true });
-    assert_eq!(claim("call", 1, 99), Claim::Holds { trusted: true });
+    assert_eq!(claim("call", 2, 3), Claim::Holds { trusted: true, severity: Severity::Major });
+    assert_eq!(claim("call", 1, 99), Claim::Holds { trusted: true, severity: Severity::Major });
     for (first, last) in [(2, 2), (3, 3), (1, 1), (4, 4), (90, 99), (3, 2), (0, 0)] {
         assert_eq!(claim("call", first, last), Claim::DoesNotMatch, "{first}-{last}");
     }

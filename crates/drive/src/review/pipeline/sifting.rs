@@ -130,8 +130,12 @@ fn claim(plan: &Plan, rules: &[String], finding: &Finding, pattern: &str) -> Res
     let file =
         plan.gathered.change.file(&finding.file).ok_or("the file is not part of the change")?;
     match plan.patterns.matches(pattern, file, finding.lines) {
-        Claim::Holds { trusted: true } => {}
-        Claim::Holds { trusted: false } => return Err("its skill is not trusted".to_owned()),
+        Claim::Holds { trusted: false, .. } => return Err("its skill is not trusted".to_owned()),
+        // A pattern proves what it says, not whatever is said about its lines.
+        Claim::Holds { severity, .. } if finding.severity > severity => {
+            return Err(format!("it proves something {severity}, and not {}", finding.severity));
+        }
+        Claim::Holds { .. } => {}
         other => return Err(other.reason().to_owned()),
     }
     match rule_hit(rules, &finding.file, &cited(plan, finding)) {

@@ -129,6 +129,9 @@ pub(super) fn clean(review: &Review) -> String {
     if !review.left_out.is_empty() {
         how.push_str(&format!("; {} left out", review.left_out.len()));
     }
+    if !review.skipped.is_empty() {
+        how.push_str(&format!("; {} not looked at", words::count(review.skipped.len(), "file")));
+    }
     format!("No findings in {} ({how}).", words::count(review.files.len(), "file"))
 }
 
