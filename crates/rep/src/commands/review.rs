@@ -117,10 +117,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         if let Err(error) = kept {
             ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
         }
-        match cancel.is_cancelled() {
-            true => Ok(Exit::Interrupted),
-            false => verdict(ctx, args, &review),
+        if cancel.is_cancelled() {
+            return Ok(Exit::Interrupted);
         }
+        let configured = || ctx.review_fail_on(&plan.gathered);
+        verdict(args.fail_on.map_or_else(configured, |FailOn(limit)| limit), &review)
     })
 }
 
@@ -223,13 +224,7 @@ fn name() -> String {
 }
 
 /// How the command ends: findings say no, and who could not look says nothing.
-fn verdict(ctx: &Ctx<'_>, args: &Args, review: &Review) -> Outcome {
-    let configured = || match ctx.config.text("review.fail_on") {
-        Some("never") => None,
-        Some(word) => Severity::from_word(word),
-        None => Some(Severity::Major),
-    };
-    let limit = args.fail_on.map_or_else(configured, |FailOn(limit)| limit);
+fn verdict(limit: Option<Severity>, review: &Review) -> Outcome {
     let worst = review.worst();
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
         return Ok(Exit::No);
