@@ -34,13 +34,18 @@ const FILES: &[(&str, &str)] = &[
     ("shop/PLAN.md", include_str!("demo/plan.md")),
     ("shop/transcript.yaml", include_str!("demo/transcript.yaml")),
     ("shop/plan-agent.yaml", include_str!("demo/plan-agent.yaml")),
+    ("shop/refunds.py", include_str!("demo/refunds.py")),
+    ("shop/reviewers.yaml", include_str!("demo/reviewers.yaml")),
 ];
+
+/// The change that is reviewed: a file of the project, and what it becomes.
+const CHANGE: (&str, &str) = ("refunds.py", include_str!("demo/refunds-changed.py"));
 
 /// How the last line of a run goes on.
 const RESUME: &str = " · rep run --resume ";
 
-/// Commands of the demo that there has to be a run for.
-const RUN_WORDS: &[&str] = &["plan", "runs", "replay"];
+/// Commands of the demo that there has to be a repository for, once plans are worked through.
+const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review"];
 
 struct Step {
     title: &'static str,
@@ -191,6 +196,18 @@ const STEPS: &[Step] = &[
         args: &["replay", "last"],
     },
     Step {
+        title: "Review a change",
+        about: "Somebody has changed refunds.py. Patterns of skills look at the change; that needs no model, no key and \
+                a few milliseconds.",
+        args: &["review", "--patterns-only"],
+    },
+    Step {
+        title: "Have it read",
+        about: "Reviewers look at it as well, replayed here. What they say has to have a place in the change, and another one has to \
+                agree; what was turned away is said.",
+        args: &["review", "--backend", "scripted:reviewers.yaml"],
+    },
+    Step {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],
@@ -232,7 +249,11 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         if step.args.starts_with(&["plan", "run"]) {
             has_git = commit(&stage);
         }
-        if !has_git && RUN_WORDS.contains(&step.args[0]) {
+        if step.args[0] == "review" {
+            let (file, text) = CHANGE;
+            fs::write_atomic(&project.join(file), text.as_bytes())?;
+        }
+        if !has_git && GIT_WORDS.contains(&step.args[0]) {
             writeln!(ui.out, "  git 2.41 or later is needed for this, and is not here\n")?;
             continue;
         }
@@ -338,6 +359,14 @@ fn without_resume(line: &str) -> String {
     format!("{before}{end}")
 }
 
+/// A line without what is left of the folder's path where there was no room for all of it.
+fn without_cut_path(line: &str, dir: &str) -> String {
+    let starts = dir.char_indices().rev().filter(|(at, _)| *at > 1).map(|(at, _)| &dir[..at]);
+    let starts = std::iter::once(dir).chain(starts);
+    let cut = starts.map(|start| format!("{start}…")).find(|cut| line.contains(cut));
+    cut.map_or_else(|| line.to_owned(), |cut| line.replace(&cut, "…"))
+}
+
 /// Runs a command as a user would, in the project, with paths made short.
 fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
     let written = Shared::default();
@@ -355,7 +384,7 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
     let text = text.replace(&format!("{}/", stage.here), "").replace(stage.here.as_str(), ".");
     let text = text.replace(&format!("{dir}/"), "");
     for line in text.lines() {
-        let line = without_resume(line);
+        let line = without_cut_path(&without_resume(line), dir.as_str());
         writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
     }
     writeln!(ui.out)?;
@@ -373,6 +402,15 @@ mod tests {
         let all = STEPS.iter().flat_map(|step| step.args).copied();
         for arg in all.chain([r#"it's "quoted""#, "it's"]) {
             assert_eq!(Command::split(&quoted(arg)), Some(vec![arg.to_owned()]), "{arg}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_the_folder_is_shown() {
+        let dir = "/tmp/rep-demo-abc";
+        assert_eq!(without_cut_path("replaces /tmp/rep-de…", dir), "replaces …");
+        for line in ["1/2 … and more", "replaces shop/a…", "/…"] {
+            assert_eq!(without_cut_path(line, dir), line);
         }
     }
 }

@@ -19,6 +19,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 pub mod plan;
+pub mod review;
 pub mod runs;
 pub mod workflow;
 
@@ -740,6 +741,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),
         ("plan-prompt.json", schema_for!(plan::PlanPromptJson)),
+        ("review.json", repertoire_drive::review::report::json::schema()),
+        ("review-list.json", schema_for!(Vec<repertoire_drive::review::record::Review>)),
+        ("review-skills.json", schema_for!(review::ReviewSkillsJson)),
+        ("review-preview.json", schema_for!(review::ReviewPreviewJson)),
         ("runs.json", schema_for!(runs::RunsJson)),
         ("runs-show.json", schema_for!(runs::RunJson)),
         ("runs-order.json", schema_for!(repertoire_journal::Run)),

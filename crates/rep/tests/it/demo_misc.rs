@@ -49,6 +49,8 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep plan run --backend scripted:plan-agent.yaml --check "test -s PLAN.md" --ending merge
     $ rep runs show last
     $ rep replay last
+    $ rep review --patterns-only
+    $ rep review --backend scripted:reviewers.yaml
     $ rep doctor
     "#);
 }
@@ -69,7 +71,7 @@ fn the_demo_works_on_a_narrow_terminal() {
 fn the_demo_does_without_git_and_says_so() {
     let ran = Workspace::with_shipped_pack().rep("demo");
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 3, "{ran}");
+    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 5, "{ran}");
 }
 
 #[test]
@@ -169,6 +171,8 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       agents         List agents, or show one
       tools          List the tools that agents have
       conversations  List conversations that can be resumed, or remove one
+      review         Review a change: agents find, the engine checks, and nothing is said when it is
+                     clean
       workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
       plan           Follow plans: check lists that agents work through
       runs           List runs, show one, and tell it what to do
@@ -258,4 +262,58 @@ fn a_home_that_is_not_set_is_no_reason_to_stop() {
     let ws = Workspace::new();
     let output = ws.command(&["list"]).env_remove("HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
+}
+
+/// The fixture of reviews: a repository with a change that has planted defects, and what its models say.
+fn under_review() -> Workspace {
+    let mut ws = Workspace::with_shipped_pack();
+    ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let (project, fixture) =
+        (ws.path("project"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review"));
+    std::fs::remove_dir_all(project.join(".git")).unwrap();
+    let shell = |line: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-euc", line]).current_dir(&project).env("FIXTURE", fixture);
+        let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    shell("git init --quiet && cp -R \"$FIXTURE\"/before/. . && git add --all");
+    shell("git -c user.name=Ada -c user.email=ada@example.org commit --quiet --message before");
+    shell("cp -R \"$FIXTURE\"/after/. . && cp \"$FIXTURE\"/model.yaml ..");
+    ws
+}
+
+#[test]
+fn reviews_fit_their_published_schemas() {
+    let ws = under_review();
+    let review = ws.json("--json review --backend scripted:../model.yaml", "review.json");
+    for part in ["findings", "insights", "left_out", "false_claims", "test_recommendations"] {
+        assert!(!review[part].as_array().unwrap().is_empty(), "{part}");
+    }
+    assert_eq!(ws.json("--json review show last", "review.json"), review);
+    let patterns = ws.json("--json review --patterns-only", "review.json");
+    assert_eq!(patterns["calls"].as_array().unwrap().len(), 0);
+    let all = ws.json("--json review list", "review-list.json");
+    assert_eq!(all.as_array().unwrap().as_slice(), [patterns, review]);
+}
+
+#[test]
+fn what_reviews_begin_with_fits_its_published_schemas() {
+    let ws = under_review();
+    let preview = ws.json("--json review --dry-run --depth deep", "review-preview.json");
+    let agents = |phase: &str| {
+        let questions = preview["questions"].as_array().unwrap();
+        questions.iter().filter(|question| question["phase"] == phase).count() as u64
+    };
+    let planned = preview["planned"].as_array().unwrap();
+    for phase in ["thorough", "gaps"] {
+        let calls = &planned.iter().find(|one| one["phase"] == phase).unwrap()["calls"];
+        assert_eq!(calls.as_u64(), Some(agents(phase)), "{phase}");
+        assert_ne!(agents(phase), 0, "{phase}");
+    }
+    let names = "reviewing-security,reviewing-documentation,systematic-debugging";
+    let skills = ws.json(&format!("--json review skills {names}"), "review-skills.json");
+    let kinds: Vec<&serde_json::Value> =
+        skills["resolved_skills"].as_array().unwrap().iter().map(|skill| &skill["type"]).collect();
+    assert_eq!(kinds, ["review", "command", "methodology"]);
 }
