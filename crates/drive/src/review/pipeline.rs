@@ -347,10 +347,10 @@ impl Room<'_> {
     fn batch_question(&self, batch: &Batch, due: &[Finding], work: &Work) -> Question {
         let briefing = self.plan.briefing();
         let named = |id: &String| batch.ids.contains(id);
-        let prompt = match batch.about == "insights" {
+        // Not by its name: a file may be called so as well.
+        let thoughts: Vec<&Thought> = work.thoughts.iter().filter(|one| named(&one.id)).collect();
+        let prompt = match !thoughts.is_empty() {
             true => {
-                let thoughts: Vec<&Thought> =
-                    work.thoughts.iter().filter(|one| named(&one.id)).collect();
                 let behind = |finding: &&Finding| {
                     thoughts.iter().any(|thought| thought.related.contains(&finding.id))
                 };
