@@ -103,7 +103,7 @@ impl Briefing<'_> {
         }
         out.push_str("\n## Files of the change\n\n");
         for file in &self.change.files {
-            let _ = writeln!(out, "- {}", file.path);
+            let _ = writeln!(out, "- {}", shown(&file.path));
         }
         Prompt { system: self.lineup.synthesis.instructions.trim().to_owned(), task: out }
     }
@@ -161,9 +161,9 @@ impl Briefing<'_> {
         for rule in self.rules {
             let applies = match rule.applies_to.as_str() {
                 "" => "everything".to_owned(),
-                folder => format!("`{folder}/`"),
+                _ => format!("`{}/`", shown(&rule.applies_to)),
             };
-            let _ = writeln!(out, "- `{}` (for {applies})", rule.path);
+            let _ = writeln!(out, "- `{}` (for {applies})", shown(&rule.path));
             if in_full {
                 out.push('\n');
                 quoted(out, &rule.text);
@@ -181,7 +181,7 @@ impl Briefing<'_> {
             listed(out, file, phase);
         }
         for skipped in &self.change.skipped {
-            let _ = writeln!(out, "\nNot shown: {} ({})", skipped.path, skipped.reason);
+            let _ = writeln!(out, "\nNot shown: {} ({})", shown(&skipped.path), skipped.reason);
         }
     }
 
@@ -191,7 +191,7 @@ impl Briefing<'_> {
         }
         out.push_str("\n## Tests of these files\n");
         for test in self.tests {
-            let _ = writeln!(out, "\n### {}\n", test.path);
+            let _ = writeln!(out, "\n### {}\n", shown(&test.path));
             for (number, line) in (1..).zip(test.text.lines()) {
                 numbered(out, ' ', Some(number), line);
             }
@@ -234,7 +234,7 @@ fn found_before(out: &mut String, before: &[Finding]) {
         let _ = writeln!(
             out,
             "- {} lines {zone}: {} ({}{})",
-            finding.file,
+            shown(&finding.file),
             one_line(&finding.title),
             finding.category,
             function.unwrap_or_default()
@@ -251,7 +251,7 @@ fn tell(out: &mut String, finding: &Finding) {
         finding.category,
         finding.severity,
         one_line(&finding.title),
-        finding.file,
+        shown(&finding.file),
         finding.lines
     );
     out.push('\n');
@@ -263,12 +263,12 @@ fn tell(out: &mut String, finding: &Finding) {
 fn listed(out: &mut String, file: &ChangedFile, phase: Phase) {
     let what = match (file.status, &file.old_path) {
         (FileStatus::Added, _) => " (new)".to_owned(),
-        (FileStatus::Renamed, Some(old)) => format!(" (was {old})"),
+        (FileStatus::Renamed, Some(old)) => format!(" (was {})", shown(old)),
         (FileStatus::Whole, _) => " (all of it is looked at)".to_owned(),
         _ => String::new(),
     };
     let language = file.language.as_deref().map(|name| format!(", {name}")).unwrap_or_default();
-    let _ = writeln!(out, "\n### {}{what}{language}\n", file.path);
+    let _ = writeln!(out, "\n### {}{what}{language}\n", shown(&file.path));
     let is_whole = file.tier == Tier::Full && phase != Phase::Gaps;
     if is_whole {
         code(out, file, |_| true);
@@ -343,6 +343,12 @@ fn quoted(out: &mut String, text: &str) {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A path on one line, whatever it is made of: git knows paths with line breaks.
+fn shown(path: &Utf8Path) -> String {
+    let breaks = |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}');
+    path.as_str().replace(breaks, "\u{fffd}")
 }
 
 fn joined(parts: &[&str]) -> String {
