@@ -7,6 +7,7 @@ mod git;
 mod plan;
 mod plan_attacks;
 mod repo;
+mod review;
 mod review_report;
 mod review_scope;
 mod worktree;
