@@ -76,6 +76,8 @@ pub struct Job {
     pub max_iterations: Option<u32>,
     /// MCP servers to offer, as the `mcpServers` object of their usual configuration file.
     pub mcp_servers: Option<Value>,
+    /// Whether instruction files of the folder are not followed, where it can be told.
+    pub ignore_project_rules: bool,
     /// Longest silence.
     pub idle: Duration,
     /// Longest life.

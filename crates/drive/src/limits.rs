@@ -160,6 +160,10 @@ pub const REVIEW_TITLE_CHARS_MAX: usize = 200;
 pub const REVIEW_TEXT_CHARS_MAX: usize = 4_000;
 /// Most findings that one validator is asked about.
 pub const REVIEW_BATCH_FINDINGS_MAX: usize = 8;
+/// Most validators that are asked; what is beyond stays unverified.
+pub const REVIEW_BATCHES_MAX: usize = 60;
+/// Longest line of code that a prompt shows; longer ones say how much is missing.
+pub const REVIEW_PROMPT_LINE_CHARS_MAX: usize = 4_000;
 /// Most findings of each side that a synthesis is told.
 pub const REVIEW_SYNTHESIS_FINDINGS_MAX: usize = 40;
 /// Lines of code on both sides of a finding that a validator is shown.

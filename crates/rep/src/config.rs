@@ -4,6 +4,7 @@
 //!
 //! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -92,6 +93,27 @@ pub struct Flags {
 impl Config {
     /// Reads all layers.
     pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
+        Self::load_with(env, here, flags, &BTreeMap::new())
+    }
+
+    /// The same, with files of the project as they were before: by their paths, `None` for one that was not there.
+    pub(crate) fn as_of(
+        &self,
+        env: &Env,
+        before: &BTreeMap<Utf8PathBuf, Option<String>>,
+    ) -> Result<Self, Failure> {
+        let typed = self.setting("profile").filter(|set| matches!(set.origin, Origin::Flag(_)));
+        let profile = typed.map(|_| self.profile());
+        let flags = Flags { profile, roots: self.flag_roots.clone() };
+        Self::load_with(env, &self.places.here, &flags, before)
+    }
+
+    fn load_with(
+        env: &Env,
+        here: &Utf8Path,
+        flags: &Flags,
+        before: &BTreeMap<Utf8PathBuf, Option<String>>,
+    ) -> Result<Self, Failure> {
         let config_dir = env.config_dir();
         let places = Places {
             here: here.to_owned(),
@@ -101,7 +123,12 @@ impl Config {
         let mut settings = defaults(here);
         apply_file(&mut settings, &config_dir.join(FILE_NAME), false)?;
         for dir in places.upwards().into_iter().rev() {
-            apply_file(&mut settings, &dir.join(FILE_NAME), true)?;
+            let path = dir.join(FILE_NAME);
+            match before.get(&path) {
+                Some(Some(text)) => apply_text(&mut settings, &path, text, true)?,
+                Some(None) => {}
+                None => apply_file(&mut settings, &path, true)?,
+            }
         }
         apply_environment(&mut settings, env, here)?;
         if let Some(profile) = flags.profile {
@@ -349,13 +376,22 @@ fn apply_file(
         Err(fs::ReadError::NotFound) => return Ok(()),
         Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
     };
+    apply_text(settings, path, &text, from_project)
+}
+
+fn apply_text(
+    settings: &mut [Setting],
+    path: &Utf8Path,
+    text: &str,
+    from_project: bool,
+) -> Result<(), Failure> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| Position::of(&text, span.start).line);
+        let line = error.span().map_or(1, |span| Position::of(text, span.start).line);
         Failure::usage(format!("{path}:{line} is not valid TOML: {}", error.message()))
     })?;
     let base = path.parent().unwrap_or(Utf8Path::new("."));
     for (name, value) in flatten(table) {
-        let line = line_of(&text, &name);
+        let line = line_of(text, &name);
         let place = format!("{path}:{line}");
         let key = known_key(&name, &place)?;
         let value = match key.shape {

@@ -9,14 +9,12 @@ use repertoire_agent::clock::{Clock, SystemClock};
 use repertoire_drive::git::Git;
 use repertoire_drive::review::asking::{Agents, Allowance};
 use repertoire_drive::review::baseline::Baseline;
-use repertoire_drive::review::change::{Change, Skipped};
 use repertoire_drive::review::content;
 use repertoire_drive::review::instructions::Resolved;
 use repertoire_drive::review::lineup::{self, Lineup, ModelTier, Source};
 use repertoire_drive::review::patterns::{PatternSet, PatternSource};
 use repertoire_drive::review::pipeline::Plan;
-use repertoire_drive::review::prints;
-use repertoire_drive::review::record::{Depth, FileRecord, Review, Subject, Unresolved};
+use repertoire_drive::review::record::{Depth, Review, Subject, Unresolved};
 use repertoire_drive::review::rules::IGNORE_FILE;
 use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_drive::review::store::Reviews;
@@ -29,9 +27,11 @@ use repertoire_skill::trust::Trust;
 use repertoire_text::fs;
 
 use crate::cli::Ctx;
-use crate::config::duration;
+use crate::config::{Config, FILE_NAME, duration};
 use crate::failure::Failure;
 use crate::running::RunFlags;
+
+pub(crate) mod since;
 
 const WHAT: &str = "What to look at";
 const HOW: &str = "How to look";
@@ -40,6 +40,17 @@ const LIMITS: &str = "Limits";
 const LINEUP_BYTES_MAX: u64 = 1024 * 1024;
 /// Where a project and a user keep agents of their own.
 const LINEUP_DIR: &str = "review";
+
+/// The word for the skills that take part if nobody names any.
+const USUAL: &str = "usual";
+
+/// A review that can begin.
+pub(crate) struct Planned {
+    /// Everything that it begins with.
+    pub(crate) plan: Plan,
+    /// The review that it goes on from.
+    pub(crate) last: Option<Review>,
+}
 
 /// What is looked at, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -68,7 +79,7 @@ pub(crate) struct ReviewFlags {
     /// Run the patterns of skills alone: no model, no key, milliseconds
     #[arg(long, conflicts_with_all = ["depth", "docs"], help_heading = HOW)]
     pub(crate) patterns_only: bool,
-    /// Skills that say what to look for, as a,plugin:b (may be repeated)
+    /// Skills that say what to look for, as a,plugin:b (may be repeated); `usual` stands for those that take part otherwise
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HOW)]
     pub(crate) skills: Vec<String>,
     /// Use no skills
@@ -123,61 +134,56 @@ pub(crate) fn severity(word: &str) -> Result<Severity, String> {
     Severity::from_word(word).ok_or_else(|| "one of critical, major, minor, suggestion".to_owned())
 }
 
-/// The settings of a review. What a project says does not count where the change under review is what says it.
-struct Settings<'a> {
-    ctx: &'a Ctx<'a>,
-    is_touched: bool,
-}
-
-impl Settings<'_> {
-    fn counts(&self, name: &str) -> bool {
-        !(self.is_touched && self.ctx.config.is_from_project(name))
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        self.ctx.config.text(name).filter(|_| self.counts(name))
-    }
-
-    fn texts(&self, name: &str) -> Vec<String> {
-        if self.counts(name) { self.ctx.config.texts(name) } else { Vec::new() }
-    }
-
-    fn model(&self, name: &str) -> Option<ModelName> {
-        self.text(name).and_then(|text| text.parse().ok())
-    }
-}
-
 impl Ctx<'_> {
     /// The reviews of a workspace.
     pub(crate) fn reviews(&self, workspace: &Utf8Path) -> Reviews {
         Reviews::new(&self.env.data_dir().join("reviews"), workspace)
     }
 
+    /// The configuration as it was before the change that is looked at: a change does not say how it is reviewed.
+    pub(crate) fn config_before(
+        &self,
+        gathered: &Gathered,
+        workspace: &Utf8Path,
+    ) -> Result<Option<Config>, Failure> {
+        let is_config = |path: &&Utf8PathBuf| path.file_name() == Some(FILE_NAME);
+        let before: BTreeMap<Utf8PathBuf, Option<String>> = gathered
+            .touched
+            .iter()
+            .filter(is_config)
+            .map(|path| (workspace.join(path), gathered.base_files.get(path).cloned()))
+            .collect();
+        match before.is_empty() {
+            true => Ok(None),
+            false => self.config.as_of(self.env, &before).map(Some),
+        }
+    }
+
     /// Everything that a review begins with.
-    pub(crate) async fn review_plan(
+    pub(crate) fn review_plan(
         &self,
         flags: &ReviewFlags,
         catalog: &Catalog,
         workspace: &Utf8Path,
-    ) -> Result<Plan, Failure> {
+        mut gathered: Gathered,
+    ) -> Result<Planned, Failure> {
         let subject = if flags.docs { Subject::Docs } else { Subject::Code };
-        let mut gathered = self.gathered(flags, workspace).await?;
-        let settings = Settings { ctx: self, is_touched: touches_config(&gathered) };
+        let config = &self.config;
         let mut warnings = Vec::new();
-        if settings.is_touched {
-            warnings.push(
-                "this change touches repertoire.toml, so what the project says there about reviews does not count"
-                    .to_owned(),
-            );
+        if gathered.touched.iter().any(|path| path.file_name() == Some(FILE_NAME)) {
+            warnings.push(format!(
+                "the change touches `{FILE_NAME}`; this review goes by what was there before"
+            ));
         }
         let lineup = self.lineup(subject, flags, &gathered, &mut warnings)?;
         let depth =
-            match (flags.patterns_only, flags.depth.as_deref().or(settings.text("review.depth"))) {
+            match (flags.patterns_only, flags.depth.as_deref().or(config.text("review.depth"))) {
                 (true, _) => Depth::Patterns,
                 (false, Some("deep")) => Depth::Deep,
                 (false, _) => Depth::Quick,
             };
-        let (skills, unresolved) = self.review_skills(flags, catalog, &settings, &mut warnings);
+        let (skills, unresolved) =
+            self.review_skills(flags, catalog, (workspace, &gathered), &mut warnings)?;
         let globs: Vec<String> = skills
             .iter()
             .filter_map(|resolved| resolved.skill.priority_files.as_ref())
@@ -198,24 +204,23 @@ impl Ctx<'_> {
             })
             .collect();
         let patterns = PatternSet::new(&sources);
-        let as_deep =
-            |review: &Review| review.subject == subject && rank(review.depth) >= rank(depth);
-        let baseline = self.baseline(flags, workspace, &mut gathered, as_deep)?;
+        let baseline = self.baseline(flags)?;
+        warnings.extend(unusable(&skills, &patterns));
         let ignore = self.ignored(&gathered)?;
         warnings.extend(ignore.warnings().iter().cloned());
         warnings.extend(suppress::added_by_change(&gathered.change));
-        let configured = settings.text("review.instructions").unwrap_or_default();
+        let configured = config.text("review.instructions").unwrap_or_default();
         let instructions = [configured, flags.prompt.as_deref().unwrap_or_default()];
         let instructions = instructions.map(str::trim).into_iter().filter(|text| !text.is_empty());
-        let mut skip_agents = settings.texts("review.skip_agents");
+        let mut skip_agents = config.texts("review.skip_agents");
         skip_agents.extend(flags.skip_agents.iter().cloned());
         for name in &skip_agents {
             if !lineup.agents.iter().any(|agent| agent.name == *name) {
                 warnings.push(format!("there is no agent `{name}` to leave out"));
             }
         }
-        let configured = settings.text("review.min_severity").and_then(Severity::from_word);
-        Ok(Plan {
+        let configured = config.text("review.min_severity").and_then(Severity::from_word);
+        let mut plan = Plan {
             depth,
             gathered,
             skills,
@@ -223,19 +228,31 @@ impl Ctx<'_> {
             skip_agents,
             instructions: instructions.collect::<Vec<_>>().join("\n\n"),
             min_severity: flags.min_severity.or(configured).unwrap_or(Severity::Suggestion),
-            at_once: flags.at_once.map_or_else(
-                || self.config.amount("review.at_once").map_or(4, |number| number as usize),
-                usize::from,
-            ),
+            at_once: self.at_once(flags),
             baseline,
             ignore,
             patterns,
             lineup,
             warnings,
-        })
+        };
+        let last = match flags.incremental {
+            true => since::last(&self.reviews(workspace), &plan),
+            false => None,
+        };
+        if let Some(last) = &last {
+            since::apply(&mut plan, last);
+        }
+        Ok(Planned { plan, last })
     }
 
-    async fn gathered(
+    fn at_once(&self, flags: &ReviewFlags) -> usize {
+        let configured =
+            || self.config.amount("review.at_once").map_or(4, |number| number as usize);
+        flags.at_once.map_or_else(configured, usize::from)
+    }
+
+    /// What is looked at.
+    pub(crate) async fn gathered(
         &self,
         flags: &ReviewFlags,
         workspace: &Utf8Path,
@@ -330,92 +347,81 @@ impl Ctx<'_> {
         own
     }
 
-    /// The skills that were asked for, or those of the built-in pack.
+    /// The skills that were asked for, or the usual ones; `usual` among names stands for those.
     fn review_skills(
         &self,
         flags: &ReviewFlags,
         catalog: &Catalog,
-        settings: &Settings<'_>,
+        (workspace, gathered): (&Utf8Path, &Gathered),
         warnings: &mut Vec<String>,
-    ) -> (Vec<Resolved>, Vec<Unresolved>) {
-        let mut asked: Vec<String> =
-            flags.skills.iter().map(|name| name.trim().to_owned()).collect();
-        asked.retain(|name| !name.is_empty());
-        let configured = settings.texts("review.skills");
+    ) -> Result<(Vec<Resolved>, Vec<Unresolved>), Failure> {
+        let typed = flags.skills.iter().map(|name| name.trim().to_owned());
+        let mut asked: Vec<String> = typed.filter(|name| !name.is_empty()).collect();
         if asked.is_empty() {
-            asked = configured;
+            asked = self.config.texts("review.skills");
+        }
+        if asked.is_empty() {
+            asked.push(USUAL.to_owned());
         }
         if flags.no_skills {
-            return (Vec::new(), Vec::new());
+            asked.clear();
         }
-        if asked.is_empty() {
-            return (self.usual_skills(flags, catalog), Vec::new());
-        }
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        let (mut found, mut missing): (Vec<Resolved>, Vec<Unresolved>) = (Vec::new(), Vec::new());
         for name in &asked {
-            match catalog.resolve(name) {
-                Ok(entry) => found.push(resolved(entry, name, true, warnings)),
-                Err(error) => missing.push(Unresolved {
-                    source: name.clone(),
-                    reason: error.to_string(),
-                    searched: error.searched.clone(),
-                }),
+            let more = match (name.as_str(), catalog.resolve(name)) {
+                (USUAL, _) => usual_skills(flags, catalog, warnings),
+                (_, Ok(entry)) => vec![resolved(entry, name, true, warnings)],
+                (_, Err(error)) => {
+                    missing.push(Unresolved {
+                        source: name.clone(),
+                        reason: error.to_string(),
+                        searched: error.searched.clone(),
+                    });
+                    Vec::new()
+                }
+            };
+            let is_new = |one: &Resolved, found: &[Resolved]| {
+                !found.iter().any(|known| {
+                    known.skill.name == one.skill.name && known.skill.source == one.skill.source
+                })
+            };
+            for one in more {
+                if is_new(&one, &found) {
+                    found.push(one);
+                }
             }
         }
-        found.dedup_by(|a, b| a.skill.name == b.skill.name && a.skill.source == b.skill.source);
-        (found, missing)
-    }
-
-    /// The review skills of the built-in pack; a project's of the same name only if it is trusted.
-    fn usual_skills(&self, flags: &ReviewFlags, catalog: &Catalog) -> Vec<Resolved> {
-        let is_usual = |entry: &&Entry| {
-            entry.skill.origin.scope == SkillScope::Builtin
-                && entry.skill.name.starts_with("reviewing-")
-        };
-        let mut quiet = Vec::new();
-        let all = catalog.entries().iter().filter(is_usual);
-        let all = all.map(|entry| resolved(entry, &entry.id, false, &mut quiet));
-        all.filter(|resolved| flags.docs == (resolved.skill.kind == ReviewKind::Command)).collect()
-    }
-
-    /// What was reported before, and files that have not changed since.
-    fn baseline(
-        &self,
-        flags: &ReviewFlags,
-        workspace: &Utf8Path,
-        gathered: &mut Gathered,
-        is_as_deep: impl Fn(&Review) -> bool,
-    ) -> Result<Baseline, Failure> {
-        let read = |path: &Utf8PathBuf| {
-            Baseline::read(&self.typed_path(path)).map_err(|error| {
-                Failure::usage(error.to_string())
-                    .hint("`--baseline` takes what `rep review --format json` prints.")
-            })
-        };
-        let mut baseline = flags.baseline.as_ref().map(read).transpose()?.unwrap_or_default();
-        if flags.incremental {
-            let before = self.reviews_before(workspace, gathered);
-            for review in &before {
-                baseline.learn(review);
+        found.retain(|one| {
+            match catalog
+                .resolve(&one.skill.source)
+                .is_ok_and(|entry| is_touched(entry, workspace, gathered))
+            {
+                true => {
+                    warnings.push(format!(
+                        "the change touches the skill `{}`, which takes no part in its review",
+                        one.skill.source
+                    ));
+                    false
+                }
+                false => true,
             }
-            // Who got no answer has seen nothing, and a shallower look is none.
-            let whole = |review: &&Review| review.failed_calls().next().is_none();
-            let before: Vec<&Review> =
-                before.iter().filter(whole).filter(|review| is_as_deep(review)).collect();
-            leave_unchanged(&mut gathered.change, &before);
+        });
+        match found.is_empty() && !missing.is_empty() {
+            true => {
+                Err(Failure::usage(format!("none of the skills is there: {}", asked.join(", ")))
+                    .hint("`rep list` lists them; without `--skills` the usual ones take part."))
+            }
+            false => Ok((found, missing)),
         }
-        Ok(baseline)
     }
 
-    /// Earlier reviews of the same scope, the latest first.
-    fn reviews_before(&self, workspace: &Utf8Path, gathered: &Gathered) -> Vec<Review> {
-        let reviews = self.reviews(workspace);
-        let all = reviews.names().into_iter().filter_map(|name| reviews.load(&name).ok());
-        all.filter(|review| {
-            review.scope.words == gathered.scope.words
-                && review.scope.branch == gathered.scope.branch
+    /// What was reported before.
+    fn baseline(&self, flags: &ReviewFlags) -> Result<Baseline, Failure> {
+        let Some(path) = &flags.baseline else { return Ok(Baseline::default()) };
+        Baseline::read(&self.typed_path(path)).map_err(|error| {
+            Failure::usage(error.to_string())
+                .hint("`--baseline` takes what `rep review --format json` prints.")
         })
-        .collect()
     }
 
     /// What the repository does not want to be told, as it was before the change.
@@ -427,12 +433,10 @@ impl Ctx<'_> {
     }
 
     /// The severity from which on a review fails; `None` if it never does.
-    pub(crate) fn review_fail_on(&self, gathered: &Gathered) -> Option<Severity> {
-        let settings = Settings { ctx: self, is_touched: touches_config(gathered) };
-        match settings.text("review.fail_on") {
+    pub(crate) fn review_fail_on(&self) -> Option<Severity> {
+        match self.config.text("review.fail_on") {
             Some("never") => None,
-            Some(word) => Severity::from_word(word),
-            None => Some(Severity::Major),
+            word => Some(word.and_then(Severity::from_word).unwrap_or(Severity::Major)),
         }
     }
 
@@ -442,7 +446,6 @@ impl Ctx<'_> {
         flags: &ReviewFlags,
         gathered: &Gathered,
     ) -> Result<Agents, Failure> {
-        let settings = Settings { ctx: self, is_touched: touches_config(gathered) };
         let backend =
             flags.backend.clone().or_else(|| self.config.text("review.backend").map(str::to_owned));
         let run_flags = RunFlags {
@@ -452,16 +455,18 @@ impl Ctx<'_> {
             no_auto: true,
             ..RunFlags::default()
         };
-        let models = self.tier_models(flags, &settings);
+        let models = self.tier_models(flags);
         let system = self.builder(&run_flags)?.build().map_err(crate::running::not_built)?;
         self.check_models(&system, &run_flags, &models)?;
         let mut options = self.run_options(&run_flags)?;
         options.mcp_servers = None;
+        options.ignore_project_rules = true;
         let dir = gathered.tree.dir();
         options.permissions = options.permissions.map(|rules| rules.in_dir(dir));
         let time = |name: &str| self.config.text(name).and_then(|text| duration(text).ok());
         let mut agents = Agents::new(system.in_dir(dir, Vec::new()), options);
         agents.models = models;
+        agents.at_once = self.at_once(flags);
         agents.allowance = Allowance {
             cost_usd: flags.max_cost.or_else(|| self.config.amount("review.max_cost")),
             tokens: flags
@@ -474,17 +479,13 @@ impl Ctx<'_> {
     }
 
     /// The model of each tier: what was typed for it, what was typed for all, what is configured.
-    fn tier_models(
-        &self,
-        flags: &ReviewFlags,
-        settings: &Settings<'_>,
-    ) -> BTreeMap<ModelTier, ModelName> {
+    fn tier_models(&self, flags: &ReviewFlags) -> BTreeMap<ModelTier, ModelName> {
         let tiers = [
             (ModelTier::Strong, &flags.strong_model, "review.strong_model"),
             (ModelTier::Fast, &flags.fast_model, "review.fast_model"),
         ];
         let one = |(tier, typed, key): (ModelTier, &Option<ModelName>, &str)| {
-            let configured = || settings.model(key);
+            let configured = || self.config.text(key).and_then(|text| text.parse().ok());
             typed
                 .clone()
                 .or_else(|| flags.model.clone())
@@ -510,11 +511,61 @@ impl Ctx<'_> {
     }
 }
 
+/// The review skills of the built-in pack, or what a trusted skill of the same name puts in their place.
+fn usual_skills(
+    flags: &ReviewFlags,
+    catalog: &Catalog,
+    warnings: &mut Vec<String>,
+) -> Vec<Resolved> {
+    let builtin = |entry: &Entry| entry.skill.origin.scope == SkillScope::Builtin;
+    let shadowed = catalog.shadowed().iter().map(|shadowed| &shadowed.entry);
+    let all = catalog.entries().iter().chain(shadowed);
+    let mut names: Vec<&str> = all
+        .clone()
+        .filter(|entry| builtin(entry) && entry.skill.name.starts_with("reviewing-"))
+        .map(|entry| entry.skill.name.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let winner = |name: &&str| {
+        let trusted = catalog.get(name).filter(|entry| entry.trust == Trust::Trusted);
+        trusted.or_else(|| all.clone().find(|entry| entry.skill.name == *name && builtin(entry)))
+    };
+    let found = names
+        .iter()
+        .filter_map(winner)
+        .map(|entry| resolved(entry, &entry.skill.name, false, warnings));
+    found.filter(|one| flags.docs == (one.skill.kind == ReviewKind::Command)).collect()
+}
+
 fn resolved(entry: &Entry, source: &str, asked: bool, warnings: &mut Vec<String>) -> Resolved {
     let extracted = extract(&entry.skill, source);
-    warnings
-        .extend(extracted.diagnostics.iter().map(|found| format!("{source}: {}", found.message)));
-    Resolved { skill: extracted.skill, trusted: entry.trust == Trust::Trusted, asked }
+    let said = extracted.diagnostics.iter().filter(|_| asked);
+    warnings.extend(said.map(|found| format!("{source}: {}", found.message)));
+    let trusted = entry.trust == Trust::Trusted;
+    if asked && !trusted {
+        warnings.push(format!(
+            "the skill `{source}` is not trusted: its patterns prove nothing and its false-positive rules do not count; `rep trust {source}` trusts it"
+        ));
+    }
+    Resolved { skill: extracted.skill, trusted, asked }
+}
+
+/// Whether the change under review is what says so.
+fn is_touched(entry: &Entry, workspace: &Utf8Path, gathered: &Gathered) -> bool {
+    let origin = &entry.skill.origin;
+    let own = |path: &Utf8PathBuf| {
+        let path = workspace.join(path);
+        path == origin.file || (origin.is_folder() && path.starts_with(origin.dir()))
+    };
+    gathered.touched.iter().any(own)
+}
+
+/// Patterns that cannot be run, of skills that somebody asked for.
+fn unusable(skills: &[Resolved], patterns: &PatternSet) -> Vec<String> {
+    let is_asked = skills.iter().any(|resolved| resolved.asked);
+    let all = patterns.unusable().iter().filter(|_| is_asked);
+    all.map(|(id, why)| format!("the pattern `{id}` cannot be run: {why}")).collect()
 }
 
 /// The category that a skill's patterns belong to.
@@ -525,40 +576,4 @@ fn category_of(lineup: &Lineup, skill: &ReviewSkill) -> String {
         Some(agent) => agent.category.clone(),
         None => skill.name.strip_prefix("reviewing-").unwrap_or(&skill.name).to_owned(),
     }
-}
-
-/// Whether the change under review is what says how it is reviewed.
-fn touches_config(gathered: &Gathered) -> bool {
-    let files = gathered.change.files.iter().map(|file| &file.path);
-    files
-        .chain(gathered.change.skipped.iter().map(|skipped| &skipped.path))
-        .any(|path| path.file_name() == Some(crate::config::FILE_NAME))
-}
-
-/// How deep a depth is.
-fn rank(depth: Depth) -> u8 {
-    match depth {
-        Depth::Patterns => 0,
-        Depth::Quick => 1,
-        Depth::Deep => 2,
-    }
-}
-
-/// Files whose change one of these reviews has seen are not looked at again. The last one alone would not do: it did not
-/// look at what those before it had seen.
-fn leave_unchanged(change: &mut Change, before: &[&Review]) {
-    let (mut new, mut skipped) = (Vec::new(), Vec::new());
-    for file in std::mem::take(&mut change.files) {
-        let digest = prints::change_digest(&file);
-        let is_it = |known: &FileRecord| known.path == file.path && known.digest == digest;
-        match before.iter().find(|review| review.files.iter().any(is_it)) {
-            Some(review) => {
-                let reason = format!("unchanged since the review {}", review.id);
-                skipped.push(Skipped { path: file.path, reason });
-            }
-            None => new.push(file),
-        }
-    }
-    change.files = new;
-    change.skipped.extend(skipped);
 }

@@ -38,6 +38,9 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     if short && !job.system.is_empty() {
         asked.args(["-c", &format!("developer_instructions={}", toml_text(&job.system))]);
     }
+    if job.ignore_project_rules {
+        asked.args(["-c", "project_doc_max_bytes=0"]);
+    }
     if let Some(model) = &job.model {
         asked.args(["-m", model]);
     }

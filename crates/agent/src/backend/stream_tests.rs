@@ -244,6 +244,7 @@ fn job() -> Job {
         max_cost_usd: Some(0.5),
         max_iterations: Some(7),
         mcp_servers: Some(json!({"rep": {"command": "rep", "args": ["mcp"], "env": {"A": "b"}}})),
+        ignore_project_rules: false,
         idle: Duration::from_secs(60),
         absolute: Duration::from_secs(600),
         cancel: CancellationToken::new(),

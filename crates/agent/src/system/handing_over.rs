@@ -93,6 +93,7 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         max_cost_usd: limits.cost_usd_max,
         max_iterations: turn.agent.max_iterations.into_iter().chain([limits.iterations_max]).min(),
         mcp_servers: options.mcp_servers.clone(),
+        ignore_project_rules: options.ignore_project_rules,
         idle: BACKEND_IDLE,
         absolute: limits.duration_max,
         cancel: turn.run.cancel.clone(),

@@ -59,6 +59,9 @@ pub struct RunOptions {
     pub backend: Option<Arc<dyn Backend>>,
     /// MCP servers to offer to that agent, as the `mcpServers` object of the usual configuration file.
     pub mcp_servers: Option<Value>,
+    /// Keeps that agent from following instruction files of the folder it works in, where it can be told: a change that is
+    /// looked at does not say how.
+    pub ignore_project_rules: bool,
     /// Who is told of events, besides the system's own listener.
     pub on_event: Option<Sink>,
     /// Who is asked where permissions say so.

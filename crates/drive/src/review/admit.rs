@@ -7,9 +7,10 @@ use camino::Utf8Path;
 use repertoire_skill::review::Severity;
 use serde_json::{Value, json};
 
-use super::change::{Change, LineRange};
+use super::change::{Change, ChangedFile, LineRange};
 use super::finding::{Finding, Fix, Phase};
 use super::lineup::Agent;
+use super::prompt::shown;
 use super::record::{LeftOut, Why};
 use super::surroundings::enclosing;
 use crate::limits::{
@@ -85,6 +86,8 @@ pub struct Asked<'a> {
     pub phase: Phase,
     /// What was reviewed.
     pub change: &'a Change,
+    /// The folder that agents read it in.
+    pub root: &'a Utf8Path,
     /// What others have found before; only the phase that looks for gaps is held to it.
     pub before: &'a [Finding],
 }
@@ -179,9 +182,10 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
     }
     let confidence = raw.get("confidence").and_then(Value::as_f64).unwrap_or(0.5);
     let pattern = words(raw, "pattern", 100);
-    let file = words(raw, "file", 1_000);
-    let file = file.strip_prefix("./").unwrap_or(&file);
-    let inside = asked.change.file(Utf8Path::new(file));
+    let said = raw.get("file").and_then(Value::as_str).unwrap_or_default();
+    let inside = meant(said, asked);
+    let said = words(raw, "file", 1_000);
+    let file = inside.map_or(Utf8Path::new(&said), |inside| &inside.path);
     let known = inside.and_then(|inside| enclosing(&inside.text, lines.first));
     let said = Some(words(raw, "function", 200)).filter(|name| !name.is_empty());
     Ok(Finding {
@@ -189,7 +193,7 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
         agent: asked.agent.name.clone(),
         phase: asked.phase,
         title,
-        file: file.into(),
+        file: file.to_owned(),
         lines,
         function: known.or(said),
         category: asked.agent.category.clone(),
@@ -201,6 +205,18 @@ fn shape(raw: &Value, asked: Asked<'_>) -> Result<Finding, Refusal> {
         pattern: Some(pattern).filter(|pattern| !pattern.is_empty() && pattern != "null"),
         details: details(raw, asked.agent),
     })
+}
+
+/// The file that is meant: as it is, or as agents like to write paths.
+fn meant<'a>(said: &str, asked: Asked<'a>) -> Option<&'a ChangedFile> {
+    let trimmed = said.trim();
+    let root = asked.root.as_str();
+    let below = trimmed.strip_prefix(root).map(|rest| rest.trim_start_matches('/'));
+    let starts = ["./", "a/", "b/"];
+    let bare = starts.into_iter().filter_map(|start| trimmed.strip_prefix(start));
+    let mut ways = [said, trimmed].into_iter().chain(below).chain(bare);
+    let exact = ways.find_map(|way| asked.change.file(Utf8Path::new(way)));
+    exact.or_else(|| asked.change.files.iter().find(|file| shown(&file.path) == trimmed))
 }
 
 /// It must be about lines that are there and have changed.
@@ -399,7 +415,8 @@ mod tests {
 
     fn read(findings: Value, phase: Phase, before: &[Finding]) -> Admitted {
         let (agent, change) = (agent(), change());
-        let asked = Asked { agent: &agent, phase, change: &change, before };
+        let asked =
+            Asked { agent: &agent, phase, change: &change, root: Utf8Path::new("/repo"), before };
         admit(&json!({ "findings": findings, "tests": [] }), asked, 1).unwrap()
     }
 
@@ -412,6 +429,8 @@ mod tests {
         let of = |file: &str, first, last| why(said(file, first, last), Phase::Thorough, &[]);
         assert_eq!(of("src/a.rs", 5, 6), []);
         assert_eq!(of("./src/a.rs", 4, 5), []);
+        assert_eq!(of("/repo/src/a.rs", 4, 5), []);
+        assert_eq!(of("b/src/a.rs", 4, 5), []);
         assert_eq!(of("src/b.rs", 5, 6), [Why::NotInTheChange]);
         assert_eq!(of("src/a.rs", 19, 40), [Why::NoSuchLines]);
         assert_eq!(of("src/a.rs", 11, 12), [Why::OutsideTheDiff]);
@@ -431,7 +450,13 @@ mod tests {
         assert_eq!(with("title", json!(7)), [Why::Malformed]);
         assert_eq!(why(json!("text"), Phase::Thorough, &[]), [Why::Malformed]);
         let (agent, change) = (agent(), change());
-        let asked = Asked { agent: &agent, phase: Phase::Thorough, change: &change, before: &[] };
+        let asked = Asked {
+            agent: &agent,
+            phase: Phase::Thorough,
+            change: &change,
+            root: Utf8Path::new("/repo"),
+            before: &[],
+        };
         assert_eq!(admit(&json!({ "issues": [] }), asked, 1), None);
     }
 
@@ -491,7 +516,13 @@ mod tests {
     #[test]
     fn tests_go_with_findings_that_were_let_in() {
         let (agent, change) = (agent(), change());
-        let asked = Asked { agent: &agent, phase: Phase::Quick, change: &change, before: &[] };
+        let asked = Asked {
+            agent: &agent,
+            phase: Phase::Quick,
+            change: &change,
+            root: Utf8Path::new("/repo"),
+            before: &[],
+        };
         let answer = json!({
             "findings": [said("src/b.rs", 5, 5), said("src/a.rs", 5, 5)],
             "tests": [

@@ -130,10 +130,11 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
             .fix
             .clone()
             .or_else(|| fixes().find(is_diff).or_else(|| fixes().next()).cloned()),
+        // A rule is of one category: another one's pattern would make another rule of it.
         pattern: finding
             .pattern
             .clone()
-            .or_else(|| cluster.iter().find_map(|one| one.finding.pattern.clone())),
+            .or_else(|| same().find_map(|one| one.finding.pattern.clone())),
         details: same()
             .rev()
             .flat_map(|one| one.finding.details.clone())

@@ -74,6 +74,9 @@ pub struct Allowance {
     pub call_time: Option<Duration>,
 }
 
+/// Makes a listener for the question of a name.
+pub type MakeSink = Arc<dyn Fn(&str) -> Sink + Send + Sync>;
+
 /// Agents that look at files and change nothing.
 pub struct Agents {
     /// What runs share. It works in the folder that is reviewed.
@@ -84,8 +87,10 @@ pub struct Agents {
     pub models: BTreeMap<ModelTier, ModelName>,
     /// What all calls together may use.
     pub allowance: Allowance,
+    /// How many are at work at once: each may use its share of what is left.
+    pub at_once: usize,
     /// Who is told what agents do, by the name of the question.
-    pub on_event: Option<Arc<dyn Fn(&str) -> Sink + Send + Sync>>,
+    pub on_event: Option<MakeSink>,
     purse: Mutex<Purse>,
 }
 
@@ -105,6 +110,7 @@ impl Agents {
             options,
             models: BTreeMap::new(),
             allowance: Allowance::default(),
+            at_once: 1,
             on_event: None,
             purse: Mutex::new(purse),
         }
@@ -120,7 +126,7 @@ impl Agents {
         let time_left = time.map(|max| max.saturating_sub(purse.begun.elapsed()));
         if cost_left.is_some_and(|left| left <= 0.0) {
             return Err(format!(
-                "the review may cost ${:.2}, which is spent",
+                "the review may cost ${}, which is spent",
                 cost_usd.unwrap_or_default()
             ));
         }
@@ -134,9 +140,10 @@ impl Agents {
             return Err("the time for the review is over".to_owned());
         }
         let times = [Some(usual.duration_max), time_left, call_time];
+        let share = self.at_once.max(1);
         Ok(RunLimits {
-            tokens_max: tokens_left.or(usual.tokens_max),
-            cost_usd_max: cost_left.or(usual.cost_usd_max),
+            tokens_max: tokens_left.map(|left| left.div_ceil(share as u64)).or(usual.tokens_max),
+            cost_usd_max: cost_left.map(|left| left / share as f64).or(usual.cost_usd_max),
             duration_max: times.into_iter().flatten().min().unwrap_or(usual.duration_max),
             ..usual
         })

@@ -7,7 +7,7 @@ use repertoire_text::fs::{ReadError, read_text};
 use serde::Deserialize;
 
 use super::prints::Prints;
-use super::record::{Review, VERSION, Why};
+use super::record::{Reported, VERSION, Why};
 use crate::limits::REVIEW_BASELINE_BYTES_MAX;
 
 /// What an earlier review has reported.
@@ -119,16 +119,14 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Adds what an earlier review has reported.
-    pub fn learn(&mut self, review: &Review) {
-        for finding in &review.findings {
-            let known = Known {
-                fingerprint: finding.fingerprint.clone(),
-                line_prints: finding.line_prints.clone(),
-                categories: finding.categories.clone(),
-            };
-            self.add(finding.file.clone(), known);
-        }
+    /// Adds a finding that was reported before.
+    pub fn learn(&mut self, finding: &Reported) {
+        let known = Known {
+            fingerprint: finding.fingerprint.clone(),
+            line_prints: finding.line_prints.clone(),
+            categories: finding.categories.clone(),
+        };
+        self.add(finding.file.clone(), known);
     }
 
     fn add(&mut self, path: Utf8PathBuf, known: Known) {

@@ -67,11 +67,13 @@ pub struct Told {
 pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Told {
     let empty = |name: &&str| ((*name).to_owned(), SkillInstructions::default());
     let mut told = Told { agents: agents.iter().map(empty).collect(), ..Told::default() };
-    for Resolved { skill, asked, .. } in skills {
-        extend(&mut told.false_positive_rules, &skill.false_positive_rules);
+    for Resolved { skill, asked, trusted } in skills {
+        // A stranger does not say what is not flagged.
+        let rules = if *trusted { skill.false_positive_rules.as_slice() } else { &[] };
+        extend(&mut told.false_positive_rules, rules);
         match skill.kind {
             ReviewKind::Review => {
-                let unheard = review(&mut told, skill, skipped);
+                let unheard = review(&mut told, skill, rules, skipped);
                 told.warnings.extend(unheard.filter(|_| *asked));
             }
             ReviewKind::Methodology => {
@@ -90,7 +92,12 @@ pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Tol
 }
 
 /// Tells the agent of a review skill what to look for; why nobody is told, if so.
-fn review(told: &mut Told, skill: &ReviewSkill, skipped: &[String]) -> Option<String> {
+fn review(
+    told: &mut Told,
+    skill: &ReviewSkill,
+    rules: &[String],
+    skipped: &[String],
+) -> Option<String> {
     let name = skill.primary_agent.as_deref().unwrap_or_default();
     let Some(instructions) = told.agents.get_mut(name) else {
         let why = match skipped.iter().any(|agent| agent == name) {
@@ -111,7 +118,7 @@ fn review(told: &mut Told, skill: &ReviewSkill, skipped: &[String]) -> Option<St
     for pattern in &skill.auto_validated_patterns {
         push_new(&mut instructions.auto_validate, pattern.id.clone());
     }
-    extend(&mut instructions.false_positive_rules, &skill.false_positive_rules);
+    extend(&mut instructions.false_positive_rules, rules);
     None
 }
 

@@ -27,6 +27,7 @@ use super::scope::Gathered;
 use super::suppress::IgnoreFile;
 use super::synthesis::{self, Thought};
 use super::validate::{self, Batch};
+use crate::limits::REVIEW_BATCHES_MAX;
 
 mod sifting;
 
@@ -98,6 +99,18 @@ impl Plan {
             !is_skipped && self.phases().iter().any(|phase| agent.tier(*phase).is_some())
         };
         self.lineup.agents.iter().filter(takes_part).collect()
+    }
+
+    /// What is looked for: the categories of agents that take part, and those of patterns.
+    pub fn categories(&self) -> Vec<String> {
+        let agents = self.taking_part().into_iter().map(|agent| agent.category.clone());
+        let mut out: Vec<String> = agents.collect();
+        for category in self.patterns.categories() {
+            if !out.contains(&category) {
+                out.push(category);
+            }
+        }
+        out
     }
 
     /// The pairs of this depth whose categories are looked for.
@@ -247,7 +260,8 @@ impl Room<'_> {
         let before = work.findings.clone();
         let agents = self.plan.agents(phase);
         for ((question, answer), (agent, _)) in questions.iter().zip(answers).zip(agents) {
-            let asked = Asked { agent, phase, change: &self.plan.gathered.change, before: &before };
+            let Gathered { change, tree, .. } = &self.plan.gathered;
+            let asked = Asked { agent, phase, change, root: tree.dir(), before: &before };
             let next = work.findings.len() + 1;
             let read = answer.value.as_ref().and_then(|value| admit::admit(value, asked, next));
             let mut call = self.call(phase, question, &answer, read.is_some());
@@ -329,6 +343,13 @@ impl Room<'_> {
     async fn believe(&self, work: &mut Work) -> BTreeMap<String, (Severity, Validation)> {
         let (mut settled, due) = sifting::sift(self.plan, &self.told.false_positive_rules, work);
         let mut batches = validate::batches(due.iter(), &self.plan.lineup);
+        let worst = |batch: &Batch| {
+            let named = due.iter().filter(|finding| batch.ids.contains(&finding.id));
+            named.map(|finding| finding.severity).max()
+        };
+        if batches.len() > REVIEW_BATCHES_MAX {
+            batches.sort_by_key(|batch| std::cmp::Reverse(worst(batch)));
+        }
         let thoughts: Vec<Thought> = work.thoughts.clone();
         if !thoughts.is_empty() {
             let tier = self.plan.lineup.validation.insights.unwrap_or(ModelTier::Strong);
@@ -337,9 +358,16 @@ impl Room<'_> {
         }
         let ask = self.plan.phases().contains(&Phase::Validation) && !work.is_hopeless();
         let questions: Vec<Question> = match ask {
-            true => batches.iter().map(|batch| self.batch_question(batch, &due, work)).collect(),
+            true => {
+                let asked = batches.iter().take(REVIEW_BATCHES_MAX);
+                asked.map(|batch| self.batch_question(batch, &due, work)).collect()
+            }
             false => Vec::new(),
         };
+        // Who is not asked about has no verdict, which is told, and is not the same as a bad one.
+        for id in batches.iter().skip(questions.len()).flat_map(|batch| &batch.ids) {
+            sifting::settle(id, None, work, &mut settled);
+        }
         let answers = self.ask_all(Phase::Validation, &questions).await;
         for ((batch, question), answer) in batches.iter().zip(&questions).zip(answers) {
             let read = answer.value.as_ref().and_then(|value| validate::read(value, &batch.ids));
@@ -498,13 +526,7 @@ fn record(
             file: test.file.clone().map(Into::into),
         })
     });
-    let mut categories: Vec<String> =
-        plan.taking_part().iter().map(|agent| agent.category.clone()).collect();
-    for category in plan.patterns.categories() {
-        if !categories.contains(&category) {
-            categories.push(category);
-        }
-    }
+    let categories = plan.categories();
     let title = |key: &String| {
         let agent = plan.lineup.agents.iter().find(|agent| agent.category == *key);
         agent.map_or_else(|| key.clone(), |agent| agent.title.clone())
@@ -519,6 +541,9 @@ fn record(
         duration_ms: 0,
         files: plan.gathered.change.files.iter().map(file_record).collect(),
         skipped: plan.gathered.change.skipped.clone(),
+        unchanged: Vec::new(),
+        min_severity: plan.min_severity,
+        still_open: Vec::new(),
         categories: categories
             .iter()
             .map(|key| CategoryRecord { key: key.clone(), title: title(key) })

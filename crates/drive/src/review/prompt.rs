@@ -1,10 +1,10 @@
 //! What agents are told. Every line of a stranger's text has a mark before it, so that none can pass for one of ours.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use camino::Utf8Path;
 
-use super::aggregate::cut;
 use super::change::{Change, ChangedFile, FileStatus, Hunk, Line, LineKind, LineRange, Tier};
 use super::content::{RelatedTest, preview};
 use super::finding::{Finding, Phase};
@@ -15,8 +15,8 @@ use super::rules::RuleFile;
 
 use super::synthesis::Thought;
 use crate::limits::{
-    REVIEW_CONTEXT_LINES, REVIEW_GAPS_FINDINGS_MAX, REVIEW_SYNTHESIS_FINDINGS_MAX,
-    REVIEW_ZONE_LINES,
+    REVIEW_CONTEXT_LINES, REVIEW_GAPS_FINDINGS_MAX, REVIEW_PROMPT_LINE_CHARS_MAX,
+    REVIEW_SYNTHESIS_FINDINGS_MAX, REVIEW_ZONE_LINES,
 };
 
 /// What all agents of a review are told of.
@@ -332,12 +332,23 @@ fn marked(out: &mut String, line: &Line) {
 
 fn numbered(out: &mut String, mark: char, number: Option<u32>, text: &str) {
     let number = number.map(|number| number.to_string()).unwrap_or_default();
-    let _ = writeln!(out, "{mark}{number:>5} | {}", cut(text));
+    let text = unbroken(text);
+    let _ = match text.char_indices().nth(REVIEW_PROMPT_LINE_CHARS_MAX) {
+        Some((at, _)) => {
+            let more = text[at..].chars().count();
+            writeln!(
+                out,
+                "{mark}{number:>5} | {} [{more} more characters: read the line]",
+                &text[..at]
+            )
+        }
+        None => writeln!(out, "{mark}{number:>5} | {text}"),
+    };
 }
 
 fn quoted(out: &mut String, text: &str) {
     for line in text.lines() {
-        let _ = writeln!(out, "> {line}");
+        let _ = writeln!(out, "> {}", unbroken(line));
     }
 }
 
@@ -346,9 +357,18 @@ fn one_line(text: &str) -> String {
 }
 
 /// A path on one line, whatever it is made of: git knows paths with line breaks.
-fn shown(path: &Utf8Path) -> String {
-    let breaks = |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}');
-    path.as_str().replace(breaks, "\u{fffd}")
+pub(super) fn shown(path: &Utf8Path) -> String {
+    unbroken(path.as_str()).into_owned()
+}
+
+/// A text without what somebody may take for the end of a line.
+fn unbroken(text: &str) -> Cow<'_, str> {
+    let breaks =
+        |char: char| (char.is_control() && char != '\t') || matches!(char, '\u{2028}' | '\u{2029}');
+    match text.contains(breaks) {
+        true => Cow::Owned(text.replace(breaks, "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 fn joined(parts: &[&str]) -> String {

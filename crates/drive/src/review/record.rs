@@ -39,6 +39,12 @@ pub struct Review {
     /// Files that were not looked at.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
+    /// Files whose change an earlier review has seen as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<FileRecord>,
+    /// What was reported at least.
+    #[serde(default = "everything")]
+    pub min_severity: Severity,
     /// Categories that were looked for, in order.
     pub categories: Vec<CategoryRecord>,
     /// Skills that took part.
@@ -52,6 +58,9 @@ pub struct Review {
     pub warnings: Vec<String>,
     /// What was found, the worst first.
     pub findings: Vec<Reported>,
+    /// What earlier reviews have reported and nobody has mended; it is not repeated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_open: Vec<Reported>,
     /// What findings mean together.
     #[serde(default)]
     pub insights: Vec<Insight>,
@@ -68,6 +77,10 @@ pub struct Review {
     pub calls: Vec<Call>,
     /// How many calls were planned, by phase in order.
     pub planned: Vec<PlannedPhase>,
+}
+
+fn everything() -> Severity {
+    Severity::Suggestion
 }
 
 /// What kind of files a review is for.

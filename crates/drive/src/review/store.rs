@@ -38,6 +38,12 @@ pub enum StoreError {
         /// The workspace.
         workspace: Utf8PathBuf,
     },
+    /// Several begin so.
+    #[error("several reviews begin with `{id}`")]
+    Ambiguous {
+        /// How they begin.
+        id: String,
+    },
     /// There is none at all.
     #[error("there is no review of {workspace} yet")]
     None {
@@ -140,15 +146,15 @@ impl Reviews {
 
     fn find(&self, name: &str) -> Result<String, StoreError> {
         let names = self.names();
-        let found = match name {
-            "last" => names.first(),
-            name => names.iter().find(|known| known.starts_with(name)),
-        };
+        let mut fitting = names.iter().filter(|known| name == "last" || known.starts_with(name));
         let workspace = self.workspace.clone();
-        match found {
-            Some(found) => Ok(found.clone()),
-            None if names.is_empty() => Err(StoreError::None { workspace }),
-            None => Err(StoreError::NotFound { id: name.to_owned(), workspace }),
+        match (fitting.next(), fitting.next()) {
+            (Some(_), Some(_)) if name != "last" => {
+                Err(StoreError::Ambiguous { id: name.to_owned() })
+            }
+            (Some(found), _) => Ok(found.clone()),
+            (None, _) if names.is_empty() => Err(StoreError::None { workspace }),
+            (None, _) => Err(StoreError::NotFound { id: name.to_owned(), workspace }),
         }
     }
 }

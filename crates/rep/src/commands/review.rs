@@ -6,9 +6,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::clock::{Clock, SystemClock};
 use repertoire_drive::review::asking::{Answer, Panel, Question};
 use repertoire_drive::review::change::Change;
+use repertoire_drive::review::instructions::Resolved;
 use repertoire_drive::review::pipeline::{self, Plan, Progress};
 use repertoire_drive::review::record::{CallOutcome, Depth, Review};
 use repertoire_drive::review::report::{Format, Look, Styles, render};
+use repertoire_drive::review::scope::Gathered;
 use repertoire_skill::review::Severity;
 use repertoire_text::fs;
 use repertoire_text::terminal::printable;
@@ -16,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::reviewing::ReviewFlags;
+use crate::reviewing::{Planned, ReviewFlags, since};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
@@ -25,10 +27,22 @@ mod preview;
 mod skills;
 
 const OUT: &str = "Output";
+const AFTER_HELP: &str = "\
+Examples:
+  rep review --patterns-only --base main       no model: what the patterns of skills find on this branch
+  rep review --backend claude                  what is not committed yet, by a few agents
+  rep review --base main --depth deep -o review.html -o review.sarif
+  rep review src/login.rs                      what is not committed in a file, or all of it
+  rep review show --format markdown            the last one again, and nothing is paid twice
+
+Severities: critical, major, minor, suggestion. A comment `rep:ignore[security] -- why` on a line or above it says
+that something is meant so.
+
+Exit codes: 0 nothing at or over --fail-on, 1 something is, 2 wrong use, 3 not everything could be looked at.";
 
 /// What to look at, how, and what to print.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -71,7 +85,10 @@ struct FailOn(Option<Severity>);
 fn fail_on(word: &str) -> Result<FailOn, String> {
     match word.eq_ignore_ascii_case("never") {
         true => Ok(FailOn(None)),
-        false => crate::reviewing::severity(word).map(|severity| FailOn(Some(severity))),
+        false => match crate::reviewing::severity(word) {
+            Ok(severity) => Ok(FailOn(Some(severity))),
+            Err(known) => Err(format!("{known}, never")),
+        },
     }
 }
 
@@ -89,40 +106,89 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Some(Action::Show(args)) => return kept::show(ctx, args, ui),
         None => {}
     }
-    let files = args.output.checked(ctx)?;
+    args.output.checked(ctx)?;
     let workspace = ctx.project_dir(None);
-    let catalog = ctx.catalog()?;
     let runtime = runtime()?;
-    runtime.block_on(async {
-        let plan = ctx.review_plan(&args.flags, catalog, &workspace).await?;
-        tell_unresolved(&plan, ui)?;
-        if args.dry_run {
-            return preview::run(&plan, ui);
-        }
-        if plan.gathered.change.files.is_empty() && args.output.is_text(ui) {
-            return nothing(&plan, ui);
-        }
-        let cancel = CancellationToken::new();
-        let review = match plan.depth == Depth::Patterns || plan.gathered.change.files.is_empty() {
-            true => attend(&plan, &Nobody, &cancel, ui).await?,
-            false => {
-                let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
-                agents.options.cancel = cancel.child_token();
-                attend(&plan, &agents, &cancel, ui).await?
+    let outcome = runtime.block_on(async {
+        let gathered = ctx.gathered(&args.flags, &workspace).await?;
+        match ctx.config_before(&gathered, &workspace)? {
+            Some(config) => {
+                let before = Ctx { env: ctx.env, config };
+                review(&before, args, &workspace, gathered, ui).await
             }
-        };
-        let change = &plan.gathered.change;
-        let kept = ctx.reviews(&workspace).keep(&review, change);
-        args.output.print(&review, change, &files, ui)?;
-        if let Err(error) = kept {
-            ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
+            None => review(ctx, args, &workspace, gathered, ui).await,
         }
-        if cancel.is_cancelled() {
-            return Ok(Exit::Interrupted);
+    });
+    outcome
+}
+
+async fn review(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    workspace: &Utf8Path,
+    gathered: Gathered,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let files = args.output.checked(ctx)?;
+    let catalog = ctx.catalog()?;
+    let Planned { plan, last } = ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
+    let limit = args.fail_on.map_or_else(|| ctx.review_fail_on(), |FailOn(limit)| limit);
+    check_limits(limit, &plan)?;
+    tell_unresolved(&plan, ui)?;
+    if args.dry_run {
+        return preview::run(&plan, ui);
+    }
+    let is_empty = plan.gathered.change.files.is_empty();
+    if is_empty && last.is_none() && args.output.is_text(ui) {
+        return nothing(&plan, ui);
+    }
+    let cancel = CancellationToken::new();
+    let mut review = match plan.depth == Depth::Patterns || is_empty {
+        true => attend(&plan, &Nobody, &cancel, ui).await?,
+        false => {
+            let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
+            agents.options.cancel = cancel.child_token();
+            attend(&plan, &agents, &cancel, ui).await?
         }
-        let configured = || ctx.review_fail_on(&plan.gathered);
-        verdict(args.fail_on.map_or_else(configured, |FailOn(limit)| limit), &review)
-    })
+    };
+    if let Some(last) = &last {
+        since::carry(&mut review, last);
+    }
+    let change = &plan.gathered.change;
+    let kept = ctx.reviews(workspace).keep(&review, change);
+    args.output.print(&review, change, &files, ui)?;
+    if let Err(error) = kept {
+        ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
+    }
+    match cancel.is_cancelled() {
+        true => Ok(Exit::Interrupted),
+        false => verdict(limit, &plan, &review),
+    }
+}
+
+/// What cannot say anything about a change is refused before it begins.
+fn check_limits(limit: Option<Severity>, plan: &Plan) -> Result<(), Failure> {
+    if let Some(limit) = limit.filter(|limit| plan.min_severity > *limit) {
+        return Err(Failure::usage(format!(
+            "nothing below {} is reported, so findings from {limit} on could not make it fail",
+            plan.min_severity
+        ))
+        .hint("Give `--fail-on` the same severity, or `never`."));
+    }
+    if plan.depth == Depth::Patterns
+        && !plan.skills.iter().any(|one| one.trusted && has_patterns(one))
+    {
+        return Err(Failure::usage(
+            "there is no pattern to run: no skill that takes part has one that is trusted",
+        )
+        .hint("Leave out `--skills` and `--no-skills` for the usual ones."));
+    }
+    Ok(())
+}
+
+fn has_patterns(resolved: &Resolved) -> bool {
+    let patterns = &resolved.skill.auto_validated_patterns;
+    patterns.iter().any(|pattern| pattern.pattern.is_some() && pattern.unusable.is_none())
 }
 
 /// Skills that were asked for and are not there: where they were looked for, before anything else happens.
@@ -153,9 +219,9 @@ fn nothing(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
         ui.note(&ui.paint_err(ui::WARN, format!("! {}", printable(warning))))?;
     }
     if gathered.change.skipped.is_empty() && gathered.scope.words == "uncommitted changes" {
-        ui.note("`--base BRANCH` looks at a branch, `--commit HEAD` at the last commit, and paths at whole files")?;
+        ui.note("hint: `--base BRANCH` looks at a branch, `--commit HEAD` at the last commit, and paths at whole files")?;
     }
-    Ok(Exit::Done)
+    missed(plan)
 }
 
 /// Nobody is asked where no model takes part.
@@ -186,7 +252,7 @@ async fn attend(
     let review = loop {
         tokio::select! {
             review = &mut work => break review,
-            Some(line) = told.recv() => ui.note(&line)?,
+            Some(line) = told.recv() => ui.note(&printable(&line))?,
             _ = tokio::signal::ctrl_c(), if !cancel.is_cancelled() => {
                 ui.note("stopping; what was found so far is reported")?;
                 cancel.cancel();
@@ -194,7 +260,7 @@ async fn attend(
         }
     };
     while let Ok(line) = told.try_recv() {
-        ui.note(&line)?;
+        ui.note(&printable(&line))?;
     }
     Ok(Review { duration_ms: begun.elapsed().as_millis() as u64, ..review })
 }
@@ -223,20 +289,43 @@ fn name() -> String {
     format!("{}-{}", &id[..12], &id[28..])
 }
 
-/// How the command ends: findings say no, and who could not look says nothing.
-fn verdict(limit: Option<Severity>, review: &Review) -> Outcome {
-    let worst = review.worst();
+/// How the command ends: findings say no, and where somebody could not look, nobody can say yes.
+fn verdict(limit: Option<Severity>, plan: &Plan, review: &Review) -> Outcome {
+    let open = review.still_open.iter().map(|reported| reported.severity).max();
+    let worst = review.worst().max(open);
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
         return Ok(Exit::No);
     }
-    let missing: Vec<&str> = review.failed_calls().map(|call| call.agent.as_str()).collect();
-    match missing.as_slice() {
+    let unknown = |what: String| {
+        Err(Failure::cannot_run(format!("{what}, so nobody knows whether the change is clean")))
+    };
+    let silent: Vec<&str> = review.failed_calls().map(|call| call.agent.as_str()).collect();
+    if !silent.is_empty() {
+        let names = printable(&silent.join(", "));
+        return unknown(format!(
+            "{} gave no answer ({names})",
+            ui::count(silent.len(), "reviewer")
+        ));
+    }
+    let is_looked_at = plan.depth == Depth::Patterns || review.calls_made() > 0;
+    if !is_looked_at && !review.files.is_empty() {
+        return unknown("no agent took part".to_owned());
+    }
+    missed(plan)
+}
+
+/// Files that a limit has kept from everybody's eyes are not clean.
+fn missed(plan: &Plan) -> Outcome {
+    let missed = plan.gathered.change.skipped.iter().filter(|skipped| skipped.missed);
+    let names: Vec<String> = missed.map(|skipped| printable(skipped.path.as_str())).collect();
+    match names.as_slice() {
         [] => Ok(Exit::Done),
-        names => Err(Failure::cannot_run(format!(
-            "{} gave no answer, so nobody knows whether the change is clean: {}",
-            ui::count(names.len(), "reviewer"),
-            names.join(", ")
-        ))),
+        [first, ..] => Err(Failure::cannot_run(format!(
+            "{} could not be looked at ({first}{}), so nobody knows whether the change is clean",
+            ui::count(names.len(), "file"),
+            if names.len() > 1 { ", …" } else { "" }
+        ))
+        .hint("The report names them; a smaller scope or single files are within the limits.")),
     }
 }
 

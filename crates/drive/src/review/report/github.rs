@@ -128,6 +128,7 @@ fn message(finding: &Reported) -> String {
     if !finding.failure_scenario.trim().is_empty() {
         parts.push(format!("What goes wrong: {}", finding.failure_scenario.trim()));
     }
+    parts.extend(finding.also.iter().map(super::sarif::also));
     match &finding.fix {
         Some(Fix::Diff(diff)) => parts.push(format!("Fix:\n{diff}")),
         Some(Fix::Prompt(prompt)) => parts.push(format!("Fix: {prompt}")),

@@ -97,6 +97,7 @@ fn message(finding: &Reported) -> String {
     if !finding.failure_scenario.trim().is_empty() {
         parts.push(format!("What goes wrong: {}", finding.failure_scenario.trim()));
     }
+    parts.extend(finding.also.iter().map(super::sarif::also));
     if let Some(Fix::Prompt(prompt)) = &finding.fix {
         parts.push(format!("Fix: {prompt}"));
     }

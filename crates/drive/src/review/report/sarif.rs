@@ -10,7 +10,8 @@ use super::fix::{self, Edit};
 use super::limits::{NAME_CHARS_MAX, SARIF_RESULTS_MAX, TEXT_CHARS_MAX};
 use super::words;
 use crate::review::change::{Change, LineRange};
-use crate::review::record::{LeftOut, Reported, Review, Why};
+use crate::review::record::{Also, Depth, LeftOut, Reported, Review, Why};
+use crate::review::rules::IGNORE_FILE;
 
 mod line_hash;
 mod rules;
@@ -63,7 +64,8 @@ pub fn report(review: &Review, change: &Change) -> Value {
 
 /// Everything up to the last slash says which kind of run it is.
 fn automation_id(review: &Review) -> String {
-    format!("repertoire/review/{}/{}", words::subject(review.subject), review.id)
+    let lane = if review.depth == Depth::Patterns { "patterns" } else { "agents" };
+    format!("repertoire/review/{}/{lane}/{}", words::subject(review.subject), review.id)
 }
 
 fn properties(review: &Review) -> Value {
@@ -111,10 +113,9 @@ fn invocation(review: &Review, too_many: usize) -> Value {
     out
 }
 
-/// An agent that fails is a warning; only if nobody answered, nothing was reviewed.
+/// Who takes a result that is missing for one that is mended must know that not everything was looked at.
 fn is_success(review: &Review) -> bool {
-    let made = review.calls_made();
-    made == 0 || review.failed_calls().count() < made
+    review.failed_calls().next().is_none() && !review.skipped.iter().any(|skipped| skipped.missed)
 }
 
 fn result(rules: &Rules, finding: &Reported, change: &Change) -> Value {
@@ -160,11 +161,19 @@ fn level(severity: Severity) -> &'static str {
 fn message(finding: &Reported) -> String {
     let mut parts = vec![finding.title.trim(), finding.description.trim()];
     parts.push(finding.failure_scenario.trim());
+    let also: Vec<String> = finding.also.iter().map(also).collect();
+    parts.extend(also.iter().map(String::as_str));
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() {
         parts.push("A finding without words.");
     }
     text(&parts.join("\n\n"))
+}
+
+/// What others found in the same lines: it has no result of its own.
+pub(super) fn also(also: &Also) -> String {
+    let Also { title, category, severity, description } = also;
+    format!("Also ({category}, {severity}): {title}. {description}")
 }
 
 /// A text of a model: cut, without what cannot be seen, and without what SARIF takes for a link.
@@ -265,7 +274,7 @@ fn other(review: &Review, rules: &Rules, left_out: &LeftOut) -> Value {
         Why::Known => out["baselineState"] = "unchanged".into(),
         _ => {
             out["suppressions"] = json!([{
-                "kind": "external",
+                "kind": if left_out.reason.starts_with(IGNORE_FILE) { "external" } else { "inSource" },
                 "status": "accepted",
                 "justification": text(&left_out.reason),
             }]);

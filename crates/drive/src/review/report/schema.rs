@@ -39,6 +39,7 @@ describe!(Skipped, {
     "properties": {
         "path": { "description": "Its path.", "type": "string" },
         "reason": { "description": "Why not, for people.", "type": "string" },
+        "missed": { "description": "Whether it should have been looked at.", "type": "boolean" },
     },
     "required": ["path", "reason"],
 });
@@ -99,7 +100,7 @@ mod tests {
     fn every_value_fits_its_schema() {
         use Phase::{Gaps, Patterns, Quick, Synthesis, Thorough, Validation};
         check(&[LineRange { first: 1, last: 2 }]);
-        check(&[Skipped { path: "a".into(), reason: "binary".into() }]);
+        check(&[Skipped { path: "a".into(), reason: "binary".into(), missed: true }]);
         check(&[FileStatus::Added, FileStatus::Modified, FileStatus::Renamed, FileStatus::Whole]);
         check(&[Patterns, Thorough, Quick, Gaps, Synthesis, Validation]);
         check(&[ModelTier::Strong, ModelTier::Fast]);

@@ -118,8 +118,7 @@ pub(super) fn clean(review: &Review) -> String {
     }
     let failed = review.failed_calls().count();
     if failed > 0 {
-        let of = review.calls_made();
-        how.push_str(&format!(", {failed} of {} failed", words::count(of, "call")));
+        how.push_str(&format!(", {failed} without an answer"));
     }
     let categories: Vec<&str> =
         review.categories.iter().map(|known| known.title.as_str()).collect();
@@ -242,6 +241,10 @@ pub(super) fn summary(review: &Review) -> String {
     let calls = review.calls_made();
     if calls > 0 {
         how.push_str(&format!(", {}", words::count(calls, "call")));
+    }
+    let failed = review.failed_calls().count();
+    if failed > 0 {
+        how.push_str(&format!(", {failed} without an answer"));
     }
     how.push_str(&format!(", {}", words::time(review.duration_ms)));
     if let Some(cost) = words::cost(review) {

@@ -186,8 +186,8 @@ pub(super) fn change() -> Change {
 
 fn skipped() -> Vec<Skipped> {
     vec![
-        Skipped { path: "web/logo.png".into(), reason: "binary".into() },
-        Skipped { path: "Cargo.lock".into(), reason: "generated".into() },
+        Skipped { path: "web/logo.png".into(), reason: "binary".into(), missed: false },
+        Skipped { path: "Cargo.lock".into(), reason: "generated".into(), missed: false },
     ]
 }
 

@@ -38,7 +38,14 @@ pub(crate) fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
         ui.note("there are no reviews of this project yet; `rep review` makes one")?;
     }
     for review in &all {
+        let silent = review.failed_calls().count();
         let found = match review.worst() {
+            None if silent > 0 => {
+                ui.paint(ui::WARN, format!("incomplete, {silent} without an answer"))
+            }
+            None if !review.still_open.is_empty() => {
+                ui.paint(ui::WARN, format!("nothing new, {} still open", review.still_open.len()))
+            }
             None => ui.paint(ui::GOOD, "clean"),
             Some(worst) => {
                 let count = ui::count(review.findings.len(), "finding");
@@ -48,10 +55,12 @@ pub(crate) fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
         let when = jiff::Timestamp::from_millisecond(review.started_ms as i64).unwrap_or_default();
         let when = when.strftime("%Y-%m-%d %H:%M");
         let id = ui.paint(ui::ACCENT, &review.id);
-        writeln!(ui.out, "{id}  {when}  {}  {found}", ui::fit(&review.scope.words, 40))?;
+        let depth = format!("{:?}", review.depth).to_lowercase();
+        let words = ui::fit(&review.scope.words, 30);
+        writeln!(ui.out, "{id}  {when}  {depth:8}  {words}  {found}")?;
     }
     if names.len() > all.len() {
-        ui.note(&format!("{} more; `-n` shows them", names.len() - all.len()))?;
+        ui.note(&format!("{} more; `-n {}` shows all", names.len() - all.len(), names.len()))?;
     }
     Ok(Exit::Done)
 }
@@ -67,7 +76,7 @@ pub(crate) fn show(ctx: &Ctx<'_>, args: &ShowArgs, ui: &mut Ui<'_>) -> Outcome {
 
 fn not_had(error: StoreError) -> Failure {
     match &error {
-        StoreError::NotFound { .. } => {
+        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
             Failure::no(error.to_string()).hint("`rep review list` lists them.")
         }
         StoreError::None { .. } => Failure::no(error.to_string()).hint("`rep review` makes one."),

@@ -12,7 +12,8 @@ use crate::review::report::words;
 /// `6 findings, 2 critical`.
 pub(super) fn verdict(review: &Review) -> String {
     if review.is_clean() {
-        return "No findings".to_owned();
+        let is_whole = review.failed_calls().next().is_none();
+        return if is_whole { "No findings" } else { "Incomplete" }.to_owned();
     }
     if review.findings.is_empty() {
         return words::count(review.insights.len(), "insight");

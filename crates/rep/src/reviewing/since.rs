@@ -1,0 +1,99 @@
+//! `--incremental`: what has happened since the last review of the same scope.
+//!
+//! A file counts as seen only if a review has looked at this very change of it, with everybody answering, and at least as
+//! closely. What it reported there is still open, and is carried on until the file changes.
+
+use repertoire_drive::review::change::{Change, ChangedFile, Skipped};
+use repertoire_drive::review::pipeline::Plan;
+use repertoire_drive::review::prints;
+use repertoire_drive::review::record::{Depth, FileRecord, LeftOut, Reported, Review, Why};
+use repertoire_drive::review::store::Reviews;
+
+use crate::ui;
+
+/// The last review that counts for a plan.
+pub(super) fn last(reviews: &Reviews, plan: &Plan) -> Option<Review> {
+    let all = reviews.names().into_iter().filter_map(|name| reviews.load(&name).ok());
+    all.into_iter().find(|review| counts(review, plan))
+}
+
+fn counts(review: &Review, plan: &Plan) -> bool {
+    let scope = &plan.gathered.scope;
+    let same_scope = review.scope.words == scope.words && review.scope.branch == scope.branch;
+    let is_whole = review.failed_calls().next().is_none();
+    let categories = plan.categories();
+    let as_wide =
+        categories.iter().all(|key| review.categories.iter().any(|known| known.key == *key));
+    let skilled = |name: &String| review.skills.iter().any(|known| known.name == *name);
+    let as_skilled = plan.skills.iter().all(|resolved| skilled(&resolved.skill.name));
+    same_scope
+        && is_whole
+        && review.subject == plan.lineup.subject
+        && rank(review.depth) >= rank(plan.depth)
+        && review.min_severity <= plan.min_severity
+        && as_wide
+        && as_skilled
+}
+
+fn rank(depth: Depth) -> u8 {
+    match depth {
+        Depth::Patterns => 0,
+        Depth::Quick => 1,
+        Depth::Deep => 2,
+    }
+}
+
+/// Leaves out files that the last review has seen as they are, and learns what it reported.
+pub(super) fn apply(plan: &mut Plan, last: &Review) {
+    for reported in open(last) {
+        plan.baseline.learn(reported);
+    }
+    let Change { files, skipped } = &mut plan.gathered.change;
+    let (seen, new): (Vec<ChangedFile>, Vec<ChangedFile>) =
+        std::mem::take(files).into_iter().partition(|file| seen(last, file).is_some());
+    *files = new;
+    let reason = format!("unchanged since the review {}", last.id);
+    skipped.extend(seen.into_iter().map(|file| Skipped {
+        path: file.path,
+        reason: reason.clone(),
+        missed: false,
+    }));
+}
+
+fn seen<'a>(last: &'a Review, file: &ChangedFile) -> Option<&'a FileRecord> {
+    let digest = prints::change_digest(file);
+    let mut known = last.files.iter().chain(&last.unchanged);
+    known.find(|known| known.path == file.path && known.digest == digest)
+}
+
+/// What was reported and not mended, as far as the last review knew.
+fn open(last: &Review) -> impl Iterator<Item = &Reported> {
+    last.findings.iter().chain(&last.still_open)
+}
+
+/// Carries on what the last review has seen and reported.
+pub(crate) fn carry(review: &mut Review, last: &Review) {
+    let is_unchanged = |record: &&FileRecord| {
+        let mut looked_at = review.files.iter();
+        let is_skipped = review.skipped.iter().any(|skipped| skipped.path == record.path);
+        is_skipped && !looked_at.any(|file| file.path == record.path)
+    };
+    let unchanged: Vec<FileRecord> =
+        last.files.iter().chain(&last.unchanged).filter(is_unchanged).cloned().collect();
+    let is_open = |reported: &&Reported| {
+        let found_again =
+            |out: &LeftOut| out.why == Why::Known && out.file == reported.file.as_str();
+        unchanged.iter().any(|file| file.path == reported.file)
+            || review.left_out.iter().any(found_again)
+    };
+    let still_open: Vec<Reported> = open(last).filter(is_open).cloned().collect();
+    if let Some(worst) = still_open.iter().map(|reported| reported.severity).max() {
+        let count = ui::count(still_open.len(), "finding");
+        review.warnings.push(format!(
+            "{count} of earlier reviews still open and not repeated, the worst {worst}: `rep review show {}`",
+            last.id
+        ));
+    }
+    review.unchanged = unchanged;
+    review.still_open = still_open;
+}
