@@ -77,6 +77,21 @@ fn every_pattern_of_the_pack_has_lines_that_it_finds_and_lines_that_it_leaves_al
 }
 
 #[test]
+fn what_a_pattern_finds_begins_on_its_own_line() {
+    let before = "first_line();\n";
+    for (skill, rows) in SKILLS {
+        let patterns = patterns(skill);
+        for (id, finds, _) in *rows {
+            for text in *finds {
+                let below = format!("{before}{text}");
+                let found = patterns[*id].find(&below).map(|found| found.start());
+                assert!(found.is_some_and(|at| at >= before.len()), "{id}: {text:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_review_takes_from_the_skills_of_the_pack_what_they_say() {
     let agents = [
         ("reviewing-security", Some("security-agent")),

@@ -22,13 +22,17 @@ pub(super) const ARCHITECTURE: &[Row] = &[
     (
         "circular_dependency",
         &[
-            "    # imported here to avoid circular imports",
-            "// breaks the cyclic dependency on user",
+            "    # imported here to avoid circular imports\n    from app import models",
+            "// breaks the cyclic dependency on user\nconst user = require('./user');",
+            "from app import models  # avoid circular import",
         ],
         &[
             "# a circular buffer avoids copies",
             "// detect circular imports",
             "raise CircularImport()",
+            "# prevent circular references\nimport weakref",
+            "# to avoid circular imports, see above\nx = 1",
+            "// prevent circular references\nconst seen = new Set();",
         ],
     ),
     (
@@ -46,6 +50,7 @@ pub(super) const ARCHITECTURE: &[Row] = &[
             "static COUNTER: AtomicU32 = AtomicU32::new(0);",
             "// static mut is gone",
             "let mut x = 0;",
+            "extern \"C\" {\n    pub static mut environ: *mut *mut c_char;\n}",
         ],
     ),
     (
@@ -53,11 +58,16 @@ pub(super) const ARCHITECTURE: &[Row] = &[
         &[
             "def f(a, b, c, d, e, g, h, i, j, k):",
             "fn f(\n    a: u8,\n    b: u8,\n    c: u8,\n    d: u8,\n    e: u8,\n    g: u8,\n    h: u8,\n    i: u8,\n    j: u8,\n    k: u8,\n) {",
+            "def f(self, a, b, c, d, e, g, h, i, j, k):",
         ],
         &[
             "def f(a, b, c, d, e, g, h, i, j):",
             "fn f(\n    a: u8,\n    b: u8,\n    c: u8,\n    d: u8,\n    e: u8,\n    g: u8,\n    h: u8,\n    i: u8,\n    j: u8,\n) {",
             "f(a, b, c, d, e, g, h, i, j, k)",
+            "def f(self, a, b, c, d, e, g, h, i, j):",
+            "def f(a, b, c, d, e, g, h, i, j, **kwargs):",
+            "def f(self, a, b, c, d, e, g, h, i, j, **kwargs):",
+            "fn f(&mut self, a: u8, b: u8, c: u8, d: u8, e: u8, g: u8, h: u8, i: u8, j: u8)",
         ],
     ),
     (

@@ -13,6 +13,7 @@ pub(super) const PERFORMANCE: &[Row] = &[
             "rows = db.query('SELECT * FROM orders')\nfor r in rows:\n    print(r)",
             "for x in xs:\n    f(x)\nq('SELECT * FROM t')",
             "for x in xs:\n    q('SELECT id FROM t')",
+            "for x in xs:\n    print(\"SELECT * FROM docs\")",
         ],
     ),
     (
@@ -50,6 +51,8 @@ pub(super) const PERFORMANCE: &[Row] = &[
             "async def poll(self):\n    await asyncio.sleep(5)",
             "    x = await load()\n\ndef wait():\n    time.sleep(1)",
             "    let x = load().await?;\n    tokio::time::sleep(pause).await;",
+            "    x = await loop.run_in_executor(None,\n        time.sleep(1))",
+            "async def poll(self):\n    await loop.run_in_executor(None, lambda: time.sleep(1))",
         ],
     ),
     (
