@@ -1,27 +1,35 @@
 //! What an earlier review has reported, so that it is not reported again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::review::Severity;
 use repertoire_text::fs::{ReadError, read_text};
 use serde::Deserialize;
 
-use super::prints::Prints;
+use super::prints::Sought;
 use super::record::{Reported, VERSION, Why};
 use crate::limits::REVIEW_BASELINE_BYTES_MAX;
 
 /// What an earlier review has reported.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    by_path: BTreeMap<Utf8PathBuf, Vec<Known>>,
+    by_path: BTreeMap<Utf8PathBuf, KnownInFile>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KnownInFile {
+    known: Vec<Known>,
+    /// The places in `known` that have a print, of all or of a line.
+    by_print: BTreeMap<String, Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     fingerprint: String,
-    line_prints: Vec<String>,
-    /// Empty if they are not known any more.
+    line_prints: BTreeSet<String>,
     categories: Vec<String>,
+    severity: Severity,
 }
 
 /// An earlier review that cannot be used.
@@ -73,6 +81,8 @@ struct FindingDisk {
     file: Utf8PathBuf,
     #[serde(default)]
     categories: Vec<String>,
+    #[serde(default = "worst")]
+    severity: Severity,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +90,14 @@ struct LeftOutDisk {
     file: Utf8PathBuf,
     #[serde(default)]
     fingerprint: Option<String>,
+    #[serde(default)]
+    severity: Option<Severity>,
     why: serde_json::Value,
+}
+
+/// Where a record does not say how bad something was, it may have been anything.
+fn worst() -> Severity {
+    Severity::Critical
 }
 
 impl Baseline {
@@ -105,15 +122,16 @@ impl Baseline {
         }
         let mut baseline = Baseline::default();
         for finding in disk.findings {
-            let FindingDisk { fingerprint, line_prints, file, categories } = finding;
-            baseline.add(file, Known { fingerprint, line_prints, categories });
+            let FindingDisk { fingerprint, line_prints, file, categories, severity } = finding;
+            let line_prints = line_prints.into_iter().collect();
+            baseline.add(file, Known { fingerprint, line_prints, categories, severity });
         }
         // What was known to that review is known to this one.
         let known = serde_json::json!(Why::Known);
         for left in disk.left_out.into_iter().filter(|left| left.why == known) {
             if let Some(fingerprint) = left.fingerprint {
-                let (line_prints, categories) = (Vec::new(), Vec::new());
-                baseline.add(left.file, Known { fingerprint, line_prints, categories });
+                let severity = left.severity.unwrap_or_else(worst);
+                baseline.add(left.file, Known::by_print_alone(fingerprint, severity));
             }
         }
         Ok(baseline)
@@ -123,19 +141,25 @@ impl Baseline {
     pub fn learn(&mut self, finding: &Reported) {
         let known = Known {
             fingerprint: finding.fingerprint.clone(),
-            line_prints: finding.line_prints.clone(),
+            line_prints: finding.line_prints.iter().cloned().collect(),
             categories: finding.categories.clone(),
+            severity: finding.severity,
         };
         self.add(finding.file.clone(), known);
     }
 
     fn add(&mut self, path: Utf8PathBuf, known: Known) {
-        self.by_path.entry(path).or_default().push(known);
+        let there = self.by_path.entry(path).or_default();
+        let at = there.known.len();
+        for print in std::iter::once(&known.fingerprint).chain(&known.line_prints) {
+            there.by_print.entry(print.clone()).or_default().push(at);
+        }
+        there.known.push(known);
     }
 
     /// How many findings are known.
     pub fn len(&self) -> usize {
-        self.by_path.values().map(Vec::len).sum()
+        self.by_path.values().map(|there| there.known.len()).sum()
     }
 
     /// Whether none is.
@@ -143,79 +167,128 @@ impl Baseline {
         self.by_path.is_empty()
     }
 
-    /// Whether something was reported before: in the same file, of one of these categories, and with the same print or
-    /// about one of the same lines.
-    pub fn is_known(&self, path: &Utf8Path, categories: &[String], prints: &Prints) -> bool {
-        let known = self.by_path.get(path).map(Vec::as_slice).unwrap_or_default();
-        known.iter().any(|known| {
-            let same = known.fingerprint == prints.fingerprint;
-            let shared =
-                || prints.line_prints.iter().any(|print| known.line_prints.contains(print));
-            match known.categories.is_empty() {
-                true => same,
-                false => {
-                    let in_common = categories.iter().any(|one| known.categories.contains(one));
-                    in_common && (same || shared())
-                }
-            }
+    /// Whether something was reported before in the same file, and was at least as bad. It has the same print, or is of one
+    /// of these categories and about no other line that came: who once spoke of a line has not spoken of its neighbours.
+    pub fn is_known(
+        &self,
+        path: &Utf8Path,
+        categories: &[String],
+        severity: Severity,
+        sought: &Sought,
+    ) -> bool {
+        let Some(there) = self.by_path.get(path) else { return false };
+        let with = |print: &String| there.by_print.get(print).into_iter().flatten();
+        let mut alike = with(&sought.fingerprint).chain(sought.speaking.iter().flat_map(with));
+        alike.any(|at| {
+            let known = &there.known[*at];
+            severity <= known.severity && known.is_same(categories, sought)
         })
+    }
+}
+
+impl Known {
+    fn by_print_alone(fingerprint: String, severity: Severity) -> Known {
+        let (line_prints, categories) = (BTreeSet::new(), Vec::new());
+        Known { fingerprint, line_prints, categories, severity }
+    }
+
+    fn is_same(&self, categories: &[String], sought: &Sought) -> bool {
+        let has = |print: &String| self.line_prints.contains(print);
+        let of_category = || categories.iter().any(|one| self.categories.contains(one));
+        let same_lines =
+            || sought.speaking.as_ref().is_some_and(has) && sought.came.iter().all(has);
+        self.fingerprint == sought.fingerprint || of_category() && same_lines()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::change::{ChangedFile, LineRange};
-    use crate::review::prints::tests::whole;
-    use crate::review::prints::{About, known, prints};
+    use crate::review::change::{ChangedFile, LineKind};
+    use crate::review::prints::tests::{about, whole};
+    use crate::review::prints::{About, FileIndex, known, prints};
 
     fn parse(text: &str) -> Result<Baseline, BaselineError> {
         Baseline::parse("review.json".into(), text)
     }
 
-    #[test]
-    fn what_was_reported_is_known_under_its_old_name_and_with_another_range() {
-        let bugs = ["bugs".to_owned()];
-        let text = "first();\nsecond();\nthird();\n";
-        let before = whole("old.rs", text);
-        let at = |first, last| LineRange { first, last };
-        let reported =
-            prints(&About { file: &before, lines: at(1, 2), categories: &bugs, pattern: None });
-        let record = serde_json::json!({"version": 1, "findings": [{
-            "fingerprint": reported.fingerprint, "line_prints": reported.line_prints,
-            "file": "old.rs", "categories": ["bugs"],
-        }]});
-        let baseline = parse(&record.to_string()).unwrap();
-        let mut now = whole("new.rs", &format!("zero();\n{text}"));
-        fn about<'a>(
-            file: &'a ChangedFile,
-            lines: LineRange,
-            categories: &'a [String],
-        ) -> About<'a> {
-            About { file, lines, categories, pattern: None }
+    /// What a review knows that has reported these lines of a file.
+    fn after(file: &ChangedFile, lines: (u32, u32), severity: Option<&str>) -> Baseline {
+        let (index, bugs) = (FileIndex::of(file), ["bugs".to_owned()]);
+        let prints = prints(&about(&index, lines, &bugs, None));
+        let mut finding = serde_json::json!({
+            "fingerprint": prints.fingerprint, "line_prints": prints.line_prints,
+            "file": file.path, "categories": bugs,
+        });
+        if let Some(severity) = severity {
+            finding["severity"] = severity.into();
         }
-        assert!(!known(&baseline, &about(&now, at(2, 3), &bugs)), "another file");
+        parse(&serde_json::json!({"version": 1, "findings": [finding]}).to_string()).unwrap()
+    }
+
+    fn knows(
+        baseline: &Baseline,
+        file: &ChangedFile,
+        lines: (u32, u32),
+        severity: Severity,
+        category: &str,
+    ) -> bool {
+        let (index, categories) = (FileIndex::of(file), [category.to_owned()]);
+        known(baseline, &About { severity, ..about(&index, lines, &categories, None) })
+    }
+
+    #[test]
+    fn what_was_reported_is_known_under_its_old_name_and_with_a_smaller_range() {
+        let text = "first();\nsecond();\nthird();\n";
+        let baseline = after(&whole("old.rs", text), (1, 2), None);
+        let mut now = whole("new.rs", &format!("zero();\n{text}"));
+        let knows = |now: &ChangedFile, first, last, category: &str| {
+            knows(&baseline, now, (first, last), Severity::Critical, category)
+        };
+        assert!(!knows(&now, 2, 3, "bugs"), "another file");
         now.old_path = Some("old.rs".into());
-        assert!(known(&baseline, &about(&now, at(2, 3), &bugs)));
-        assert!(known(&baseline, &about(&now, at(3, 3), &bugs)), "a shared line");
-        assert!(!known(&baseline, &about(&now, at(4, 4), &bugs)), "another line");
-        let style = ["style".to_owned()];
-        assert!(!known(&baseline, &about(&now, at(2, 3), &style)), "another category");
+        assert!(knows(&now, 2, 3, "bugs"));
+        assert!(knows(&now, 3, 3, "bugs"), "one of its lines");
+        assert!(!knows(&now, 4, 4, "bugs"), "another line");
+        assert!(!knows(&now, 3, 4, "bugs"), "another line as well");
+        assert!(!knows(&now, 1, 3, "bugs"), "another line before");
+        assert!(!knows(&now, 3, 3, "style"), "another category");
         assert_eq!(baseline.len(), 1);
+    }
+
+    #[test]
+    fn what_is_worse_now_is_not_known() {
+        let file = whole("a.rs", "first();\nsecond();\n");
+        let baseline = after(&file, (1, 2), Some("Minor"));
+        for lines in [(1, 2), (2, 2)] {
+            let knows = |severity| knows(&baseline, &file, lines, severity, "bugs");
+            assert!(knows(Severity::Suggestion) && knows(Severity::Minor), "{lines:?}");
+            assert!(!knows(Severity::Major) && !knows(Severity::Critical), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_there_before_the_change_makes_nothing_known() {
+        let mut file = whole("a.rs", "old_line();\nfirst();\n");
+        let baseline = after(&file, (1, 1), None);
+        assert!(knows(&baseline, &file, (1, 1), Severity::Major, "bugs"));
+        file.hunks[0].lines[0].kind = LineKind::Context;
+        assert!(!knows(&baseline, &file, (1, 2), Severity::Major, "bugs"));
     }
 
     #[test]
     fn what_was_known_before_stays_known() {
         let record = r#"{"findings": [], "left_out": [
             {"file": "a.rs", "fingerprint": "abc", "why": "known"},
+            {"file": "a.rs", "fingerprint": "mild", "severity": "Minor", "why": "known"},
             {"file": "a.rs", "fingerprint": "def", "why": "too_mild"},
             {"file": "a.rs", "why": "known"}]}"#;
         let baseline = parse(record).unwrap();
         let is_known = |print: &str| {
-            let prints = Prints { fingerprint: print.to_owned(), line_prints: Vec::new() };
-            baseline.is_known("a.rs".into(), &["bugs".to_owned()], &prints)
+            let sought = Sought { fingerprint: print.to_owned(), ..Sought::default() };
+            baseline.is_known("a.rs".into(), &["bugs".to_owned()], Severity::Major, &sought)
         };
-        assert!(is_known("abc") && !is_known("def"));
+        assert!(is_known("abc") && !is_known("def") && !is_known("mild"));
     }
 
     #[test]

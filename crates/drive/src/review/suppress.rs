@@ -2,10 +2,11 @@
 //!
 //! A comment is `rep:ignore`, `rep:ignore[security]` or `rep:ignore[hardcoded_password] -- read from a vault`, on the line
 //! or alone on the one above it; `rep:ignore-file` in the first lines of a file is about all of it. Comments that the
-//! change itself brings count as well, and are told to people.
+//! change itself brings count as well, and are told to people. One that was there is not about a line that the change puts
+//! under it.
 
-use super::change::{Change, ChangedFile, FileStatus, LineRange};
-use super::prints::About;
+use super::change::{Change, ChangedFile, FileStatus, LineKind, LineRange};
+use super::prints::{About, FileIndex};
 use crate::limits::{NAMES_SHOWN, REVIEW_SUPPRESSION_HEAD_LINES, REVIEW_SUPPRESSION_LINES_MAX};
 
 mod file;
@@ -31,9 +32,11 @@ impl std::fmt::Display for Suppressed {
 }
 
 const MARK: &str = "rep:ignore";
+/// Most marks of a line that are looked at.
+const MARKS_MAX: usize = 8;
 
-/// What begins a comment anywhere in a line.
-const COMMENTS: &[&str] = &["//", "/*", "#", "--", "<!--", "{-", "(*", "'''", "\"\"\""];
+/// What begins a comment after a space, or where the line begins.
+const COMMENTS: &[&str] = &["//", "/*", "#", "--", "<!--", "{-", "(*"];
 /// What begins a comment only where the line begins.
 const COMMENTS_AT_START: &[&str] = &["*", ";", "%", "'", "REM "];
 
@@ -56,21 +59,29 @@ enum CommentScope {
 
 /// Whether a comment in the code says that this is meant so.
 pub fn in_code(about: &About<'_>) -> Option<Suppressed> {
-    let lines: Vec<&str> = about.file.text.lines().collect();
-    let head = lines.iter().take(REVIEW_SUPPRESSION_HEAD_LINES).enumerate();
-    let whole = head.filter_map(|(at, line)| Some((at, comment_of(line)?)));
+    let file = about.file;
+    let comment_at = |at: usize| comment_of(file.line(at)?);
+    let head = 0..REVIEW_SUPPRESSION_HEAD_LINES;
+    let whole = head.filter_map(|at| Some((at, comment_at(at)?)));
     let whole = whole.filter(|(_, comment)| comment.scope == CommentScope::File);
     let beside = beside(about.lines).filter_map(|at| {
-        let comment = comment_of(lines.get(at)?)?;
+        let comment = comment_at(at)?;
         let is_above = at + 1 < about.lines.first as usize;
-        let counts = comment.scope == CommentScope::Line && (!is_above || comment.alone);
+        // What is alone is about the line under it, and so not about one that somebody has put there later.
+        let was_there = || came(file, at) || !came(file, at + 1);
+        let counts = comment.scope == CommentScope::Line
+            && if comment.alone { was_there() } else { !is_above };
         counts.then_some((at, comment))
     });
     let mut found = whole.chain(beside).filter(|(_, comment)| comment.is_about(about));
     found.next().map(|(at, comment)| Suppressed {
-        by: format!("a comment at {}:{}", about.file.path, at + 1),
+        by: format!("a comment at {}:{}", about.file.path(), at + 1),
         reason: comment.reason,
     })
+}
+
+fn came(file: &FileIndex<'_>, at: usize) -> bool {
+    u32::try_from(at + 1).is_ok_and(|line| file.came(line))
 }
 
 /// The places of the lines in which a comment may stand: the line above, and those of a finding that is short.
@@ -99,7 +110,7 @@ pub fn added_by_change(change: &Change) -> Option<String> {
 
 fn added_in(file: &ChangedFile) -> impl Iterator<Item = String> {
     let lines = file.hunks.iter().flat_map(|hunk| &hunk.lines);
-    let added = lines.filter(|line| line.kind == super::change::LineKind::Added);
+    let added = lines.filter(|line| line.kind == LineKind::Added);
     let comments = added.filter(|line| comment_of(&line.text).is_some());
     comments.filter_map(|line| Some(format!("{}:{}", file.path, line.new?)))
 }
@@ -116,9 +127,13 @@ impl Comment {
 
 /// The comment of a line, if it has one that can be understood.
 fn comment_of(line: &str) -> Option<Comment> {
-    let at = line.find(MARK)?;
-    let (before, rest) = (&line[..at], &line[at + MARK.len()..]);
-    let begin = begin_of_comment(before)?;
+    let marks = marks(line);
+    marks.into_iter().find_map(|(begin, at)| comment_with(line, begin, at))
+}
+
+/// The comment that begins at a place and has its mark at another.
+fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
+    let rest = &line[at + MARK.len()..];
     let (scope, rest) = match rest.strip_prefix("-file") {
         Some(rest) => (CommentScope::File, rest),
         None => (CommentScope::Line, rest),
@@ -131,45 +146,97 @@ fn comment_of(line: &str) -> Option<Comment> {
             // An empty list is about nothing.
             (!keys.is_empty()).then_some((keys, rest))?
         }
-        None => (Vec::new(), rest),
+        None => match bare_key(rest) {
+            Some((key, rest)) => (vec![key.to_owned()], rest),
+            None => (Vec::new(), rest),
+        },
     };
     if rest.starts_with(|c: char| {
         c.is_alphanumeric() || c == '-' && !rest.starts_with("--") || c == '_'
     }) {
         return None;
     }
-    let alone = before[..begin].trim().is_empty();
+    let alone = line[..begin].trim().is_empty();
     Some(Comment { scope, keys, reason: reason_of(rest), alone })
 }
 
-fn begin_of_comment(before: &str) -> Option<usize> {
-    let anywhere = COMMENTS.iter().filter_map(|mark| before.find(mark)).min();
-    let indent = before.len() - before.trim_start().len();
-    let start = || COMMENTS_AT_START.iter().any(|mark| before[indent..].starts_with(mark));
-    anywhere.or_else(|| start().then_some(indent))
+/// A key without brackets: a word after a space, and nothing else but a reason. Who writes that does not mean everything.
+fn bare_key(rest: &str) -> Option<(&str, &str)> {
+    let word = rest.strip_prefix([' ', '\t'])?.trim_start();
+    let in_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let end = word.find(|c| !in_key(c)).unwrap_or(word.len());
+    let (key, rest) = word.split_at(end);
+    let is_last = without_end(rest).is_empty() || reason_of(rest).is_some();
+    (key.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_last).then_some((key, rest))
+}
+
+/// Where marks stand in a line, each with where its comment begins. Neither that nor the mark is in a text in quotes.
+fn marks(line: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    if !line.contains(MARK) {
+        return found;
+    }
+    let indent = line.len() - line.trim_start().len();
+    let at_start = COMMENTS_AT_START.iter().any(|sign| line[indent..].starts_with(sign));
+    let mut begin = at_start.then_some(indent);
+    // An apostrophe that no other follows is no quote.
+    let last_apostrophe = line.rfind('\'').unwrap_or_default();
+    let (mut open, mut escaped, mut before) = (None, false, ' ');
+    for (at, letter) in line.char_indices() {
+        let here = &line[at..];
+        let begins = || COMMENTS.iter().any(|sign| here.starts_with(sign));
+        if begin.is_none() && open.is_none() && before.is_whitespace() && begins() {
+            begin = Some(at);
+        }
+        if let (Some(begin), None) = (begin, open)
+            && here.starts_with(MARK)
+            && found.len() < MARKS_MAX
+        {
+            found.push((begin, at));
+        }
+        match (open, letter) {
+            _ if escaped => escaped = false,
+            (_, '\\') => escaped = true,
+            (Some(quote), _) if quote == letter => open = None,
+            (None, '"' | '`') => open = Some(letter),
+            (None, '\'') if at < last_apostrophe => open = Some(letter),
+            _ => {}
+        }
+        before = letter;
+    }
+    found
 }
 
 fn reason_of(rest: &str) -> Option<String> {
     let rest = rest.trim_start();
     let reason = rest.strip_prefix("--").filter(|rest| !rest.starts_with('>'));
     let reason = reason.or_else(|| rest.strip_prefix(':'))?;
-    let mut reason = reason.trim();
-    for end in ["*/", "-->", "-}", "*)"] {
-        reason = reason.strip_suffix(end).unwrap_or(reason).trim_end();
-    }
+    let reason = without_end(reason);
     (!reason.is_empty()).then(|| reason.to_owned())
+}
+
+/// A text without what ends a comment.
+fn without_end(text: &str) -> &str {
+    let mut text = text.trim();
+    for end in ["*/", "-->", "-}", "*)"] {
+        text = text.strip_suffix(end).unwrap_or(text).trim_end();
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::prints::tests::whole;
+    use crate::review::prints::tests::{about, whole};
 
     fn found(text: &str, first: u32, last: u32, category: &str) -> Option<String> {
-        let (file, categories) = (whole("a.rs", text), [category.to_owned()]);
-        let lines = LineRange { first, last };
-        let about = About { file: &file, lines, categories: &categories, pattern: Some("eval") };
-        in_code(&about).map(|found| found.to_string())
+        found_in(&whole("a.rs", text), first, last, category)
+    }
+
+    fn found_in(file: &ChangedFile, first: u32, last: u32, category: &str) -> Option<String> {
+        let (index, categories) = (FileIndex::of(file), [category.to_owned()]);
+        in_code(&about(&index, (first, last), &categories, Some("eval")))
+            .map(|found| found.to_string())
     }
 
     #[test]
@@ -203,6 +270,75 @@ mod tests {
         for line in ["// rep:ignored", "// rep:ignore[]", "// rep:ignore[a", "// rep:ignore-me"] {
             assert_eq!(comment_of(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_word_behind_it_is_a_key() {
+        let keys = |line: &str| comment_of(line).unwrap().keys;
+        for line in [
+            "// rep:ignore eval",
+            "/* rep:ignore eval */",
+            "<!-- rep:ignore eval -->",
+            "# rep:ignore  eval -- it is a calculator",
+        ] {
+            assert_eq!(keys(line), ["eval"], "{line}");
+        }
+        assert_eq!(keys("# rep:ignore-file hard-coded_1"), ["hard-coded_1"]);
+        for line in ["# rep:ignore", "# rep:ignore -- it is fine", "<!-- rep:ignore -->"] {
+            assert!(keys(line).is_empty(), "{line}");
+        }
+        let said = comment_of("# rep:ignore eval -- it is a calculator").unwrap();
+        assert_eq!(said.reason.as_deref(), Some("it is a calculator"));
+        assert_eq!(found("a(); # rep:ignore style\n", 1, 1, "bugs"), None);
+        assert!(found("a(); # rep:ignore eval\n", 1, 1, "bugs").is_some());
+    }
+
+    #[test]
+    fn a_text_in_quotes_is_no_comment() {
+        for line in [
+            r#"password = "hunter2#rep:ignore""#,
+            r#"password = "hunter2 # rep:ignore""#,
+            r#"password = 'hunter2 # rep:ignore'"#,
+            r#"password = `hunter2 // rep:ignore`"#,
+            r#"password = "a\" # rep:ignore""#,
+            r#"password = n --1 or "hunter2 rep:ignore""#,
+            r#"password = """hunter2 rep:ignore""""#,
+            r#"password = """hunter2 # rep:ignore""""#,
+            "see http://example.com rep:ignore",
+        ] {
+            assert_eq!(comment_of(line), None, "{line}");
+        }
+        for line in [
+            r#"password = "hunter2" # rep:ignore"#,
+            r#"f("rep:ignore") # rep:ignore"#,
+            r#"password = "a\\" // rep:ignore"#,
+            "fn a() -> &'static str { // rep:ignore",
+            "' rep:ignore",
+        ] {
+            assert!(comment_of(line).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn long_lines_take_little_time() {
+        let start = std::time::Instant::now();
+        for part in [" #rep:ignore[", " '# rep:ignored", "\" #rep:ignore-x"] {
+            assert_eq!(comment_of(&part.repeat(20_000)), None, "{part}");
+        }
+        let took = start.elapsed();
+        assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    }
+
+    #[test]
+    fn an_old_comment_is_not_about_a_line_that_was_put_under_it() {
+        let mut file = whole("a.rs", "// rep:ignore\nnew();\nold();\n");
+        let at = |file: &ChangedFile, first, last| found_in(file, first, last, "bugs").is_some();
+        assert!(at(&file, 2, 2), "both came");
+        file.hunks[0].lines[0].kind = LineKind::Context;
+        assert!(!at(&file, 2, 2), "the comment was there, the line was not");
+        assert!(!at(&file, 1, 2), "nor if the comment is within");
+        file.hunks[0].lines[1].kind = LineKind::Context;
+        assert!(at(&file, 2, 3), "both were there");
     }
 
     #[test]

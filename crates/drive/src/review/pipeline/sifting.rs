@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use repertoire_skill::review::Severity;
 
 use super::super::aggregate::Believed;
-use super::super::change::ChangedFile;
 use super::super::finding::{Finding, Phase};
 use super::super::patterns::{Claim, Hit, rule_hit};
-use super::super::prints::{About, Prints, known, prints};
+use super::super::prints::{About, FileIndex, Files, Prints, known, prints};
 use super::super::record;
 use super::super::record::{FalseClaim, Insight, LeftOut, PATTERNS, Reported, Validation, Why};
 use super::super::suppress;
@@ -61,10 +60,11 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
 /// Leaves out what nobody has to be asked about, and says of the others whether they are settled or due for a second opinion.
 pub(super) fn sift(plan: &Plan, rules: &[String], work: &mut Work) -> (Settled, Vec<Finding>) {
     let (mut settled, mut due) = (Settled::new(), Vec::new());
+    let files = Files::of(&plan.gathered.change);
     for mut finding in std::mem::take(&mut work.findings) {
         let proven = prove(plan, rules, &mut finding, &mut work.false_claims);
-        if let Some((why, reason)) = unwanted(plan, &finding) {
-            let print = print(plan, &finding).map(|prints| prints.fingerprint);
+        if let Some((why, reason)) = unwanted(plan, &files, &finding) {
+            let print = print(&files, &finding).map(|prints| prints.fingerprint);
             work.left_out.push(left_out(&finding, print, why, reason));
             continue;
         }
@@ -105,8 +105,8 @@ fn prove(
 }
 
 /// Why a finding is not reported, whatever a validator would say.
-fn unwanted(plan: &Plan, finding: &Finding) -> Option<(Why, String)> {
-    let file = plan.gathered.change.file(&finding.file)?;
+fn unwanted(plan: &Plan, files: &Files<'_>, finding: &Finding) -> Option<(Why, String)> {
+    let file = files.get(&finding.file)?;
     let categories = [finding.category.clone()];
     let about = about(file, finding, &categories);
     let said = suppress::in_code(&about).or_else(|| plan.ignore.hit(&about, &prints(&about)));
@@ -179,9 +179,10 @@ pub(super) fn settle(id: &str, verdict: Option<&Verdict>, work: &mut Work, settl
 /// The findings that stand, with what stands for them.
 pub(super) fn believed(plan: &Plan, settled: &Settled, work: &mut Work) -> Vec<Believed> {
     let mut out = Vec::new();
+    let files = Files::of(&plan.gathered.change);
     for finding in &work.findings {
         let Some((severity, validation)) = settled.get(&finding.id) else { continue };
-        let Prints { fingerprint, line_prints } = print(plan, finding).unwrap_or_default();
+        let Prints { fingerprint, line_prints } = print(&files, finding).unwrap_or_default();
         if let Some((why, reason)) = below(plan, *severity) {
             work.left_out.push(left_out(finding, Some(fingerprint), why, reason));
             continue;
@@ -250,13 +251,14 @@ pub(super) fn insights(
     out
 }
 
-fn print(plan: &Plan, finding: &Finding) -> Option<Prints> {
-    let file = plan.gathered.change.file(&finding.file)?;
+fn print(files: &Files<'_>, finding: &Finding) -> Option<Prints> {
+    let file = files.get(&finding.file)?;
     Some(prints(&about(file, finding, std::slice::from_ref(&finding.category))))
 }
 
-fn about<'a>(file: &'a ChangedFile, finding: &'a Finding, categories: &'a [String]) -> About<'a> {
-    About { file, lines: finding.lines, categories, pattern: finding.pattern.as_deref() }
+fn about<'a>(file: &'a FileIndex<'a>, finding: &'a Finding, categories: &'a [String]) -> About<'a> {
+    let Finding { lines, severity, .. } = *finding;
+    About { file, lines, categories, pattern: finding.pattern.as_deref(), severity }
 }
 
 /// The text of the cited lines.

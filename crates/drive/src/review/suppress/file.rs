@@ -112,7 +112,7 @@ impl Ignore {
             What::Path { files, category, pattern } => {
                 let is_category = |wanted: &String| about.categories.contains(wanted);
                 let is_pattern = |wanted: &String| about.pattern == Some(wanted.as_str());
-                files.is_match(&about.file.path)
+                files.is_match(about.file.path())
                     && category.as_ref().is_none_or(is_category)
                     && pattern.as_ref().is_none_or(is_pattern)
             }
@@ -200,9 +200,8 @@ impl Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::change::LineRange;
-    use crate::review::prints::prints;
-    use crate::review::prints::tests::whole;
+    use crate::review::prints::tests::{about, whole};
+    use crate::review::prints::{FileIndex, prints};
 
     /// 2026-11-16.
     const NOW_MS: u64 = 1_794_787_200_000;
@@ -213,16 +212,15 @@ mod tests {
 
     fn hit(file: &IgnoreFile, path: &str, category: &str, pattern: Option<&str>) -> Option<String> {
         let (code, categories) = (whole(path, "call();\n"), [category.to_owned()]);
-        let lines = LineRange::line(1);
-        let about = About { file: &code, lines, categories: &categories, pattern };
+        let index = FileIndex::of(&code);
+        let about = about(&index, (1, 1), &categories, pattern);
         file.hit(&about, &prints(&about)).map(|found| found.to_string())
     }
 
     #[test]
     fn entries_are_about_paths_categories_patterns_and_prints() {
         let (code, categories) = (whole("x.rs", "call();\n"), ["bugs".to_owned()]);
-        let lines = LineRange::line(1);
-        let print = prints(&About { file: &code, lines, categories: &categories, pattern: None });
+        let print = prints(&about(&FileIndex::of(&code), (1, 1), &categories, None));
         let text = format!(
             "- fingerprint: {}\n- path: legacy/**\n  category: style\n  reason: it goes away\n\
              - {{path: '*.sql', pattern: eval, reason: no code}}\n",
