@@ -16,9 +16,9 @@ use repertoire_drive::review::lineup::{self, Lineup, ModelTier, Source};
 use repertoire_drive::review::patterns::{PatternSet, PatternSource};
 use repertoire_drive::review::pipeline::Plan;
 use repertoire_drive::review::prints;
-use repertoire_drive::review::record::{Depth, Review, Subject, Unresolved};
+use repertoire_drive::review::record::{Depth, FileRecord, Review, Subject, Unresolved};
 use repertoire_drive::review::rules::IGNORE_FILE;
-use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope};
+use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::review::suppress::{self, IgnoreFile};
 use repertoire_model::ModelName;
@@ -198,7 +198,9 @@ impl Ctx<'_> {
             })
             .collect();
         let patterns = PatternSet::new(&sources);
-        let baseline = self.baseline(flags, workspace, &mut gathered)?;
+        let as_deep =
+            |review: &Review| review.subject == subject && rank(review.depth) >= rank(depth);
+        let baseline = self.baseline(flags, workspace, &mut gathered, as_deep)?;
         let ignore = self.ignored(&gathered)?;
         warnings.extend(ignore.warnings().iter().cloned());
         warnings.extend(suppress::added_by_change(&gathered.change));
@@ -253,7 +255,13 @@ impl Ctx<'_> {
         let paths = self.review_paths(workspace, &flags.paths)?;
         let limits = GatherLimits::default();
         let gathered = scope::gather(&git, &scope, &paths, &limits).await;
-        gathered.map_err(|error| Failure::cannot_run(error.to_string()))
+        gathered.map_err(|error| match error {
+            ScopeError::NoPaths
+            | ScopeError::Outside { .. }
+            | ScopeError::NoMatch { .. }
+            | ScopeError::Glob { .. } => Failure::usage(error.to_string()),
+            error => Failure::cannot_run(error.to_string()),
+        })
     }
 
     /// Paths that were typed, as paths below the workspace; they may be globs, and need not be there any more.
@@ -375,6 +383,7 @@ impl Ctx<'_> {
         flags: &ReviewFlags,
         workspace: &Utf8Path,
         gathered: &mut Gathered,
+        is_as_deep: impl Fn(&Review) -> bool,
     ) -> Result<Baseline, Failure> {
         let read = |path: &Utf8PathBuf| {
             Baseline::read(&self.typed_path(path)).map_err(|error| {
@@ -388,9 +397,11 @@ impl Ctx<'_> {
             for review in &before {
                 baseline.learn(review);
             }
-            if let Some(last) = before.first() {
-                leave_unchanged(&mut gathered.change, last);
-            }
+            // Who got no answer has seen nothing, and a shallower look is none.
+            let whole = |review: &&Review| review.failed_calls().next().is_none();
+            let before: Vec<&Review> =
+                before.iter().filter(whole).filter(|review| is_as_deep(review)).collect();
+            leave_unchanged(&mut gathered.change, &before);
         }
         Ok(baseline)
     }
@@ -412,6 +423,16 @@ impl Ctx<'_> {
         let Some(text) = gathered.base_files.get(path) else { return Ok(IgnoreFile::default()) };
         IgnoreFile::parse(path, text, SystemClock.now_ms())
             .map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// The severity from which on a review fails; `None` if it never does.
+    pub(crate) fn review_fail_on(&self, gathered: &Gathered) -> Option<Severity> {
+        let settings = Settings { ctx: self, is_touched: touches_config(gathered) };
+        match settings.text("review.fail_on") {
+            Some("never") => None,
+            Some(word) => Severity::from_word(word),
+            None => Some(Severity::Major),
+        }
     }
 
     /// Agents that answer, with a model or a program that is within reach.
@@ -513,16 +534,30 @@ fn touches_config(gathered: &Gathered) -> bool {
         .any(|path| path.file_name() == Some(crate::config::FILE_NAME))
 }
 
-/// Files whose change the last review has seen are not looked at again.
-fn leave_unchanged(change: &mut Change, last: &Review) {
-    let (seen, new): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut change.files).into_iter().partition(|file| {
-            let digest = prints::change_digest(file);
-            last.files.iter().any(|known| known.path == file.path && known.digest == digest)
-        });
+/// How deep a depth is.
+fn rank(depth: Depth) -> u8 {
+    match depth {
+        Depth::Patterns => 0,
+        Depth::Quick => 1,
+        Depth::Deep => 2,
+    }
+}
+
+/// Files whose change one of these reviews has seen are not looked at again. The last one alone would not do: it did not
+/// look at what those before it had seen.
+fn leave_unchanged(change: &mut Change, before: &[&Review]) {
+    let (mut new, mut skipped) = (Vec::new(), Vec::new());
+    for file in std::mem::take(&mut change.files) {
+        let digest = prints::change_digest(&file);
+        let is_it = |known: &FileRecord| known.path == file.path && known.digest == digest;
+        match before.iter().find(|review| review.files.iter().any(is_it)) {
+            Some(review) => {
+                let reason = format!("unchanged since the review {}", review.id);
+                skipped.push(Skipped { path: file.path, reason });
+            }
+            None => new.push(file),
+        }
+    }
     change.files = new;
-    let reason = format!("unchanged since the review {}", last.id);
-    change
-        .skipped
-        .extend(seen.into_iter().map(|file| Skipped { path: file.path, reason: reason.clone() }));
+    change.skipped.extend(skipped);
 }

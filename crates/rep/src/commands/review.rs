@@ -11,6 +11,7 @@ use repertoire_drive::review::record::{CallOutcome, Depth, Review};
 use repertoire_drive::review::report::{Format, Look, Styles, render};
 use repertoire_skill::review::Severity;
 use repertoire_text::fs;
+use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
@@ -94,6 +95,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     runtime.block_on(async {
         let plan = ctx.review_plan(&args.flags, catalog, &workspace).await?;
+        say_unresolved(&plan, ui)?;
         if args.dry_run {
             return preview::run(&plan, ui);
         }
@@ -110,8 +112,23 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         if let Err(error) = kept {
             ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
         }
-        verdict(ctx, args, &review)
+        let configured = || ctx.review_fail_on(&plan.gathered);
+        let limit = args.fail_on.map_or_else(configured, |FailOn(limit)| limit);
+        verdict(limit, &review)
     })
+}
+
+/// Which skills do not take part, and where they were looked for: the report says only that they are missing.
+fn say_unresolved(plan: &Plan, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    for missing in &plan.unresolved {
+        let looked = match missing.searched.is_empty() {
+            true => String::new(),
+            false => format!(" (looked in {})", missing.searched.join(", ")),
+        };
+        let text = format!("! no skill `{}`: {}{looked}", missing.source, missing.reason);
+        ui.note(&ui.paint_err(ui::WARN, printable(&text)))?;
+    }
+    Ok(())
 }
 
 /// Nobody is asked where no model takes part.
@@ -191,13 +208,7 @@ fn name() -> String {
 }
 
 /// How the command ends: findings say no, and who could not look says nothing.
-fn verdict(ctx: &Ctx<'_>, args: &Args, review: &Review) -> Outcome {
-    let configured = || match ctx.config.text("review.fail_on") {
-        Some("never") => None,
-        Some(word) => Severity::from_word(word),
-        None => Some(Severity::Major),
-    };
-    let limit = args.fail_on.map_or_else(configured, |FailOn(limit)| limit);
+fn verdict(limit: Option<Severity>, review: &Review) -> Outcome {
     let worst = review.worst();
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
         return Ok(Exit::No);

@@ -2,6 +2,7 @@
 
 use repertoire_drive::review::finding::Phase;
 use repertoire_drive::review::pipeline::Plan;
+use repertoire_text::terminal::printable;
 use serde_json::json;
 
 use crate::failure::{Exit, Outcome};
@@ -23,6 +24,9 @@ pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
         ui.print_json(&json!({ "planned": plan.planned(), "questions": all }))?;
         return Ok(Exit::Done);
     }
+    for warning in plan.warnings.iter().chain(&plan.gathered.warnings) {
+        ui.note(&ui.paint_err(ui::WARN, format!("! {}", printable(warning))))?;
+    }
     for (phase, question) in &questions {
         let heading = format!("━━ {} ({phase}, {} model)", question.name, question.tier.as_str());
         writeln!(ui.out, "{}\n", ui.paint(ui::STRONG, heading))?;
@@ -43,7 +47,10 @@ pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
         let when = match planned.phase {
             Phase::Gaps => " (they are told what was found before)",
             Phase::Synthesis => " at most (pairs of categories that both have findings)",
-            Phase::Validation => " that is known before (a batch for each file with findings)",
+            Phase::Validation => {
+                ui.note("validation: a call for each file with findings, and one for insights")?;
+                continue;
+            }
             _ => "",
         };
         ui.note(&format!(
