@@ -17,6 +17,7 @@ mod plan;
 mod plan_crash;
 mod plan_load;
 mod read;
+mod review;
 mod run;
 mod runs;
 mod runs_git;
