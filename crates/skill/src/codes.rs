@@ -184,6 +184,12 @@ repertoire_text::diagnostic_codes! {
     REVIEW_GLOB = "RS417", "review-glob", Warning,
         "A glob or a language of a review skill is not one that we know.",
         "Write a glob such as `**/*.ts`.";
+    REVIEW_UNUSED = "RS418", "review-unused", Warning,
+        "A skill that is taken as a methodology has focus areas with severities or auto-validated patterns, which a review does not use.",
+        "Name it `reviewing-...`, or say `type: review`; say `type: methodology` if it is meant so.";
+    REVIEW_SEVERITY = "RS419", "review-severity", Warning,
+        "A word stands where a severity does and is none that we know.",
+        "Write Critical, Major, Minor or Suggestion.";
 
     SPEC_PATH_MISSING = "RS501", "spec-path-missing", Error,
         "The path that was to be validated does not exist.",

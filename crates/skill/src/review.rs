@@ -254,7 +254,14 @@ pub fn extract_with(
         methodology: None,
     };
     match kind {
-        ReviewKind::Methodology => found.methodology = methodology::find(&document, out),
+        ReviewKind::Methodology => {
+            found.methodology = methodology::find(&document, out);
+            if !kind::is_declared(skill) && is_for_reviews(&document) {
+                let message = "its focus areas and patterns are not used: it is taken as a methodology; name it \
+                               `reviewing-…`, or say `type: review`";
+                out.about(&codes::REVIEW_UNUSED, message.to_owned(), &skill.source);
+            }
+        }
         ReviewKind::Review | ReviewKind::Command => {
             found.auto_validated_patterns = patterns::find(&document, &subjects, &mut shared, out);
             found.false_positive_rules =
@@ -270,6 +277,13 @@ pub fn extract_with(
         out.about(&codes::REVIEW_EMPTY, message, &skill.source);
     }
     Extracted { skill: found, diagnostics: findings.finish(&skill.source) }
+}
+
+/// Whether a text has focus areas with a severity, or patterns.
+fn is_for_reviews(document: &Document) -> bool {
+    let unsaid = &mut Findings::default();
+    areas::find(document, unsaid).iter().any(|area| area.severity.is_some())
+        || patterns::has_table(document)
 }
 
 /// What was looked for, if none of it was found. A command need not have any of it.

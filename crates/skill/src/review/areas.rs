@@ -9,13 +9,16 @@ use crate::limits::{
 
 use super::found::{Bullet, Findings, bullets};
 use super::inline::Inline;
-use super::label::{bare_severity, lead_of, split_severity, without_section_number};
+use super::label::{
+    bare_severity, foreign_severity, lead_of, split_severity, without_section_number,
+};
 use super::sections;
 use super::tree::{Block, Document, Item, Kind, Title};
 use super::{FocusArea, Severity};
 
 /// Finds the focus areas of a text: those that are marked as such, or else what its checklists say.
 pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
+    foreign_severities(document, out);
     let marked = find_in(document, sections::is_focus, out);
     if !marked.is_empty() {
         return marked;
@@ -23,6 +26,23 @@ pub(super) fn find(document: &Document, out: &mut Findings) -> Vec<FocusArea> {
     let mut listed = find_in(document, sections::is_checklist, out);
     listed.retain(|area| !area.checks.is_empty());
     listed
+}
+
+/// Says which labels have a word for a severity that is none.
+fn foreign_severities(document: &Document, out: &mut Findings) {
+    let meanings = meanings(document, sections::is_focus);
+    for block in &document.blocks {
+        let is_closed = block.title.is_some_and(|at| meanings[at] == Meaning::Closed);
+        let name = match (&block.kind, block.title) {
+            (Kind::Title, Some(at)) => document.titles[at].text.clone(),
+            (Kind::Item(item), _) => lead_of(&item.lead).map_or_else(String::new, |lead| lead.name),
+            _ => continue,
+        };
+        if let Some(word) = foreign_severity(&name).filter(|_| !is_closed) {
+            let message = format!("`{word}` is no severity, so `{name}` has none");
+            out.add(&codes::REVIEW_SEVERITY, message, &document.source, block.span);
+        }
+    }
 }
 
 /// Finds the areas in sections of a kind, and those with a severity anywhere.
@@ -154,7 +174,7 @@ impl Draft<'_> {
     /// The checks; none if it only holds other areas.
     fn checks(&self) -> Option<Vec<Bullet>> {
         let mut checks: Vec<Bullet> = self.own.iter().cloned().collect();
-        checks.extend(bullets(self.items.iter().copied()));
+        checks.extend(bullets(self.items.iter().copied(), Item::plain));
         if checks.is_empty() && !self.parted {
             checks.extend(self.prose.iter().cloned());
         }
@@ -191,7 +211,12 @@ impl<'a> Reader<'a> {
                 self.item = None;
                 if let Some(draft) = self.draft_at(block.title) {
                     let bullet = Bullet { text: inline.plain(), span: block.span };
-                    self.drafts[draft].prose.push(bullet);
+                    let draft = &mut self.drafts[draft];
+                    // What follows a label on its line has the place of the label.
+                    match draft.span == block.span && !bullet.text.ends_with(':') {
+                        true => draft.own = Some(bullet),
+                        false => draft.prose.push(bullet),
+                    }
                 }
             }
             Kind::Item(item) => self.item(block, item),

@@ -92,7 +92,10 @@ pub(super) struct Bullet {
 }
 
 /// The items of lists as texts of their own. One that ends in a colon is put before each item below it.
-pub(super) fn bullets<'a>(items: impl Iterator<Item = (&'a Block, &'a Item)>) -> Vec<Bullet> {
+pub(super) fn bullets<'a>(
+    items: impl Iterator<Item = (&'a Block, &'a Item)>,
+    text_of: fn(&Item) -> String,
+) -> Vec<Bullet> {
     let mut out = Vec::new();
     // The item that introduces the next ones: its depth and whether any came.
     let mut lead: Option<(usize, Bullet, bool)> = None;
@@ -104,7 +107,7 @@ pub(super) fn bullets<'a>(items: impl Iterator<Item = (&'a Block, &'a Item)>) ->
                 out.push(without_colon(bullet));
             }
         }
-        let text = item.plain();
+        let text = text_of(item);
         let bullet = Bullet { text, span: block.span };
         if bullet.text.is_empty() {
             continue;

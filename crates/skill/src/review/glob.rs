@@ -112,6 +112,11 @@ pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<Strin
     let parts: Vec<&str> = head.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     if parts.iter().all(|part| looks_like_file(part)) {
         parts.into_iter().for_each(take);
+    } else {
+        // `Files in **/login/**`: no other word has a star and a slash or a dot.
+        let words = plain.split(|c: char| c.is_whitespace() || "`,;:()\"'".contains(c));
+        let words = words.map(|word| word.trim_end_matches('.'));
+        words.filter(|word| word.contains('*') && word.contains(['/', '.'])).for_each(take);
     }
     (unique(globs), broken)
 }

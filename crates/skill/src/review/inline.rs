@@ -45,6 +45,17 @@ impl Inline {
         plain(self.runs.iter().map(|run| run.text.as_str()))
     }
 
+    /// As [`Inline::plain`], with the marks of code.
+    pub(super) fn marked(&self) -> String {
+        let pieces = self.runs.iter().flat_map(|run| {
+            // A mark inside of code would end it too early.
+            let is_marked = run.style == Style::Code && !run.text.contains('`');
+            let mark = if is_marked { "`" } else { "" };
+            [mark, run.text.as_str(), mark]
+        });
+        plain(pieces)
+    }
+
     /// What stands as code.
     pub(super) fn codes(&self) -> impl Iterator<Item = &str> {
         self.runs.iter().filter(|run| run.style == Style::Code).map(|run| run.text.as_str())

@@ -36,6 +36,11 @@ pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
     (kind, agent)
 }
 
+/// Whether a skill says itself what it is to a review.
+pub(super) fn is_declared(skill: &Skill) -> bool {
+    declared(&skill.kind).is_some()
+}
+
 fn declared(kind: &Kind) -> Option<ReviewKind> {
     match kind.as_str() {
         "review" => Some(ReviewKind::Review),

@@ -80,6 +80,39 @@ pub(super) fn severity_in(text: &str) -> Option<Severity> {
     text.split(|c: char| !c.is_alphanumeric()).filter_map(Severity::from_word).max()
 }
 
+/// Words that stand for a severity elsewhere.
+const FOREIGN: &[&str] = &[
+    "blocker",
+    "blocking",
+    "fatal",
+    "severe",
+    "high",
+    "medium",
+    "moderate",
+    "low",
+    "important",
+    "trivial",
+    "warning",
+    "error",
+    "info",
+    "informational",
+    "nit",
+    "p0",
+    "p1",
+    "p2",
+    "p3",
+    "p4",
+];
+
+/// A word in parentheses or brackets at the end that stands for a severity elsewhere: `Injection (Blocker)`.
+pub(super) fn foreign_severity(text: &str) -> Option<&str> {
+    let text = text.trim_end_matches([':', ' ']).strip_suffix([')', ']'])?;
+    let group = &text[text.rfind(['(', '['])? + 1..];
+    let word = group.split(':').next_back()?.trim();
+    let is_known = FOREIGN.iter().any(|known| word.eq_ignore_ascii_case(known));
+    is_known.then_some(word)
+}
+
 /// A name and the severity that follows it in parentheses or brackets.
 pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
     let mut found = None;

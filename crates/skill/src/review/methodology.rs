@@ -13,6 +13,7 @@ use super::label::lead_of;
 use super::rules::{outside, section};
 use super::sections::{
     is_approach, is_illustration, is_left_out, is_mindset, is_overview, is_questions, is_steps,
+    is_verification,
 };
 use super::tree::{Block, Document, Item, Kind, Title};
 
@@ -110,22 +111,27 @@ fn mindset(document: &Document) -> Option<Bullet> {
 }
 
 /// Numbered items of the sections for steps, unless most of the numbered titles there have none; then numbered titles and
-/// items of the whole text; then the titles and the bullets of those sections.
+/// items of the whole text; then the titles and the bullets of those sections. A list of what holds at the end comes last.
 fn steps(document: &Document) -> Vec<Bullet> {
-    let about = document.titles_below(|title| is_steps(title) && !is_questions(title));
+    let is_off = |title: &Title| is_questions(title) || is_verification(title);
+    let about = document.titles_below(|title| is_steps(title) && !is_off(title));
     let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
-    let all = section_less(document, |title| is_illustration(title) || is_questions(title));
+    let all = section_less(document, |title| is_illustration(title) || is_off(title));
+    let at_the_end = section(document, |title| is_verification(title) && !is_questions(title));
     let inside: Vec<&Block> = all.iter().copied().filter(is_about).collect();
     let numbered = |blocks: &[&Block]| list(blocks, |item| item.numbered && item.depth == 1);
     let phases_inside = phases(document, &inside);
     let is_divided = phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered(&inside));
     let mut found = if is_divided { phases_inside.clone() } else { numbered(&inside) };
-    let others: [&dyn Fn() -> Vec<Bullet>; 5] = [
+    let others: [&dyn Fn() -> Vec<Bullet>; 8] = [
         &|| phases_inside.clone(),
         &|| phases(document, &all),
         &|| numbered(&all),
         &|| titles_inside(document, &inside),
         &|| list(&inside, |item| item.depth == 1),
+        &|| stages(document, &all),
+        &|| numbered(&at_the_end),
+        &|| list(&at_the_end, |item| item.depth == 1),
     ];
     for other in others {
         if found.is_empty() {
@@ -166,6 +172,23 @@ fn phases(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     blocks.iter().filter_map(of_block).collect()
 }
 
+/// Headings such as `RED - Write a failing test`; one alone is no sequence.
+fn stages(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
+    let is_stage = |text: &str| {
+        let name = text.split([' ', ':']).next().unwrap_or("");
+        let rest = text[name.len()..].trim_start();
+        name.len() > 2
+            && name.chars().all(|c| c.is_ascii_uppercase())
+            && rest.starts_with(['-', '–', '—', ':'])
+    };
+    let of_block = |block: &&Block| {
+        let title = title_of(document, block).filter(|title| is_stage(&title.text))?;
+        Some(Bullet { text: title.text.clone(), span: block.span })
+    };
+    let found: Vec<Bullet> = blocks.iter().filter_map(of_block).collect();
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
 /// The titles right below those that are for steps.
 fn titles_inside(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
     let of_block = |block: &&Block| {
@@ -183,20 +206,35 @@ fn title_of<'a>(document: &'a Document, block: &Block) -> Option<&'a Title> {
     block.title.filter(|_| is_title).map(|at| &document.titles[at])
 }
 
-/// The text after `Phase 1:`, `Step 2 -` or `3.`; the whole title where nothing follows.
+/// The text after `Phase 1:`, `Step 2 -`, `3.` or `1.1`; the whole title where nothing follows.
 fn without_number(title: &str) -> Option<&str> {
     let text = title.trim_start();
     let word = ["phase ", "step ", "stage "]
         .iter()
         .find(|word| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)));
     let number = word.map_or(text, |word| &text[word.len()..]);
-    let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let (rest, is_dotted) = after_number(number);
     let mark = rest.chars().next();
     let is_numbered = rest.len() < number.len()
         && (mark.is_none_or(|c| matches!(c, '.' | ':' | ')' | ' ' | '-' | '–' | '—')))
-        && (word.is_some() || mark.is_some_and(|c| matches!(c, '.' | ')' | ':')));
+        && (word.is_some()
+            || mark.is_some_and(|c| matches!(c, '.' | ')' | ':') || is_dotted && c == ' '));
     let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ".:)-–—".contains(c));
     is_numbered.then_some(if rest.is_empty() { title } else { rest })
+}
+
+/// What follows a number, and whether it is one of several parts: `1.2`.
+fn after_number(text: &str) -> (&str, bool) {
+    let without_digits = |text| str::trim_start_matches(text, |c: char| c.is_ascii_digit());
+    let mut rest = without_digits(text);
+    let mut is_dotted = false;
+    while let Some(after) = rest.strip_prefix('.').filter(|_| rest.len() < text.len())
+        && after.starts_with(|c: char| c.is_ascii_digit())
+    {
+        rest = without_digits(after);
+        is_dotted = true;
+    }
+    (rest, is_dotted)
 }
 
 /// Items that end in a question mark, and questions in the prose of sections for them, each once.
@@ -241,7 +279,13 @@ fn question_of(text: &str) -> Option<&str> {
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['.', '!', '?']).map(str::trim)
+    text.split_inclusive(['.', '!', '?']).map(|one| without_open_quote(one.trim()))
+}
+
+/// A sentence out of a quotation begins with the mark that the last one closes.
+fn without_open_quote(text: &str) -> &str {
+    let is_open = text.matches('"').count() % 2 == 1 || text.contains('“') && !text.contains('”');
+    if is_open { text.trim_start_matches(['"', '“']) } else { text }
 }
 
 /// Blocks that are neither left out nor below a title of some kind.
@@ -259,6 +303,9 @@ mod tests {
         check("Phase 1: Look", Some("Look"));
         check("Step 2 - Think", Some("Think"));
         check("3. Act", Some("Act"));
+        check("1.1 Design and Architecture", Some("Design and Architecture"));
+        check("Step 2.10: Names", Some("Names"));
+        check("1.2.3. Names", Some("Names"));
         check("Phase 4", Some("Phase 4"));
         check("Phased rollout", None);
         check("3 rules", None);

@@ -123,6 +123,13 @@ pub(super) fn find(
     list.patterns
 }
 
+/// Whether a text has a table of patterns of its own.
+pub(super) fn has_table(document: &Document) -> bool {
+    section(document, is_auto_validated)
+        .iter()
+        .any(|block| matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some()))
+}
+
 /// Says that an anchor leads nowhere.
 pub(super) fn no_section(pointer: &pointer::Pointer, source: &Source, out: &mut Findings) {
     let anchor = pointer.anchor.as_deref().unwrap_or("");
@@ -343,7 +350,12 @@ impl Columns {
         let description = cell(self.description).map(|cell| cell.inline.plain());
         let description = description.unwrap_or_default();
         let description = out.clip(description, REVIEW_TEXT_CHARS_MAX, source, row.span);
-        let severity = cell(self.severity).and_then(|cell| severity_in(&cell.inline.plain()));
+        let said = cell(self.severity).map(|cell| cell.inline.plain()).unwrap_or_default();
+        let severity = severity_in(&said);
+        if severity.is_none() && said.contains(char::is_alphanumeric) {
+            let message = format!("`{said}` is no severity, so `{id}` has none of its own");
+            out.add(&codes::REVIEW_SEVERITY, message, source, row.span);
+        }
         let (mut files, unknown) =
             cell(self.files).map(|cell| glob::of_cell(&cell.inline)).unwrap_or_default();
         if let Some(first) = unknown.first() {

@@ -65,7 +65,7 @@ fn areas_are_headings_labels_and_bold_items() {
         "## A (Major)\n- one\n- two\n#### B (Minor/Suggestion):\n1. three\n",
         "A [Major] one | two\nB [Minor] three",
     );
-    areas("**A** (Critical): first\n- second\n", "A [Critical] second");
+    areas("**A** (Critical): first\n- second\n", "A [Critical] first | second");
     areas(
         "- **A (Critical):**\n  - one\n  - two\n- **B** (minor) - alone\n- not a check\n",
         "A [Critical] one | two\nB [Minor] alone",
@@ -282,7 +282,7 @@ fn rules_are_bullets_or_sentences_and_not_pointers() {
     };
     check(
         "## False Positives\n\n**Bug-specific** - do NOT flag:\n- Guards (`x`)\n- In `README.md`\n",
-        &["Guards (x)", "In README.md"],
+        &["Guards (`x`)", "In `README.md`"],
     );
     check("**Do not flag:**\n1. **Silenced**: with a comment\n", &["Silenced: with a comment"]);
     check("## Do not flag\n- one\n\n**Only flag these when:**\n- two\n", &["one"]);
@@ -353,4 +353,72 @@ fn what_is_over_a_limit_is_cut_and_said() {
     assert_eq!(found.skill.auto_validated_patterns.len(), REVIEW_PATTERNS_MAX);
     let last = "RS415 0: 193 more findings about this skill are not shown";
     assert_eq!(findings(&found).last().unwrap(), last);
+}
+
+#[test]
+fn the_text_after_a_label_is_its_first_check() {
+    let body = "## Focus Areas\n\n**XSS (Critical)**: innerHTML\n\n- links\n\n**CSRF (Major)**: look for:\n\n- tokens\n";
+    let areas = extracted("reviewing-security", body).skill.focus_areas;
+    let checks: Vec<String> = areas.iter().map(|area| area.checks.join(", ")).collect();
+    assert_eq!(checks, ["innerHTML, links", "tokens"]);
+}
+
+#[test]
+fn files_that_come_first_may_stand_in_tables_and_sentences() {
+    let check = |body: &str, globs: &[&str]| {
+        let body = format!("## A (Major)\n- x\n\n## Priority Files\n\n{body}");
+        let found = extracted("reviewing-security", &body);
+        assert_eq!(found.skill.priority_files.as_ref().unwrap().patterns, globs, "{body}");
+        assert!(found.diagnostics.is_empty(), "{:?}", findings(&found));
+    };
+    check(
+        "| Files | Why |\n|-|-|\n| `**/auth/**` | Keys |\n| **/api/** | Doors |\n",
+        &["**/auth/**", "**/api/**"],
+    );
+    check("1. Files in **/login/**\n2. Then (`src/*.rs`)\n", &["**/login/**", "src/*.rs"]);
+    let found =
+        extracted("reviewing-security", "## A (Major)\n- x\n\n## Priority Files\n\n- The doors\n");
+    assert!(found.skill.priority_files.is_none());
+    assert_snapshot!(findings(&found).join("\n"), @"RS417 8: this section names no files that come first");
+}
+
+#[test]
+fn a_word_that_is_no_severity_is_said() {
+    let body = "## Focus Areas\n\n**Injection (Blocker):**\n- SQL\n\n**Tokens (OAuth):**\n- x\n\n## Auto-Validated Patterns\n\n\
+                | ID | Regex | Severity |\n|-|-|-|\n| a | `x` | Blocker |\n| b | `y` | - |\n";
+    assert_snapshot!(findings(&extracted("reviewing-security", body)).join("\n"), @"
+    RS419 17: `Blocker` is no severity, so `a` has none of its own
+    RS419 7: `Blocker` is no severity, so `Injection (Blocker)` has none
+    ");
+}
+
+#[test]
+fn a_method_with_parts_for_reviews_says_that_they_are_not_used() {
+    let codes =
+        |fields: &str, body: &str| findings(&extract(&skill("security-review", fields, body), "x"));
+    let body = "Look well.\n\n## Injection (Critical)\n- SQL\n";
+    assert_snapshot!(codes("", body).join("\n"), @"RS418 0: its focus areas and patterns are not used: it is taken as a methodology; name it `reviewing-…`, or say `type: review`");
+    assert_eq!(codes("type: methodology\n", body), Vec::<String>::new());
+    assert_eq!(codes("type: review\n", body), Vec::<String>::new());
+    assert_eq!(codes("", "Look well.\n\n## Injection\n- SQL\n"), Vec::<String>::new());
+    let table = "Look well.\n\n## Auto-Validated Patterns\n\n| ID | Regex |\n|-|-|\n| a | `x` |\n";
+    assert_eq!(codes("", table).len(), 1);
+}
+
+#[test]
+fn what_holds_at_the_end_is_no_step_where_there_are_others() {
+    let steps = |body: &str| extracted("testing", body).skill.methodology.unwrap().steps;
+    let last = "## Verification Checklist\n\n- [ ] Every function has a test\n";
+    assert_eq!(steps(&format!("Test first.\n\n{last}")), ["Every function has a test"]);
+    let stages =
+        "## Red-Green\n\n### RED - Write a failing test\n\nx\n\n### GREEN - Make it pass\n\ny\n\n";
+    let expect = ["RED - Write a failing test", "GREEN - Make it pass"];
+    assert_eq!(steps(&format!("Test first.\n\n{stages}{last}")), expect);
+}
+
+#[test]
+fn a_question_out_of_a_quotation_has_no_mark_in_front() {
+    let body = "Look.\n\n## Questions\n\n\"If I am user A. \"Can I see it? Yes.\"\n";
+    let found = extracted("looking", body).skill.methodology.unwrap();
+    assert_eq!(found.questions, ["Can I see it?"]);
 }

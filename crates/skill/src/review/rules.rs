@@ -1,5 +1,7 @@
 //! What not to flag, and which files come first.
 
+use repertoire_text::Source;
+
 use crate::codes;
 use crate::limits::{REVIEW_GLOBS_MAX, REVIEW_RULES_MAX, REVIEW_TEXT_CHARS_MAX};
 
@@ -11,7 +13,7 @@ use super::label::lead_of;
 use super::patterns::no_section;
 use super::pointer::{self, Shared, targets_of};
 use super::sections::{is_false_positives, is_flagged, is_left_out, is_priority};
-use super::tree::{Block, Document, Kind, Title};
+use super::tree::{Block, Document, Item, Kind, Table, Title};
 
 /// Finds the rules for what not to flag.
 pub(super) fn false_positives(
@@ -53,13 +55,14 @@ fn without_flagged<'a>(document: &Document, mut blocks: Vec<&'a Block>) -> Vec<&
     blocks
 }
 
-/// The bullets of a section, or its sentences where it has none. What only points to another file is no rule.
+/// The bullets of a section, or its sentences where it has none. What only points to another file is no rule. Code keeps
+/// its marks: it says which files and which lines a rule is about.
 fn rules_of(section: &[&Block]) -> Vec<Bullet> {
     let says_something = |block: &&Block| targets_of(block).is_empty();
     let own = section.iter().copied().filter(says_something);
-    let mut found = bullets(items(own.clone()));
+    let mut found = bullets(items(own.clone()), Item::marked);
     if found.is_empty() {
-        let prose = paragraphs(own).map(|(block, inline)| (block.span, inline.plain()));
+        let prose = paragraphs(own).map(|(block, inline)| (block.span, inline.marked()));
         let prose = prose.filter(|(_, text)| !text.ends_with(':'));
         found.extend(prose.map(|(span, text)| Bullet { text, span }));
     }
@@ -70,7 +73,7 @@ fn rules_of(section: &[&Block]) -> Vec<Bullet> {
 fn labelled(document: &Document) -> Vec<Bullet> {
     let of_block = |(block, inline): (&Block, &Inline)| {
         let lead = lead_of(inline).filter(|lead| words(&lead.name).contains("false positive"))?;
-        let text = lead.rest.plain();
+        let text = lead.rest.marked();
         (lead.parted && !text.is_empty()).then_some(Bullet { text, span: block.span })
     };
     paragraphs(outside(document, is_left_out)).filter_map(of_block).collect()
@@ -110,12 +113,14 @@ impl Rules {
 pub(super) fn priority_files(document: &Document, out: &mut Findings) -> Option<PriorityFiles> {
     let source = &document.source;
     let mut patterns: Vec<(_, String)> = Vec::new();
-    for block in section(document, is_priority) {
+    let section = section(document, is_priority);
+    for block in &section {
         let (globs, broken) = match &block.kind {
             Kind::Item(item) => glob::of_item(&item.lead, block.span.slice(source.text())),
             // In prose only code is meant as a glob.
             Kind::Paragraph(inline) if inline.codes().next().is_some() => glob::of_item(inline, ""),
-            Kind::Paragraph(_) | Kind::Table(_) | Kind::Title => continue,
+            Kind::Table(table) => of_table(table, source),
+            Kind::Paragraph(_) | Kind::Title => continue,
         };
         if let Some(first) = broken.first() {
             let message = format!("`{first}` is not a glob");
@@ -128,9 +133,25 @@ pub(super) fn priority_files(document: &Document, out: &mut Findings) -> Option<
             }
         }
     }
+    if let Some(first) = section.first().filter(|_| patterns.is_empty()) {
+        let message = "this section names no files that come first".to_owned();
+        out.add(&codes::REVIEW_GLOB, message, source, first.span);
+    }
     out.cap(&mut patterns, REVIEW_GLOBS_MAX, "globs of priority files", source, |(span, _)| *span);
     let patterns: Vec<String> = patterns.into_iter().map(|(_, glob)| glob).collect();
     (!patterns.is_empty()).then_some(PriorityFiles { patterns })
+}
+
+/// The globs in the cells of a table, and what looks like one and is none.
+fn of_table(table: &Table, source: &Source) -> (Vec<String>, Vec<String>) {
+    let (mut globs, mut broken) = (Vec::new(), Vec::new());
+    for cell in table.rows.iter().flat_map(|row| &row.cells) {
+        let written = cell.span.slice(source.text()).trim().trim_matches('|');
+        let (found, odd) = glob::of_item(&cell.inline, written);
+        globs.extend(found);
+        broken.extend(odd);
+    }
+    (globs, broken)
 }
 
 /// The blocks of the sections of a kind, without those that speak to whoever chooses a skill.

@@ -147,6 +147,13 @@ pub(super) fn is_steps(title: &Title) -> bool {
     !is_condition && names.iter().any(|name| has_words(&words, name))
 }
 
+/// `Verification Checklist`, `Checklist before you are done`: what holds at the end, not what to do.
+pub(super) fn is_verification(title: &Title) -> bool {
+    let words = words(&title.text);
+    let names = ["verification", "verify", "done", "completion", "complete", "final", "acceptance"];
+    has_words(&words, "checklist") && names.iter().any(|name| has_words(&words, name))
+}
+
 /// `Questions to ask`.
 pub(super) fn is_questions(title: &Title) -> bool {
     let words = words(&title.text);

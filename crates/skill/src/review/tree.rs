@@ -72,8 +72,17 @@ pub(super) struct Item {
 impl Item {
     /// All its paragraphs in one line.
     pub(super) fn plain(&self) -> String {
-        let mut out = self.lead.plain();
-        for more in self.rest.iter().map(Inline::plain).filter(|more| !more.is_empty()) {
+        self.joined(Inline::plain)
+    }
+
+    /// As [`Item::plain`], with the marks of code.
+    pub(super) fn marked(&self) -> String {
+        self.joined(Inline::marked)
+    }
+
+    fn joined(&self, text_of: fn(&Inline) -> String) -> String {
+        let mut out = text_of(&self.lead);
+        for more in self.rest.iter().map(text_of).filter(|more| !more.is_empty()) {
             if !out.is_empty() {
                 out.push(' ');
             }

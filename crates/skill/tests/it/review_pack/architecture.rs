@@ -66,6 +66,7 @@ pub(super) const ARCHITECTURE: &[Row] = &[
             "f(a, b, c, d, e, g, h, i, j, k)",
             "def f(self, a, b, c, d, e, g, h, i, j):",
             "def f(a, b, c, d, e, g, h, i, j, **kwargs):",
+            "def f(a: Dict[str, int], b: Dict[str, int], c, d, e, g, h, i):",
             "def f(self, a, b, c, d, e, g, h, i, j, **kwargs):",
             "fn f(&mut self, a: u8, b: u8, c: u8, d: u8, e: u8, g: u8, h: u8, i: u8, j: u8)",
         ],
