@@ -303,6 +303,23 @@ impl Git {
         let oids: Option<Vec<Oid>> = text.split_whitespace().skip(1).map(Oid::parse).collect();
         oids.ok_or_else(|| answer.unclear(&text))
     }
+
+    /// Whether the history ends somewhere because no more of it was fetched.
+    pub async fn is_shallow(&self) -> Result<bool, GitError> {
+        Ok(self.line(&["rev-parse", "--is-shallow-repository"]).await? == "true")
+    }
+
+    /// Whether a commit seems to be the first one only because what it builds on was not fetched.
+    pub async fn is_cut_off(&self, commit: &Oid) -> Result<bool, GitError> {
+        if !self.is_shallow().await? || !self.parents(commit).await?.is_empty() {
+            return Ok(false);
+        }
+        // The commit itself still names its parents.
+        let answer = self.fine(Ask::new(&["cat-file", "commit", commit.as_str()])).await?;
+        let text = answer.text()?;
+        let mut head = text.lines().take_while(|line| !line.is_empty());
+        Ok(head.any(|line| line.starts_with("parent ")))
+    }
 }
 
 fn name_of(bytes: &[u8]) -> Name {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, ChangedFile, Tier};
 use crate::limits::{
-    REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX, REVIEW_TESTS_MAX,
+    REVIEW_FILE_LINES_MAX, REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX,
+    REVIEW_TESTS_MAX,
 };
 
 /// A test whose name says that it belongs to a file of the change.
@@ -133,7 +134,8 @@ pub fn globs(globs: &[String]) -> (GlobSet, Vec<String>) {
     (set.build().unwrap_or_default(), wrong)
 }
 
-/// Says which files go into prompts as a whole: those that come first, then the smaller ones, as long as there is room.
+/// Says which files go into prompts as a whole: those that come first, then the smaller ones, as long as there is room. A
+/// very long one never does: nobody reads all of it for the few lines that have changed.
 pub fn assign_tiers(change: &mut Change, first: &GlobSet, full_chars_max: usize) {
     let mut order: Vec<usize> = (0..change.files.len()).collect();
     let key = |file: &ChangedFile| (!first.is_match(&file.path), file.text.len());
@@ -142,7 +144,7 @@ pub fn assign_tiers(change: &mut Change, first: &GlobSet, full_chars_max: usize)
     for at in order {
         let file = &mut change.files[at];
         let chars = file.text.chars().count();
-        let fits = chars <= left;
+        let fits = chars <= left && file.text.lines().count() <= REVIEW_FILE_LINES_MAX;
         file.tier = if fits { Tier::Full } else { Tier::Preview };
         left -= if fits { chars } else { 0 };
     }

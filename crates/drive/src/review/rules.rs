@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{EntryKind, ReadError, entries, read_text_beneath};
+use repertoire_text::fs::entries;
 use serde::{Deserialize, Serialize};
 
 use super::change::Change;
@@ -32,8 +32,8 @@ pub struct RuleFile {
 pub enum Base {
     /// In git.
     Tree(TreeId),
-    /// There is none: what is on disk below this folder has to do.
-    Disk(Utf8PathBuf),
+    /// There is none: nothing is committed yet, or there is no repository.
+    None,
 }
 
 /// Files with rules, in any folder.
@@ -42,6 +42,9 @@ const RULE_FILES: &[&str] =
 
 /// The folder of a repository's own agents of a review.
 const LINEUPS: &str = ".repertoire/review/";
+
+/// The project's configuration, in any folder.
+const CONFIG_FILE: &str = "repertoire.toml";
 
 /// What a repository does not want to be told.
 pub const IGNORE_FILE: &str = ".repertoire/review-ignore.yaml";
@@ -65,22 +68,26 @@ pub async fn rules_for(
     change: &Change,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<RuleFile>, GitError> {
-    let folders: BTreeSet<&Utf8Path> =
-        change.files.iter().flat_map(|file| file.path.ancestors().skip(1)).collect();
-    let paths: BTreeSet<Utf8PathBuf> = folders
-        .iter()
-        .flat_map(|folder| RULE_FILES.iter().map(move |name| folder.join(name)))
-        .collect();
-    let found = base.read(git, &paths, REVIEW_RULE_BYTES_MAX, warnings).await?;
+    let found = base.read(git, &rule_paths(change), REVIEW_RULE_BYTES_MAX, warnings).await?;
     let mut rules: Vec<RuleFile> = found.into_iter().filter_map(rule_file).collect();
     rules.sort_by_key(|rule| (rule.applies_to.components().count(), rule.path.clone()));
     Ok(within_limits(rules, warnings))
 }
 
-/// The configuration of reviews that the repository had before the change.
+/// Where rules for the files of a change may be.
+fn rule_paths(change: &Change) -> BTreeSet<Utf8PathBuf> {
+    let folders: BTreeSet<&Utf8Path> =
+        change.files.iter().flat_map(|file| file.path.ancestors().skip(1)).collect();
+    let paths = folders.iter().flat_map(|folder| RULE_FILES.iter().map(|name| folder.join(name)));
+    paths.collect()
+}
+
+/// The configuration of reviews that the repository had before the change, and that of the project in the folder `here`
+/// and in all above it.
 pub async fn base_files(
     git: &Git,
     base: &Base,
+    here: &Utf8Path,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
     let mut paths: BTreeSet<Utf8PathBuf> = base.lineups(git).await?.into_iter().collect();
@@ -92,6 +99,7 @@ pub async fn base_files(
         paths = paths.into_iter().take(REVIEW_BASE_FILES_MAX).collect();
     }
     paths.insert(IGNORE_FILE.into());
+    paths.extend(here.ancestors().map(|folder| folder.join(CONFIG_FILE)));
     base.read(git, &paths, REVIEW_BASE_FILE_BYTES_MAX, warnings).await
 }
 
@@ -109,6 +117,29 @@ pub(super) fn touched<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<S
             names.join(", ")
         )
     })
+}
+
+/// What to say if there is nothing before the change, but files below `top` that a review would go by.
+pub(super) fn without_base(top: &Utf8Path, change: &Change) -> Option<String> {
+    let mut paths = rule_paths(change);
+    paths.insert(IGNORE_FILE.into());
+    let folder = top.join(LINEUPS);
+    let lineups = entries(&folder).into_iter().flatten().flatten();
+    let names = lineups.filter_map(|entry| entry.name.into_string().ok());
+    paths.extend(names.map(|name| Utf8Path::new(LINEUPS).join(name)).filter(is_yaml));
+    paths.retain(|path| top.join(path).is_file());
+    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    let verb = if names.len() == 1 { "does" } else { "do" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "there is no earlier state to go by, so {} {verb} not count: what is reviewed cannot bring its own rules",
+            names.join(", ")
+        )
+    })
+}
+
+fn is_yaml(path: &Utf8PathBuf) -> bool {
+    matches!(path.extension(), Some("yaml" | "yml"))
 }
 
 fn rule_file((path, text): (Utf8PathBuf, String)) -> Option<RuleFile> {
@@ -152,27 +183,15 @@ impl Base {
     ) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
         match self {
             Base::Tree(tree) => read_tree(git, tree, paths, bytes_max, warnings).await,
-            Base::Disk(dir) => Ok(read_disk(dir, paths, bytes_max, warnings)),
+            Base::None => Ok(BTreeMap::new()),
         }
     }
 
     /// The files of a repository's own agents of a review.
     async fn lineups(&self, git: &Git) -> Result<Vec<Utf8PathBuf>, GitError> {
-        let paths: Vec<Utf8PathBuf> = match self {
-            Base::Tree(tree) => {
-                let entries = git.entries_at(tree, &[Utf8Path::new(LINEUPS)]).await?;
-                entries.into_iter().map(|entry| entry.name.path).collect()
-            }
-            Base::Disk(dir) => {
-                let folder = dir.join(LINEUPS);
-                let Ok(entries) = entries(&folder) else { return Ok(Vec::new()) };
-                let files = entries.flatten().filter(|entry| entry.kind == EntryKind::File);
-                let names = files.filter_map(|entry| entry.name.into_string().ok());
-                names.map(|name| Utf8Path::new(LINEUPS).join(name)).collect()
-            }
-        };
-        let is_yaml = |path: &Utf8PathBuf| matches!(path.extension(), Some("yaml" | "yml"));
-        Ok(paths.into_iter().filter(is_yaml).collect())
+        let Base::Tree(tree) = self else { return Ok(Vec::new()) };
+        let entries = git.entries_at(tree, &[Utf8Path::new(LINEUPS)]).await?;
+        Ok(entries.into_iter().map(|entry| entry.name.path).filter(is_yaml).collect())
     }
 }
 
@@ -202,23 +221,6 @@ async fn read_tree(
         }
     }
     Ok(found)
-}
-
-fn read_disk(
-    dir: &Utf8Path,
-    paths: &BTreeSet<Utf8PathBuf>,
-    bytes_max: u64,
-    warnings: &mut Vec<String>,
-) -> BTreeMap<Utf8PathBuf, String> {
-    let mut found = BTreeMap::new();
-    for path in paths {
-        match read_text_beneath(dir, path, bytes_max) {
-            Ok(text) => drop(found.insert(path.clone(), text)),
-            Err(ReadError::NotFound) => {}
-            Err(error) => warnings.push(unread(path, &error.to_string())),
-        }
-    }
-    found
 }
 
 fn unread(path: &Utf8Path, why: &str) -> String {

@@ -15,7 +15,7 @@ use super::change::{Change, ChangedFile, Skipped};
 use super::content::{self, RelatedTest};
 use super::record::ScopeRecord;
 use super::rules::{self, Base, RuleFile};
-use crate::git::{Git, GitError, Mode, TreeEntry};
+use crate::git::{Git, GitError, Mode, TreeChange, TreeEntry};
 use crate::limits::{
     REVIEW_BYTES_MAX, REVIEW_FILES_MAX, REVIEW_FOLDER_FILES_WARN, REVIEW_FULL_CHARS_MAX,
     REVIEW_TEST_BYTES_MAX,
@@ -26,6 +26,7 @@ mod paths;
 mod pick;
 mod read;
 mod resolve;
+mod say;
 pub(crate) mod skip;
 mod tree;
 
@@ -132,8 +133,12 @@ pub struct Gathered {
     pub tree: Tree,
     /// Where the state before the change is.
     pub base: Base,
-    /// The repository's own configuration of reviews, as it was before the change.
+    /// The repository's own configuration of reviews, and that of the project (`repertoire.toml`), as they were before
+    /// the change.
     pub base_files: BTreeMap<Utf8PathBuf, String>,
+    /// All that the change touches, whether it is looked at or not, with the names that files had before; in order, each
+    /// once. Outside a repository, what was found.
+    pub touched: Vec<Utf8PathBuf>,
 }
 
 /// Why there is nothing to review.
@@ -144,8 +149,8 @@ pub enum ScopeError {
     Git(#[from] GitError),
     /// There is no repository.
     #[error(
-        "{dir} is in no git repository, so there are no {what} to review; name files or folders to have them reviewed \
-         as they are"
+        "{dir} is in no git repository, and {what} can only be reviewed in one; name files or folders to have them \
+         reviewed as they are"
     )]
     NoRepository {
         /// The folder.
@@ -189,10 +194,21 @@ pub enum ScopeError {
         near: Vec<String>,
     },
     /// Two commits have no history in common.
-    #[error("the two ends of `{words}` have no commit in common; compare them as `a..b` instead")]
+    #[error("the two ends of `{words}` have no commit in common; {}", nothing_shared(*shallow))]
     NothingShared {
         /// What was asked for.
         words: String,
+        /// Whether there may be one that was not fetched.
+        shallow: bool,
+    },
+    /// What a commit builds on was not fetched.
+    #[error(
+        "this clone is shallow, and what commit {commit} builds on is not in it, so what it changed is not known; fetch \
+         it with `git fetch --deepen=1` (`fetch-depth: 2` for actions/checkout)"
+    )]
+    CutOff {
+        /// The commit.
+        commit: String,
     },
     /// The index has conflicts.
     #[error("there are conflicts that are not resolved; resolve them and stage the files first")]
@@ -222,6 +238,16 @@ fn did_you_mean(near: &[String]) -> String {
     }
 }
 
+fn nothing_shared(shallow: bool) -> &'static str {
+    match shallow {
+        true => {
+            "this clone is shallow: fetch more of the history with `git fetch --deepen=1` (or a larger number, or \
+             `--unshallow`; `fetch-depth: 2` or `0` for actions/checkout)"
+        }
+        false => "compare them as `a..b` instead",
+    }
+}
+
 /// Finds out what is to be reviewed. Paths, as they count from the folder of `git`, narrow it down.
 pub async fn gather(
     git: &Git,
@@ -236,7 +262,7 @@ pub async fn gather(
     match git.top().await {
         Ok(top) => in_repository(git, &real(&top)?, &here, scope, paths, limits).await,
         Err(GitError::NotARepository { .. }) if *scope == Scope::Files => {
-            disk::gather(git, &here, paths, limits).await
+            disk::gather(&here, paths, limits)
         }
         Err(GitError::NotARepository { dir }) => {
             Err(ScopeError::NoRepository { dir, what: scope.words() })
@@ -258,10 +284,10 @@ async fn in_repository(
     limits: &GatherLimits,
 ) -> Result<Gathered, ScopeError> {
     let filter = Filter::new(here, top, paths)?;
-    let mut ends = Ends::of(git, top, scope).await?;
+    let mut ends = Ends::of(git, scope).await?;
     let mut warnings = std::mem::take(&mut ends.warnings);
     let changes = git.tree_changes(&ends.from, &ends.to).await?;
-    warnings.extend(rules::touched(changes.iter().map(|change| change.name.path.as_path())));
+    let touched = touched(&changes);
     let there = listing(git, &ends, scope, &mut warnings).await?;
     let (mut candidates, mut skipped) = pick(&changes, &filter);
     if *scope == Scope::Files {
@@ -269,32 +295,50 @@ async fn in_repository(
         pick::ignored(top, &there, &filter, &mut candidates);
     }
     check_paths(top, &filter, &candidates, &skipped, &there, &mut warnings)?;
+    warnings.extend(say::deleted(&skipped));
+    if *scope == Scope::Files {
+        warnings.extend(say::only_uncommitted(&filter, &candidates));
+    }
     let generated = read::leave_out_generated(git, &ends, &filter, &mut candidates).await?;
     skipped.extend(generated);
-    let files = read::read(git, top, &ends, candidates, limits, &mut skipped).await?;
+    let files =
+        read::read(git, top, &ends, candidates, limits, &mut skipped, &mut warnings).await?;
     let change = finished(files, skipped, limits, &mut warnings);
     warn_of_many(scope, &change, &mut warnings);
     let related_tests = tests_of(git, &change, &there).await?;
-    let tree = match ends.to == ends.work {
+    warnings.extend(match &ends.base {
+        Base::Tree(_) => rules::touched(touched.iter().map(Utf8PathBuf::as_path)),
+        Base::None => rules::without_base(top, &change),
+    });
+    let tree = match ends.checked_out {
         true => Tree::checkout(top.clone()),
         false => Tree::export(git, &ends.to, limits.scratch.as_deref()).await?,
     };
     let record = ScopeRecord {
-        words: narrowed(scope, &ends.words, paths),
+        words: say::words(scope, &ends.words, &filter),
         base: ends.base_commit.as_ref().map(ToString::to_string),
         head: ends.head_commit.as_ref().map(ToString::to_string),
         branch: git.branch().await?,
     };
+    let folder = here.strip_prefix(top).unwrap_or(Utf8Path::new(""));
     Ok(Gathered {
         scope: record,
         rules: rules::rules_for(git, &ends.base, &change, &mut warnings).await?,
-        base_files: rules::base_files(git, &ends.base, &mut warnings).await?,
+        base_files: rules::base_files(git, &ends.base, folder, &mut warnings).await?,
         base: ends.base,
         change,
         related_tests,
         warnings,
         tree,
+        touched,
     })
+}
+
+/// All paths of a change, also those that files had before it.
+fn touched(changes: &[TreeChange]) -> Vec<Utf8PathBuf> {
+    let names = changes.iter().flat_map(|change| [Some(&change.name), change.from.as_ref()]);
+    let paths: BTreeSet<&Utf8PathBuf> = names.flatten().map(|name| &name.path).collect();
+    paths.into_iter().cloned().collect()
 }
 
 /// All files of the reviewed state. Only a review of files cannot do without them.
@@ -389,20 +433,6 @@ async fn tests_of(
         Some(RelatedTest { path: path.to_owned(), of, text: content::cut_test(text) })
     };
     Ok(found.into_iter().filter_map(test).collect())
-}
-
-/// What is looked at, with the paths that it was narrowed down to.
-fn narrowed(scope: &Scope, words: &str, paths: &[Utf8PathBuf]) -> String {
-    let shown: Vec<&str> = paths.iter().take(3).map(|path| path.as_str()).collect();
-    let mut list = shown.join(", ");
-    if paths.len() > shown.len() {
-        list.push_str(&format!(" and {} more", paths.len() - shown.len()));
-    }
-    match (scope, paths.is_empty()) {
-        (_, true) => words.to_owned(),
-        (Scope::Files, false) => list,
-        (_, false) => format!("{words} in {list}"),
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Files outside a repository: all of them is reviewed, as they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{EntryKind, entries};
 
 use super::paths::Filter;
-use super::pick::{Candidate, skipped};
-use super::{GatherLimits, Gathered, Scope, ScopeError, Tree, read, skip};
-use crate::git::Git;
+use super::pick::{Candidate, missed, skipped};
+use super::{GatherLimits, Gathered, Scope, ScopeError, Tree, read, say, skip};
 use crate::limits::{REVIEW_WALK_DEPTH_MAX, REVIEW_WALK_FILES_MAX};
 use crate::review::change::Skipped;
 use crate::review::content::{self, RelatedTest};
@@ -16,8 +15,7 @@ use crate::review::record::ScopeRecord;
 use crate::review::rules::{self, Base};
 
 /// What is in the folders that are named.
-pub(super) async fn gather(
-    git: &Git,
+pub(super) fn gather(
     here: &Utf8Path,
     paths: &[Utf8PathBuf],
     limits: &GatherLimits,
@@ -34,50 +32,57 @@ pub(super) async fn gather(
             return Err(ScopeError::NoMatch { path: wanted.said.clone(), hint: "" });
         }
     }
-    let mut warnings = walk.warnings;
-    let mut left: Vec<Skipped> = Vec::new();
+    let mut warnings = Vec::new();
+    let mut left: Vec<Skipped> = walk.left;
     let (first, _) = content::globs(&limits.priority_files);
     let mut taken: Vec<&Utf8PathBuf> =
         walk.files.iter().filter(|path| filter.takes(path)).collect();
-    taken.sort_by_key(|path| (!first.is_match(path), *path));
-    let (mut files, mut bytes) = (Vec::new(), 0);
+    taken.sort_by_cached_key(|path| {
+        let size = here.join(path).metadata().map_or(0, |metadata| metadata.len());
+        (!first.is_match(path), size, *path)
+    });
+    let (mut files, mut bytes, mut odd) = (Vec::new(), 0, Vec::new());
     for path in taken {
         if let Some(reason) = skip::by_path(path).filter(|_| !filter.names(path)) {
             left.push(skipped(path, reason));
         } else if files.len() == limits.files_max {
-            left.push(skipped(path, format!("beyond the first {} files", limits.files_max)));
+            let max = skip::grouped(limits.files_max as u64);
+            left.push(missed(path, format!("beyond the first {max} files")));
         } else {
             match read::whole_file(here, Candidate::on_disk(path.clone())) {
-                Ok(file) if bytes + file.text.len() as u64 > limits.bytes_max => {
+                Ok((file, _)) if bytes + file.text.len() as u64 > limits.bytes_max => {
                     let max = skip::grouped(limits.bytes_max);
-                    left.push(skipped(path, format!("beyond {max} bytes in all")));
+                    left.push(missed(path, format!("beyond {max} bytes in all")));
                 }
-                Ok(file) => {
+                Ok((file, exact)) => {
                     bytes += file.text.len() as u64;
+                    odd.extend((!exact).then_some(path.as_path()));
                     files.push(file);
                 }
                 Err(reason) => left.push(reason),
             }
         }
     }
+    warnings.extend(say::not_utf8(odd.into_iter()));
     let change = super::finished(files, left, limits, &mut warnings);
     super::warn_of_many(&Scope::Files, &change, &mut warnings);
-    let base = Base::Disk(here.to_owned());
+    warnings.extend(rules::without_base(here, &change));
     let there = walk.files.iter().map(Utf8PathBuf::as_path);
     let tests = content::related_tests(&change, there);
     let related_tests = tests.into_iter().filter_map(|(path, of)| test(here, path, of)).collect();
     Ok(Gathered {
         scope: ScopeRecord {
-            words: super::narrowed(&Scope::Files, "", paths),
+            words: say::words(&Scope::Files, "", &filter),
             ..ScopeRecord::default()
         },
-        rules: rules::rules_for(git, &base, &change, &mut warnings).await?,
-        base_files: rules::base_files(git, &base, &mut warnings).await?,
+        rules: Vec::new(),
+        base_files: BTreeMap::new(),
         related_tests,
         tree: Tree::checkout(here.to_owned()),
-        base,
+        base: Base::None,
         change,
         warnings,
+        touched: walk.files.into_iter().collect(),
     })
 }
 
@@ -93,7 +98,7 @@ fn folders<'a>(here: &Utf8Path, filter: &'a Filter) -> BTreeSet<&'a Utf8Path> {
 }
 
 fn test(here: &Utf8Path, path: &Utf8Path, of: Utf8PathBuf) -> Option<RelatedTest> {
-    let file = read::whole_file(here, Candidate::on_disk(path.to_owned())).ok()?;
+    let (file, _) = read::whole_file(here, Candidate::on_disk(path.to_owned())).ok()?;
     Some(RelatedTest { path: path.to_owned(), of, text: content::cut_test(&file.text) })
 }
 
@@ -101,14 +106,19 @@ fn test(here: &Utf8Path, path: &Utf8Path, of: Utf8PathBuf) -> Option<RelatedTest
 #[derive(Default)]
 struct Walk {
     files: BTreeSet<Utf8PathBuf>,
-    warnings: Vec<String>,
+    left: Vec<Skipped>,
+    full: bool,
 }
 
 impl Walk {
     fn folder(&mut self, top: &Utf8Path, folder: &Utf8Path, depth: usize) {
+        if depth == REVIEW_WALK_DEPTH_MAX {
+            self.left.push(missed(folder, format!("{depth} folders deep, which is too deep")));
+            return;
+        }
         let dir = top.join(folder);
         let Ok(entries) = entries(&dir) else {
-            self.warnings.push(format!("{dir} cannot be read; what is in it is not reviewed"));
+            self.left.push(missed(folder, "the folder cannot be read"));
             return;
         };
         let named = entries.flatten().filter_map(|entry| {
@@ -118,10 +128,11 @@ impl Walk {
         let mut named: Vec<_> = named.collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));
         for (path, kind) in named {
-            if self.files.len() == REVIEW_WALK_FILES_MAX || depth == REVIEW_WALK_DEPTH_MAX {
-                let what = format!("what comes after {path} is not looked at: there is too much");
-                if self.warnings.is_empty() {
-                    self.warnings.push(what);
+            if self.files.len() == REVIEW_WALK_FILES_MAX {
+                if !std::mem::replace(&mut self.full, true) {
+                    let max = skip::grouped(REVIEW_WALK_FILES_MAX as u64);
+                    let reason = format!("{max} files were found; all that comes after is left");
+                    self.left.push(missed(&path, reason));
                 }
                 return;
             }

@@ -63,6 +63,14 @@ impl Filter {
 }
 
 impl Wanted {
+    /// As it is shown: `.` says nothing to somebody who stands elsewhere.
+    pub(super) fn shown(&self) -> &Utf8Path {
+        match &self.meant {
+            Meant::At(at) if matches!(self.said.as_str(), "" | "." | "./") => at,
+            _ => &self.said,
+        }
+    }
+
     pub(super) fn takes(&self, path: &Utf8Path) -> bool {
         match &self.meant {
             Meant::At(at) => path.starts_with(at),

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::paths::Filter;
 use super::skip;
-use crate::git::{Mode, Oid, TreeChange, TreeEntry};
+use crate::git::{Mode, Name, Oid, TreeChange, TreeEntry};
 use crate::review::change::{FileStatus, Skipped};
 
 /// A file that may be reviewed.
@@ -39,7 +39,16 @@ impl Candidate {
     }
 }
 
+/// Why a file is not looked into that is gone.
+pub(super) const DELETED: &str = "deleted";
+
+/// A file that nobody wants reviewed.
 pub(super) fn skipped(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
+    Skipped { path: path.to_owned(), reason: reason.into() }
+}
+
+/// A file that would be reviewed, if something were not in the way.
+pub(super) fn missed(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
     Skipped { path: path.to_owned(), reason: reason.into() }
 }
 
@@ -52,7 +61,7 @@ pub(super) fn pick(changes: &[TreeChange], filter: &Filter) -> (Vec<Candidate>, 
             continue;
         }
         match reason(change, filter) {
-            Some(reason) => left.push(skipped(&change.name.path, reason)),
+            Some(reason) => left.push(reason),
             None => candidates.push(candidate(change)),
         }
     }
@@ -73,25 +82,36 @@ fn candidate(change: &TreeChange) -> Candidate {
 }
 
 /// Why a change is not looked into.
-fn reason(change: &TreeChange, filter: &Filter) -> Option<String> {
+fn reason(change: &TreeChange, filter: &Filter) -> Option<Skipped> {
     let from = change.from.as_ref().map(|from| &from.path);
     let same = change.old_blob == change.new_blob;
-    match (change.new_mode, from) {
-        (Mode::Absent, _) => return Some("deleted".to_owned()),
-        (Mode::Submodule, _) => return Some("submodule".to_owned()),
-        (Mode::Link, _) => return Some("symbolic link".to_owned()),
-        _ if !change.name.exact => return Some("its name is not UTF-8".to_owned()),
-        (_, Some(from)) if same => return Some(format!("only renamed (it was {from})")),
-        (_, None) if same => return Some("only its mode has changed".to_owned()),
-        _ => {}
+    let only = match from {
+        Some(from) if same => Some(format!("only renamed (it was {from})")),
+        None if same => Some("only its mode has changed".to_owned()),
+        _ => None,
+    };
+    let path = &change.name.path;
+    match (change.new_mode, only) {
+        (Mode::Absent, _) => Some(skipped(path, DELETED)),
+        (Mode::File | Mode::Program, Some(only)) if change.name.exact => Some(skipped(path, only)),
+        (mode, _) => by_entry(&change.name, mode, filter),
     }
-    by_path(&change.name.path, filter)
+}
+
+/// Why a file is not looked into, whether it has changed or not.
+fn by_entry(name: &Name, mode: Mode, filter: &Filter) -> Option<Skipped> {
+    let path = &name.path;
+    match mode {
+        Mode::Submodule => Some(skipped(path, "submodule")),
+        Mode::Link => Some(skipped(path, "symbolic link")),
+        _ if !name.exact => Some(missed(path, "its name is not UTF-8")),
+        _ => by_path(path, filter).map(|reason| skipped(path, reason)),
+    }
 }
 
 /// Who names a file wants it reviewed, whoever wrote it.
-fn by_path(path: &Utf8Path, filter: &Filter) -> Option<String> {
-    let reason = skip::by_path(path).filter(|_| !filter.names(path));
-    reason.map(str::to_owned)
+fn by_path(path: &Utf8Path, filter: &Filter) -> Option<&'static str> {
+    skip::by_path(path).filter(|_| !filter.names(path))
 }
 
 /// Adds files in which nothing has changed.
@@ -121,14 +141,8 @@ pub(super) fn unchanged(
         if let Some(at) = again {
             left.remove(at);
         }
-        let reason = match entry.mode {
-            Mode::Submodule => Some("submodule".to_owned()),
-            Mode::Link => Some("symbolic link".to_owned()),
-            _ if !entry.name.exact => Some("its name is not UTF-8".to_owned()),
-            _ => by_path(path, filter),
-        };
-        match reason {
-            Some(reason) => left.push(skipped(path, reason)),
+        match by_entry(&entry.name, entry.mode, filter) {
+            Some(reason) => left.push(reason),
             None => candidates.push(Candidate {
                 path: path.clone(),
                 old_path: None,

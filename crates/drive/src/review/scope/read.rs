@@ -6,13 +6,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{ReadError, read_bytes_beneath};
 
 use super::paths::Filter;
-use super::pick::{Candidate, Source, skipped};
+use super::pick::{Candidate, Source, missed, skipped};
 use super::resolve::Ends;
-use super::{GatherLimits, ScopeError, skip};
+use super::{GatherLimits, ScopeError, say, skip};
 use crate::git::{Git, Oid, PATHS_PER_CALL};
 use crate::limits::{REVIEW_FILE_BYTES_MAX, REVIEW_FILE_LINES_MAX, REVIEW_PATCH_BYTES_MAX};
 use crate::review::change::{ChangedFile, Hunk, Skipped, Tier};
-use crate::review::rules::Base;
 use crate::review::{content, diff};
 
 /// Takes out what the repository's attributes say nobody wrote, as they were before the change.
@@ -22,12 +21,8 @@ pub(super) async fn leave_out_generated(
     filter: &Filter,
     candidates: &mut Vec<Candidate>,
 ) -> Result<Vec<Skipped>, ScopeError> {
-    let source = match &ends.base {
-        Base::Tree(tree) => Some(tree),
-        Base::Disk(_) => None,
-    };
     let paths: Vec<&Utf8Path> = candidates.iter().map(|file| file.path.as_path()).collect();
-    let said = git.attributes(source, skip::ATTRIBUTES, &paths).await?;
+    let said = git.attributes(Some(&ends.from), skip::ATTRIBUTES, &paths).await?;
     let mut why: BTreeMap<Utf8PathBuf, String> = BTreeMap::new();
     for attribute in said {
         if let Some(reason) = skip::by_attribute(&attribute.name, &attribute.value) {
@@ -36,7 +31,7 @@ pub(super) async fn leave_out_generated(
     }
     why.retain(|path, _| !filter.names(path));
     candidates.retain(|file| !why.contains_key(&file.path));
-    Ok(why.into_iter().map(|(path, reason)| Skipped { path, reason }).collect())
+    Ok(why.into_iter().map(|(path, reason)| skipped(&path, reason)).collect())
 }
 
 /// Reads the files and how they differ.
@@ -47,42 +42,49 @@ pub(super) async fn read(
     candidates: Vec<Candidate>,
     limits: &GatherLimits,
     left: &mut Vec<Skipped>,
+    warnings: &mut Vec<String>,
 ) -> Result<Vec<ChangedFile>, ScopeError> {
     let sizes = sizes(git, top, &candidates).await?;
     let chosen = choose(candidates, &sizes, limits, left);
     let wanted: Vec<(Oid, u64)> = chosen.iter().filter_map(|file| blob(file, &sizes)).collect();
     let blobs = git.blobs(&wanted).await?;
-    let mut texts: Vec<(Candidate, String)> = Vec::new();
+    let mut texts: Vec<(Candidate, Text)> = Vec::new();
     for candidate in chosen {
         let bytes = match &candidate.source {
             Source::Blob(new) | Source::Blobs { new, .. } => blobs.get(new).cloned(),
             Source::Disk => from_disk(top, &candidate.path),
         };
-        let text = bytes.ok_or_else(|| "cannot be read".to_owned()).and_then(text_of);
-        match text {
+        let unread = || missed(&candidate.path, "cannot be read");
+        match bytes.ok_or_else(unread).and_then(|bytes| Text::of(&candidate.path, bytes)) {
             Ok(text) => texts.push((candidate, text)),
-            Err(reason) => left.push(skipped(&candidate.path, reason)),
+            Err(reason) => left.push(reason),
         }
     }
+    let odd = texts.iter().filter(|(_, text)| !text.exact).map(|(file, _)| file.path.as_path());
+    warnings.extend(say::not_utf8(odd));
     let patches = Patches::read(git, ends, &texts, &sizes).await?;
-    Ok(texts.into_iter().filter_map(|(file, text)| patches.file(file, text, left)).collect())
+    let mut files = Vec::new();
+    for (file, text) in texts {
+        match patches.file(file, text.text) {
+            Ok(file) => files.push(file),
+            Err(reason) => left.push(reason),
+        }
+    }
+    Ok(files)
 }
 
-/// All of a file that is on disk; `Err` says why it is not reviewed.
-pub(super) fn whole_file(top: &Utf8Path, file: Candidate) -> Result<ChangedFile, Skipped> {
+/// All of a file that is on disk, and whether its text is exactly that; `Err` says why it is not reviewed.
+pub(super) fn whole_file(top: &Utf8Path, file: Candidate) -> Result<(ChangedFile, bool), Skipped> {
     let bytes = read_bytes_beneath(top, &file.path, REVIEW_FILE_BYTES_MAX);
     let text = match bytes {
-        Ok(bytes) => text_of(bytes),
-        Err(ReadError::TooLarge { bytes, .. }) => Err(too_large(bytes)),
-        Err(error) => Err(error.to_string()),
-    };
-    match text {
-        Ok(text) => {
-            let hunks = diff::whole(&text);
-            Ok(changed_file(file, text, hunks))
+        Ok(bytes) => Text::of(&file.path, bytes)?,
+        Err(ReadError::TooLarge { bytes, .. }) => {
+            return Err(missed(&file.path, too_large(bytes)));
         }
-        Err(reason) => Err(skipped(&file.path, reason)),
-    }
+        Err(error) => return Err(missed(&file.path, error.to_string())),
+    };
+    let hunks = diff::whole(&text.text);
+    Ok((changed_file(file, text.text, hunks)?, text.exact))
 }
 
 fn from_disk(top: &Utf8Path, path: &Utf8Path) -> Option<Vec<u8>> {
@@ -140,7 +142,7 @@ fn too_large(bytes: u64) -> String {
     format!("{} bytes ({} at most)", skip::grouped(bytes), skip::grouped(REVIEW_FILE_BYTES_MAX))
 }
 
-/// The files for which there is room, those that come first before the others.
+/// The files for which there is room: those that come first, then the smaller ones.
 fn choose(
     mut files: Vec<Candidate>,
     sizes: &Sizes,
@@ -148,7 +150,9 @@ fn choose(
     left: &mut Vec<Skipped>,
 ) -> Vec<Candidate> {
     let (first, _) = content::globs(&limits.priority_files);
-    files.sort_by_cached_key(|file| (!first.is_match(&file.path), file.path.clone()));
+    files.sort_by_cached_key(|file| {
+        (!first.is_match(&file.path), size_now(file, sizes), file.path.clone())
+    });
     let mut chosen = Vec::new();
     let mut bytes = 0;
     for file in files {
@@ -165,7 +169,7 @@ fn choose(
             None
         };
         match reason {
-            Some(reason) => left.push(skipped(&file.path, reason)),
+            Some(reason) => left.push(missed(&file.path, reason)),
             None => {
                 bytes += now;
                 chosen.push(file);
@@ -175,26 +179,44 @@ fn choose(
     chosen
 }
 
-/// The text of a file; `Err` says why it is not reviewed.
-fn text_of(bytes: Vec<u8>) -> Result<String, String> {
-    if bytes.contains(&0) {
-        return Err("binary".to_owned());
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "binary (not UTF-8)".to_owned())?;
-    let lines = text.lines().count();
-    match lines {
-        0 => Err("empty".to_owned()),
-        lines if lines > REVIEW_FILE_LINES_MAX => Err(format!(
-            "{} lines ({} at most)",
-            skip::grouped(lines as u64),
-            skip::grouped(REVIEW_FILE_LINES_MAX as u64)
-        )),
-        _ => Ok(text),
+/// The text of a file.
+struct Text {
+    text: String,
+    /// Whether all of its bytes are text.
+    exact: bool,
+}
+
+impl Text {
+    /// `Err` says why it is not reviewed.
+    fn of(path: &Utf8Path, bytes: Vec<u8>) -> Result<Text, Skipped> {
+        match bytes {
+            bytes if bytes.is_empty() => Err(skipped(path, "empty")),
+            bytes if bytes.contains(&0) => Err(skipped(path, "binary")),
+            // One odd byte in a comment hides nothing.
+            bytes => match String::from_utf8(bytes) {
+                Ok(text) => Ok(Text { text, exact: true }),
+                Err(error) => {
+                    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                    Ok(Text { text, exact: false })
+                }
+            },
+        }
     }
 }
 
-fn changed_file(file: Candidate, text: String, hunks: Vec<Hunk>) -> ChangedFile {
-    ChangedFile {
+/// A file with what has changed in it; `Err` if that is too much.
+fn changed_file(file: Candidate, text: String, hunks: Vec<Hunk>) -> Result<ChangedFile, Skipped> {
+    let lines: usize = hunks.iter().map(|hunk| hunk.lines.len()).sum();
+    if lines > REVIEW_FILE_LINES_MAX {
+        let what = match &file.source {
+            Source::Blobs { .. } => "lines that changed or are next to such",
+            Source::Blob(_) | Source::Disk => "lines",
+        };
+        let (lines, max) = (lines as u64, REVIEW_FILE_LINES_MAX as u64);
+        let reason = format!("{} {what} ({} at most)", skip::grouped(lines), skip::grouped(max));
+        return Err(missed(&file.path, reason));
+    }
+    Ok(ChangedFile {
         language: content::language_of(&file.path).map(str::to_owned),
         path: file.path,
         old_path: file.old_path,
@@ -202,7 +224,7 @@ fn changed_file(file: Candidate, text: String, hunks: Vec<Hunk>) -> ChangedFile 
         hunks,
         text,
         tier: Tier::Full,
-    }
+    })
 }
 
 /// How files differ, by their paths.
@@ -212,7 +234,7 @@ impl Patches {
     async fn read(
         git: &Git,
         ends: &Ends,
-        files: &[(Candidate, String)],
+        files: &[(Candidate, Text)],
         sizes: &Sizes,
     ) -> Result<Patches, ScopeError> {
         let mut patches = Patches(BTreeMap::new());
@@ -258,16 +280,16 @@ impl Patches {
         Ok(())
     }
 
-    fn file(&self, file: Candidate, text: String, left: &mut Vec<Skipped>) -> Option<ChangedFile> {
+    fn file(&self, file: Candidate, text: String) -> Result<ChangedFile, Skipped> {
         let hunks = match &file.source {
             Source::Blobs { .. } => self.0.get(&file.path).cloned().unwrap_or_default(),
             Source::Blob(_) | Source::Disk => diff::whole(&text),
         };
+        // It does differ: its blobs do.
         if hunks.is_empty() {
-            left.push(skipped(&file.path, "no line has changed"));
-            return None;
+            return Err(missed(&file.path, "git does not show what has changed in it"));
         }
-        Some(changed_file(file, text, hunks))
+        changed_file(file, text, hunks)
     }
 }
 

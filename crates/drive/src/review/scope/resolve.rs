@@ -1,7 +1,5 @@
 //! Which two states are compared.
 
-use camino::Utf8PathBuf;
-
 use super::{Scope, ScopeError};
 use crate::git::{Git, GitError, Oid, TreeId};
 use crate::limits::REVIEW_NEAR_BRANCHES;
@@ -19,60 +17,54 @@ pub(super) struct Ends {
     pub(super) to: TreeId,
     /// Where the rules are read.
     pub(super) base: Base,
-    /// What is on disk now.
-    pub(super) work: TreeId,
+    /// Whether what is on disk is the state that is looked at.
+    pub(super) checked_out: bool,
     pub(super) warnings: Vec<String>,
 }
 
 impl Ends {
     /// Finds out what a scope compares.
-    pub(super) async fn of(
-        git: &Git,
-        top: &Utf8PathBuf,
-        scope: &Scope,
-    ) -> Result<Ends, ScopeError> {
-        let work = git.tree_of_work().await?;
+    pub(super) async fn of(git: &Git, scope: &Scope) -> Result<Ends, ScopeError> {
         match scope {
-            Scope::Uncommitted | Scope::Files => {
-                let words = match scope {
-                    Scope::Files => "files",
-                    _ => "uncommitted changes",
-                };
-                Ends::since_head(git, top, words, work.clone(), work).await
-            }
+            Scope::Uncommitted => Ends::of_work(git, "uncommitted changes").await,
+            Scope::Files => Ends::of_work(git, "files").await,
             Scope::Staged => {
                 let index = git.tree_of_index().await.map_err(unmerged)?;
-                Ends::since_head(git, top, "staged changes", index, work).await
+                let checked_out = uncommitted(git, &index).await? == Some(0);
+                Ends::since_head(git, "staged changes", index, checked_out).await
             }
             Scope::Base(branch) => {
                 let head = git.head().await?;
                 let tip = find_branch(git, branch).await?;
-                let words = format!("{branch}...HEAD");
-                Ends::since_fork(git, words, &tip, head, work).await
+                Ends::since_fork(git, format!("{branch}...HEAD"), &tip, head).await
             }
             Scope::Fork { from, to } => {
                 let words = format!("{from}...{to}");
                 let (from, to) = (find_branch(git, from).await?, find_branch(git, to).await?);
-                Ends::since_fork(git, words, &from, to, work).await
+                Ends::since_fork(git, words, &from, to).await
             }
             Scope::Range { from, to } => {
                 let words = format!("{from}..{to}");
                 let (from, to) = (find_branch(git, from).await?, find_branch(git, to).await?);
-                Ends::between(git, words, from, to, work).await
+                Ends::between(git, words, from, to).await
             }
             Scope::Commit(commit) => {
                 let commit = find_branch(git, commit).await?;
-                Ends::of_commit(git, commit, work).await
+                Ends::of_commit(git, commit).await
             }
         }
     }
 
+    async fn of_work(git: &Git, words: &str) -> Result<Ends, ScopeError> {
+        let work = git.tree_of_work().await?;
+        Ends::since_head(git, words, work, true).await
+    }
+
     async fn since_head(
         git: &Git,
-        top: &Utf8PathBuf,
         words: &str,
         to: TreeId,
-        work: TreeId,
+        checked_out: bool,
     ) -> Result<Ends, ScopeError> {
         let head = git.find("HEAD").await?;
         let (from, base) = match &head {
@@ -80,7 +72,7 @@ impl Ends {
                 let tree = git.tree_of(head).await?;
                 (tree.clone(), Base::Tree(tree))
             }
-            None => (git.empty_tree().await?, Base::Disk(top.clone())),
+            None => (git.empty_tree().await?, Base::None),
         };
         Ok(Ends {
             words: words.to_owned(),
@@ -89,35 +81,24 @@ impl Ends {
             from,
             to,
             base,
-            work,
+            checked_out,
             warnings: Vec::new(),
         })
     }
 
-    async fn since_fork(
-        git: &Git,
-        words: String,
-        from: &Oid,
-        to: Oid,
-        work: TreeId,
-    ) -> Result<Ends, ScopeError> {
+    async fn since_fork(git: &Git, words: String, from: &Oid, to: Oid) -> Result<Ends, ScopeError> {
         match git.merge_base(from, &to).await? {
-            Some(fork) => Ends::between(git, words, fork, to, work).await,
-            None => Err(ScopeError::NothingShared { words }),
+            Some(fork) => Ends::between(git, words, fork, to).await,
+            None => Err(ScopeError::NothingShared { words, shallow: git.is_shallow().await? }),
         }
     }
 
-    async fn between(
-        git: &Git,
-        words: String,
-        from: Oid,
-        to: Oid,
-        work: TreeId,
-    ) -> Result<Ends, ScopeError> {
+    async fn between(git: &Git, words: String, from: Oid, to: Oid) -> Result<Ends, ScopeError> {
         let (before, after) = (git.tree_of(&from).await?, git.tree_of(&to).await?);
+        let uncommitted = uncommitted(git, &after).await?;
         let mut warnings = Vec::new();
-        if after != work && git.find("HEAD").await?.as_ref() == Some(&to) {
-            let count = git.status().await?.len();
+        let count = uncommitted.unwrap_or_default();
+        if count > 0 && git.find("HEAD").await?.as_ref() == Some(&to) {
             let files = if count == 1 { "1 file has" } else { &format!("{count} files have") };
             warnings.push(format!(
                 "{files} uncommitted changes that are not looked at; commit them to have them reviewed"
@@ -130,15 +111,18 @@ impl Ends {
             base: Base::Tree(before.clone()),
             from: before,
             to: after,
-            work,
+            checked_out: uncommitted == Some(0),
             warnings,
         })
     }
 
-    async fn of_commit(git: &Git, commit: Oid, work: TreeId) -> Result<Ends, ScopeError> {
+    async fn of_commit(git: &Git, commit: Oid) -> Result<Ends, ScopeError> {
         let parents = git.parents(&commit).await?;
         let from = match parents.first() {
             Some(parent) => git.tree_of(parent).await?,
+            None if git.is_cut_off(&commit).await? => {
+                return Err(ScopeError::CutOff { commit: commit.short().to_owned() });
+            }
             None => git.empty_tree().await?,
         };
         let mut warnings = Vec::new();
@@ -148,16 +132,27 @@ impl Ends {
                 commit.short()
             ));
         }
+        let to = git.tree_of(&commit).await?;
         Ok(Ends {
             words: format!("commit {}", commit.short()),
             base_commit: parents.into_iter().next(),
-            to: git.tree_of(&commit).await?,
             head_commit: Some(commit),
             base: Base::Tree(from.clone()),
             from,
-            work,
+            checked_out: uncommitted(git, &to).await? == Some(0),
+            to,
             warnings,
         })
+    }
+}
+
+/// How many files on disk differ from a state that is checked out; `None` if another one is. What is on disk is not
+/// written into the repository for that.
+async fn uncommitted(git: &Git, state: &TreeId) -> Result<Option<usize>, ScopeError> {
+    let Some(head) = git.find("HEAD").await? else { return Ok(None) };
+    match git.tree_of(&head).await? == *state {
+        true => Ok(Some(git.status().await?.len())),
+        false => Ok(None),
     }
 }
 
