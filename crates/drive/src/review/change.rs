@@ -65,6 +65,9 @@ pub struct Skipped {
     pub path: Utf8PathBuf,
     /// Why not, for people: `binary`, `deleted`, `12,345 lines (5,000 at most)`.
     pub reason: String,
+    /// Whether it should have been looked at: nothing but a limit, or the way it is written, kept us from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missed: bool,
 }
 
 /// A file that is reviewed.

@@ -34,6 +34,12 @@ fn skipped(gathered: &Gathered) -> Vec<(&str, &str)> {
     skipped.map(|skipped| (skipped.path.as_str(), skipped.reason.as_str())).collect()
 }
 
+/// Those that should have been looked at.
+fn missed(gathered: &Gathered) -> Vec<&str> {
+    let missed = gathered.change.skipped.iter().filter(|skipped| skipped.missed);
+    missed.map(|skipped| skipped.path.as_str()).collect()
+}
+
 fn added(file: &ChangedFile) -> Vec<(u32, &str)> {
     let lines = file.hunks.iter().flat_map(|hunk| &hunk.lines);
     let added = lines.filter(|line| line.kind == LineKind::Added);
@@ -337,6 +343,7 @@ async fn what_is_not_reviewed_has_a_reason() {
             ("vendor/x/y.go", "vendored"),
         ]
     );
+    assert_eq!(missed(&gathered), ["large.rs", "long.rs"], "the others nobody wants reviewed");
     assert_eq!(paths(&gathered), ["latin.txt", "renamed.rs"]);
     let renamed = file(&gathered, "renamed.rs");
     assert_eq!(renamed.status, FileStatus::Renamed);
@@ -381,6 +388,7 @@ async fn of_a_long_file_the_lines_count_that_changed() {
     assert_eq!((added(changed), changed.tier), (vec![(4_001, "evil")], Tier::Preview));
     let reason = "12,000 lines that changed or are next to such (5,000 at most)";
     assert_eq!(skipped(&gathered), [("other.rs", reason)]);
+    assert_eq!(missed(&gathered), ["other.rs"]);
 }
 
 #[tokio::test]
@@ -393,6 +401,7 @@ async fn what_is_deleted_is_said() {
     repo.git(&["rm", "--quiet", "b.rs", "c.rs", "d.rs"]);
     let gathered = look(&repo, Scope::Uncommitted, &[]).await;
     assert_eq!(skipped(&gathered), ["b.rs", "c.rs", "d.rs"].map(|name| (name, "deleted")));
+    assert!(missed(&gathered).is_empty(), "it is said, and that is all");
     let said = "3 files were deleted; nobody looks at what went with them: b.rs, c.rs, d.rs";
     assert_eq!(gathered.warnings, [said]);
     let gathered = look(&repo, Scope::Uncommitted, &["c.rs"]).await;
@@ -562,11 +571,13 @@ async fn what_is_beyond_the_limits_is_named() {
     assert_eq!(paths(&gathered), ["a.rs", "c.sql"]);
     let reason = "beyond the first 2 files";
     assert_eq!(skipped(&gathered), [("b.rs", reason), ("d.rs", reason)]);
+    assert_eq!(missed(&gathered), ["b.rs", "d.rs"]);
     assert_eq!(file(&gathered, "c.sql").tier, Tier::Full);
     assert_eq!(file(&gathered, "a.rs").tier, Tier::Preview);
     let limits = GatherLimits { bytes_max: 25, ..GatherLimits::default() };
     let gathered = gather(&git, &Scope::Uncommitted, &[], &limits).await.unwrap();
     assert_eq!(skipped(&gathered)[0], ("c.sql", "beyond 25 bytes in all"));
+    assert_eq!(missed(&gathered), ["c.sql", "d.rs"]);
     repo.file("a.rs", "0123456789 and more\n");
     let limits = GatherLimits { bytes_max: 35, ..GatherLimits::default() };
     let gathered = gather(&git, &Scope::Uncommitted, &[], &limits).await.unwrap();

@@ -44,12 +44,12 @@ pub(super) const DELETED: &str = "deleted";
 
 /// A file that nobody wants reviewed.
 pub(super) fn skipped(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
-    Skipped { path: path.to_owned(), reason: reason.into() }
+    Skipped { path: path.to_owned(), reason: reason.into(), missed: false }
 }
 
 /// A file that would be reviewed, if something were not in the way.
 pub(super) fn missed(path: &Utf8Path, reason: impl Into<String>) -> Skipped {
-    Skipped { path: path.to_owned(), reason: reason.into() }
+    Skipped { path: path.to_owned(), reason: reason.into(), missed: true }
 }
 
 /// The changes that are looked into, and those that are not.
