@@ -181,12 +181,12 @@ pub const REVIEWS_LISTED_MAX: usize = 1_000;
 // Reviews
 
 /// Most files of one review.
-pub const REVIEW_FILES_MAX: usize = 300;
+pub const REVIEW_FILES_MAX: usize = 2_000;
 /// Most bytes of all files of one review.
 pub const REVIEW_BYTES_MAX: u64 = 16_000_000;
 /// Largest file that is reviewed.
 pub const REVIEW_FILE_BYTES_MAX: u64 = 1_000_000;
-/// Longest file that is reviewed.
+/// Most lines of one file that are reviewed: those that changed and those next to them, or all of a new one.
 pub const REVIEW_FILE_LINES_MAX: usize = 5_000;
 /// Most characters of files that go into prompts as a whole.
 pub const REVIEW_FULL_CHARS_MAX: usize = 200_000;
