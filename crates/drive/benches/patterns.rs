@@ -38,15 +38,15 @@ fn main() -> ExitCode {
     let source = [PatternSource { skill: &skill, category: "security", trusted: true }];
     let set = PatternSet::new(&source);
     assert_eq!(set.len(), PATTERNS, "{:?}", set.unusable());
-    let hits = set.scan(&change).len();
+    let hits = set.scan(&change, None).hits.len();
     let bytes: usize = change.files.iter().map(|file| file.text.len()).sum();
     println!("{lines} lines ({bytes} bytes), {PATTERNS} patterns, {hits} hits");
 
     assert_eq!(hits, one_by_one(&change, &skill), "looking for fixed texts first loses nothing");
     let plain = median(RG_ROUNDS, || one_by_one(&change, &skill));
     println!("{:<52} {:>9.2} ms", "each pattern by itself, in this process", ms(plain));
-    let warm = median(ROUNDS, || set.scan(&change).len());
-    let cold = median(ROUNDS, || PatternSet::new(&source).scan(&change).len());
+    let warm = median(ROUNDS, || set.scan(&change, None).hits.len());
+    let cold = median(ROUNDS, || PatternSet::new(&source).scan(&change, None).hits.len());
     println!("{:<52} {:>9.2} ms", "scan, patterns compiled before", ms(warm));
     println!("{:<52} {:>9.2} ms", "compile what is needed, and scan", ms(cold));
     let fast = cold <= LIMIT;

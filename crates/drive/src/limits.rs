@@ -235,7 +235,15 @@ pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// Most memory of a pattern while it runs.
 pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Most places of one pattern in one file that are listed.
-pub const REVIEW_HITS_PER_FILE_MAX: usize = 100;
+pub const REVIEW_HITS_PER_FILE_MAX: usize = 10_000;
+/// Most lines of a match that proves what an agent claims.
+pub const REVIEW_CLAIM_LINES_MAX: u32 = 10;
+/// Lines that a pattern which may match a line break is run on at once.
+pub const REVIEW_PATTERN_WINDOW_LINES: usize = 40;
+/// Lines that any other pattern is run on at once.
+pub const REVIEW_PATTERN_CHUNK_LINES: usize = 1_000;
+/// Most matches of a pattern that begin in one line.
+pub const REVIEW_PATTERN_LINE_MATCHES_MAX: usize = 16;
 /// Largest earlier review that is read.
 pub const REVIEW_BASELINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most entries of a file that says what is not to be reported.

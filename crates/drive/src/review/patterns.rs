@@ -3,7 +3,9 @@
 //! Expressions of strangers run in linear time and within limits. A pattern is compiled when a file first has one of its
 //! fixed texts, so that hundreds of them cost little; those without any are run on every file.
 
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aho_corasick::AhoCorasick;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,18 +14,20 @@ use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
 use repertoire_skill::review::{Pattern, ReviewSkill, Severity};
 
-use super::change::{Change, ChangedFile, Hunk, LineKind, LineRange};
+use self::search::{FileText, Search};
+use super::change::{Change, ChangedFile, LineRange};
 use super::content::globs;
 use crate::limits::{
-    REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX, REVIEW_PATTERN_COMPILED_BYTES_MAX,
-    REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX, REVIEW_PATTERNS_EVERYWHERE_MAX,
-    REVIEW_PATTERNS_MAX,
+    REVIEW_CLAIM_LINES_MAX, REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX,
+    REVIEW_PATTERN_COMPILED_BYTES_MAX, REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX,
+    REVIEW_PATTERNS_EVERYWHERE_MAX, REVIEW_PATTERNS_MAX,
 };
 
 mod false_positives;
 mod literals;
+mod search;
 
-pub use self::false_positives::rule_hit;
+pub use self::false_positives::{names_file, rule_hit};
 
 /// A skill whose patterns are used.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,8 @@ struct Compiled {
     description: String,
     trusted: bool,
     written: String,
+    /// Whether it may match a line break.
+    crosses: bool,
     /// The files that it is for; all if absent.
     files: Option<GlobSet>,
     /// `None` if it turns out too big.
@@ -84,12 +90,24 @@ pub struct Hit {
     pub lines: LineRange,
     /// Whether the pattern is believed.
     pub trusted: bool,
-    /// How many more places the file has that are not listed; said with the last one.
+    /// How many more places the file has at least that are not listed; said with the last one.
     pub more: usize,
 }
 
+/// What a scan has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The places, in the order of files, lines and patterns.
+    pub hits: Vec<Hit>,
+    /// Whether it was stopped before its end, so that there may be more.
+    pub cut: bool,
+}
+
+/// Says whether there is no time left.
+pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// What becomes of the claim that lines are an instance of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// It matches there.
     Holds {
@@ -97,12 +115,16 @@ pub enum Claim {
         trusted: bool,
         /// How bad it is by the pattern's own word.
         severity: Severity,
+        /// The category of what it finds.
+        category: String,
+        /// The lines that match.
+        lines: LineRange,
     },
     /// No skill has such a pattern.
     NoSuchPattern,
     /// It has no expression, or one that cannot be run.
     NotUsable,
-    /// It does not match these lines.
+    /// It does not match these lines, or none of them that came, or only many at once.
     DoesNotMatch,
     /// It is not for this file.
     WrongFile,
@@ -110,12 +132,12 @@ pub enum Claim {
 
 impl Claim {
     /// It, in words.
-    pub fn reason(self) -> &'static str {
+    pub fn reason(&self) -> &'static str {
         match self {
             Claim::Holds { .. } => "the pattern matches",
             Claim::NoSuchPattern => "no skill of this review has such a pattern",
             Claim::NotUsable => "the pattern has no expression that can be run",
-            Claim::DoesNotMatch => "the pattern does not match the lines",
+            Claim::DoesNotMatch => "the pattern does not match what came in these lines",
             Claim::WrongFile => "the pattern is not for this file",
         }
     }
@@ -184,6 +206,7 @@ impl PatternSet {
             description: pattern.description.clone(),
             trusted: source.trusted,
             written: written.to_owned(),
+            crosses: search::crosses_lines(&hir),
             files: (!pattern.files.is_empty()).then_some(files),
             regex: OnceLock::new(),
         };
@@ -241,9 +264,14 @@ impl PatternSet {
         &self.unusable
     }
 
-    /// Where patterns match lines that came, in the order of files, lines and patterns. A match may begin or end beside
-    /// them, but not outside of the hunk.
-    pub fn scan(&self, change: &Change) -> Vec<Hit> {
+    /// Where patterns of trusted skills match lines that came. A match may begin or end beside them, but not outside of the
+    /// hunk, nor further than [`REVIEW_PATTERN_WINDOW_LINES`](crate::limits::REVIEW_PATTERN_WINDOW_LINES).
+    pub fn scan(&self, change: &Change, is_over: Option<IsOver<'_>>) -> Scan {
+        let cut = AtomicBool::new(false);
+        let is_over = || {
+            let over = cut.load(Ordering::Relaxed) || is_over.is_some_and(|is_over| is_over());
+            cut.fetch_or(over, Ordering::Relaxed) || over
+        };
         let texts: Vec<FileText<'_>> = change.files.par_iter().map(FileText::of).collect();
         let tasks: Vec<(&FileText<'_>, usize)> = texts
             .par_iter()
@@ -252,11 +280,13 @@ impl PatternSet {
         let mut hits: Vec<(usize, Hit)> = tasks
             .par_iter()
             .flat_map_iter(|(text, at)| {
-                self.patterns[*at].hits(text).into_iter().map(move |hit| (*at, hit))
+                let hits = self.patterns[*at].hits(text, &is_over);
+                hits.into_iter().map(move |hit| (*at, hit))
             })
             .collect();
         hits.sort_by(|(at, a), (other, b)| (&a.file, a.lines, at).cmp(&(&b.file, b.lines, other)));
-        hits.into_iter().map(|(_, hit)| hit).collect()
+        let hits = hits.into_iter().map(|(_, hit)| hit).collect();
+        Scan { hits, cut: cut.into_inner() }
     }
 
     /// The patterns that may match a file.
@@ -277,11 +307,15 @@ impl PatternSet {
             }
             None => {}
         }
-        let is_for = |at: &usize| may[*at] && self.patterns[*at].is_for(text.path);
+        // What strangers write proves nothing, so that nobody waits for it.
+        let is_for = |at: &usize| {
+            let pattern = &self.patterns[*at];
+            may[*at] && pattern.trusted && pattern.is_for(text.path)
+        };
         (0..self.patterns.len()).filter(is_for).collect()
     }
 
-    /// Whether a pattern matches within exactly these lines of a file.
+    /// Whether a pattern matches within exactly these lines of a file, few of them, and one that came.
     pub fn matches(&self, id: &str, file: &ChangedFile, range: LineRange) -> Claim {
         let named: Vec<&Compiled> = self.patterns.iter().filter(|known| known.id == id).collect();
         if named.is_empty() {
@@ -290,20 +324,19 @@ impl PatternSet {
                 false => Claim::NoSuchPattern,
             };
         }
-        let text = file.lines_text(range);
+        let text = FileText::of(file);
         let mut claim = Claim::WrongFile;
         for pattern in named {
             if !pattern.is_for(&file.path) {
                 continue;
             }
             let Some(regex) = pattern.regex() else { return Claim::NotUsable };
-            let Compiled { trusted, severity, .. } = *pattern;
-            match (regex.is_match(&text), claim) {
+            match (pattern.first_in(regex, &text, range), &claim) {
                 // Of several skills, one that is trusted.
-                (true, Claim::Holds { trusted: true, .. }) => {}
-                (true, _) => claim = Claim::Holds { trusted, severity },
-                (false, Claim::WrongFile) => claim = Claim::DoesNotMatch,
-                (false, _) => {}
+                (Some(_), Claim::Holds { trusted: true, .. }) => {}
+                (Some(lines), _) => claim = pattern.holds(lines),
+                (None, Claim::WrongFile) => claim = Claim::DoesNotMatch,
+                (None, _) => {}
             }
         }
         claim
@@ -313,6 +346,9 @@ impl PatternSet {
 /// With so many ranges of letters and [`REVIEW_PATTERN_POSITIONS_MAX`] characters a pattern is within the limit when it is
 /// compiled. `\w` has 800 of them.
 const SURELY_SMALL_RANGES: usize = 4_000;
+
+/// All lines.
+const EVERYWHERE: LineRange = LineRange { first: 0, last: u32::MAX };
 
 /// An expression that may be run.
 fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
@@ -358,26 +394,44 @@ impl Compiled {
         self.files.as_ref().is_none_or(|files| files.is_match(path))
     }
 
-    fn hits(&self, text: &FileText<'_>) -> Vec<Hit> {
-        let Some(regex) = self.regex() else { return Vec::new() };
-        let mut ranges: Vec<LineRange> = Vec::new();
-        for hunk in &text.hunks {
-            let there = &text.whole[hunk.start..hunk.end];
-            for found in regex.find_iter(there) {
-                // Blanks at its ends only say what a match stands between: they are no part of it.
-                let text = found.as_str();
-                let start = found.start() + (text.len() - text.trim_start().len());
-                let range = hunk.touched(start, start.max(found.start() + text.trim_end().len()));
-                // Two matches on the same lines are one place.
-                if let Some(range) = range
-                    && ranges.last() != Some(&range)
-                {
-                    ranges.push(range);
-                }
+    fn holds(&self, lines: LineRange) -> Claim {
+        let Compiled { trusted, severity, .. } = *self;
+        Claim::Holds { trusted, severity, category: self.category.clone(), lines }
+    }
+
+    /// The first match within lines that proves something.
+    fn first_in(&self, regex: &Regex, text: &FileText<'_>, within: LineRange) -> Option<LineRange> {
+        let search = Search { regex, crosses: self.crosses, is_over: &|| false };
+        let mut first = None;
+        text.each(&search, within, &mut |lines| {
+            if lines.last - lines.first >= REVIEW_CLAIM_LINES_MAX {
+                return ControlFlow::Continue(());
             }
+            first = Some(lines);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    fn hits(&self, text: &FileText<'_>, is_over: &dyn Fn() -> bool) -> Vec<Hit> {
+        if is_over() {
+            return Vec::new();
         }
-        let more = ranges.len().saturating_sub(REVIEW_HITS_PER_FILE_MAX);
-        ranges.truncate(REVIEW_HITS_PER_FILE_MAX);
+        let Some(regex) = self.regex() else { return Vec::new() };
+        let (mut ranges, mut more): (Vec<LineRange>, usize) = (Vec::new(), 0);
+        let search = Search { regex, crosses: self.crosses, is_over };
+        text.each(&search, EVERYWHERE, &mut |range| {
+            // Two matches on the same lines are one place.
+            if ranges.last() == Some(&range) {
+                return ControlFlow::Continue(());
+            }
+            if ranges.len() == REVIEW_HITS_PER_FILE_MAX {
+                more = 1;
+                return ControlFlow::Break(());
+            }
+            ranges.push(range);
+            ControlFlow::Continue(())
+        });
         let last = ranges.len().saturating_sub(1);
         let hit = |(at, lines): (usize, LineRange)| Hit {
             pattern: self.id.clone(),
@@ -391,58 +445,6 @@ impl Compiled {
             more: if at == last { more } else { 0 },
         };
         ranges.into_iter().enumerate().map(hit).collect()
-    }
-}
-
-/// The new side of all hunks of a file, in one text.
-struct FileText<'a> {
-    path: &'a Utf8Path,
-    whole: String,
-    hunks: Vec<HunkText>,
-}
-
-/// The new side of a hunk.
-struct HunkText {
-    start: usize,
-    end: usize,
-    /// Where its lines begin, from its own start.
-    starts: Vec<usize>,
-    /// The numbers of its lines, and whether they came.
-    lines: Vec<(u32, bool)>,
-}
-
-impl<'a> FileText<'a> {
-    fn of(file: &'a ChangedFile) -> Self {
-        let mut text = FileText { path: &file.path, whole: String::new(), hunks: Vec::new() };
-        for hunk in &file.hunks {
-            text.add(hunk);
-        }
-        text
-    }
-
-    fn add(&mut self, hunk: &Hunk) {
-        let start = self.whole.len();
-        let (mut starts, mut lines) = (Vec::new(), Vec::new());
-        for line in &hunk.lines {
-            let Some(number) = line.new else { continue };
-            starts.push(self.whole.len() - start);
-            lines.push((number, line.kind == LineKind::Added));
-            self.whole.push_str(&line.text);
-            self.whole.push('\n');
-        }
-        self.hunks.push(HunkText { start, end: self.whole.len(), starts, lines });
-    }
-}
-
-impl HunkText {
-    /// The lines of a match, if one of them came.
-    fn touched(&self, from: usize, to: usize) -> Option<LineRange> {
-        let line_at = |offset: usize| self.starts.partition_point(|start| *start <= offset) - 1;
-        // The break at the end of a match is the end of its last line.
-        let (first, last) = (line_at(from), line_at(to.max(from + 1) - 1));
-        let lines = self.lines.get(first..=last)?;
-        let came = lines.iter().any(|(_, added)| *added);
-        came.then(|| LineRange { first: lines[0].0, last: lines[lines.len() - 1].0 })
     }
 }
 

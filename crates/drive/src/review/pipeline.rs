@@ -248,7 +248,19 @@ struct Room<'a> {
 impl Room<'_> {
     /// Patterns run over the change. What a trusted skill's pattern matches needs nobody's opinion.
     fn patterns(&self, work: &mut Work) {
-        for hit in self.plan.patterns.scan(&self.plan.gathered.change) {
+        let is_over = || self.cancel.is_cancelled();
+        let scan = self.plan.patterns.scan(&self.plan.gathered.change, Some(&is_over));
+        if scan.cut {
+            let said = "the patterns were stopped before they had gone through the change";
+            work.warnings.push(said.to_owned());
+        }
+        for hit in scan.hits {
+            if hit.more > 0 {
+                work.warnings.push(format!(
+                    "the pattern `{}` matches {} more often than can be listed; the rest is not looked at",
+                    hit.pattern, hit.file
+                ));
+            }
             sifting::take_hit(self.plan, hit, work);
         }
     }

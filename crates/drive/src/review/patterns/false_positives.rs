@@ -2,7 +2,7 @@
 //!
 //! Rules are prose. One that names files in backticks, or speaks of tests, examples, documentation and the like, is taken
 //! to be about such files. That is meant to be generous: a rule that is about a finding only takes away that the finding
-//! proves itself.
+//! proves itself. Where it takes away the finding, [`names_file`] is strict.
 
 use camino::Utf8Path;
 
@@ -101,6 +101,25 @@ pub fn rule_hit<'a>(rules: &'a [String], path: &Utf8Path, lines_text: &str) -> O
     rules.iter().find(is_about).map(String::as_str)
 }
 
+/// Folders and names of which nobody doubts what they are.
+const CERTAIN: &[PathClass] = &[
+    PathClass {
+        words: &["test", "tests", "testing", "spec", "specs"],
+        folders: &["test", "tests", "__tests__"],
+        names: &["*_test.*", "*.test.*", "*.spec.*", "test_*.py"],
+        reasons: &[],
+    },
+    PathClass { words: &["fixture", "fixtures"], folders: &["fixtures"], names: &[], reasons: &[] },
+];
+
+/// The first rule that is about a file for certain: it names it by a path or a glob, or speaks of tests or fixtures, and the
+/// file is in such a folder or has a usual name. What a pattern proves is left out by that alone, so a file does not hide
+/// because `seed` or `mock` is somewhere in its name.
+pub fn names_file<'a>(rules: &'a [String], path: &Utf8Path) -> Option<&'a str> {
+    let is_about = |rule: &&String| names_path(rule, path) || is_of(CERTAIN, rule, path);
+    rules.iter().find(is_about).map(String::as_str)
+}
+
 /// What stands in backticks.
 fn quoted(rule: &str) -> impl Iterator<Item = &str> {
     rule.split('`').skip(1).step_by(2).map(str::trim).filter(|text| !text.is_empty())
@@ -149,13 +168,18 @@ fn names_text(rule: &str, lines_text: &str) -> bool {
 }
 
 fn speaks_of(rule: &str, path: &Utf8Path) -> bool {
+    is_of(CLASSES, rule, path)
+}
+
+/// Whether a rule has a word of a class that a path is of.
+fn is_of(classes: &[PathClass], rule: &str, path: &Utf8Path) -> bool {
     let rule = rule.to_lowercase();
     let words: Vec<&str> = rule
         .split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_')
         .filter(|word| !word.is_empty())
         .collect();
     let said = |class: &&PathClass| class.words.iter().any(|word| words.contains(word));
-    CLASSES.iter().filter(said).any(|class| class.holds(path))
+    classes.iter().filter(said).any(|class| class.holds(path))
 }
 
 impl PathClass {
@@ -180,6 +204,41 @@ mod tests {
         let rules = ["Say nothing about style.".to_owned(), rule.to_owned()];
         let hit = rule_hit(&rules, path.into(), text);
         assert_eq!(hit, expected.then_some(rule), "{rule}: {path}");
+    }
+
+    #[test]
+    fn a_file_is_named_by_globs_and_by_what_nobody_doubts() {
+        let rule = "Secrets in tests, fixtures, mocks, seeds and examples: `gen/*.rs`, *.snap.";
+        let rules = [rule.to_owned()];
+        for path in [
+            "tests/a.py",
+            "web/__tests__/a.js",
+            "a/test/b.go",
+            "db/fixtures/a.json",
+            "src/a_test.go",
+            "src/a.test.ts",
+            "src/a.spec.ts",
+            "src/test_a.py",
+            "gen/a.rs",
+            "a/b.snap",
+        ] {
+            assert_eq!(names_file(&rules, path.into()), Some(rule), "{path}");
+        }
+        for path in [
+            "src/seeder.py",
+            "src/mockingbird.py",
+            "src/fixture_loader.py",
+            "src/example.py",
+            "demo/a.py",
+            "src/test_a.rs",
+            "src/contest.py",
+            "src/latest/a.py",
+        ] {
+            assert_eq!(names_file(&rules, path.into()), None, "{path}");
+        }
+        let other = ["Values in `config.py`; reads of `process.env`".to_owned()];
+        assert_eq!(names_file(&other, "tests/a.py".into()), None, "it speaks of no tests");
+        assert!(names_file(&other, "src/config.py".into()).is_some());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 use repertoire_skill::review::ReviewKind;
 
 use super::*;
-use crate::review::change::{FileStatus, Line, Tier};
+use crate::limits::REVIEW_PATTERN_WINDOW_LINES;
+use crate::review::change::{FileStatus, Hunk, Line, LineKind, Tier};
 use crate::review::diff;
 
 fn skill(patterns: &[(&str, &str)]) -> ReviewSkill {
@@ -61,7 +62,7 @@ fn hits_are_in_the_order_of_files_lines_and_patterns() {
         whole("b.py", "nothing\n"),
         whole("c.py", "eval(z)\n"),
     ];
-    let hits = set.scan(&change(files));
+    let hits = set.scan(&change(files), None).hits;
     assert_eq!(
         places(&hits),
         [
@@ -100,7 +101,7 @@ fn only_what_came_counts_and_hunks_are_apart() {
         ("across", r"begin\s*end"),
         ("ends", r"^begin$"),
     ]);
-    let hits = set(&skill).scan(&change(vec![file]));
+    let hits = set(&skill).scan(&change(vec![file]), None).hits;
     assert_eq!(
         places(&hits),
         [("spanning", "a.py", "2-3".to_owned()), ("ends", "a.py", "4".to_owned())]
@@ -114,7 +115,7 @@ fn a_pattern_is_for_its_files() {
     let set = set(&skill);
     let text = "eval(x)\n";
     let files = ["a.py", "b/c.py", "src/d/e.rb", "f.rb", "g.js"].map(|path| whole(path, text));
-    let hits = set.scan(&change(files.to_vec()));
+    let hits = set.scan(&change(files.to_vec()), None).hits;
     let found: Vec<&str> = hits.iter().map(|hit| hit.file.as_str()).collect();
     assert_eq!(found, ["a.py", "b/c.py", "src/d/e.rb"]);
     assert_eq!(set.matches("eval", &whole("g.js", text), LineRange::line(1)), Claim::WrongFile);
@@ -126,8 +127,14 @@ fn a_claim_is_proved_on_exactly_the_cited_lines() {
     let set = set(&skill);
     let file = whole("a.py", "x\ncall(\n  secret)\ny\n");
     let claim = |id: &str, first, last| set.matches(id, &file, LineRange { first, last });
-    assert_eq!(claim("call", 2, 3), Claim::Holds { trusted: true, severity: Severity::Major });
-    assert_eq!(claim("call", 1, 99), Claim::Holds { trusted: true, severity: Severity::Major });
+    let holds = Claim::Holds {
+        trusted: true,
+        severity: Severity::Major,
+        category: "security".to_owned(),
+        lines: LineRange { first: 2, last: 3 },
+    };
+    assert_eq!(claim("call", 2, 3), holds);
+    assert_eq!(claim("call", 1, 99), holds, "and it says where");
     for (first, last) in [(2, 2), (3, 3), (1, 1), (4, 4), (90, 99), (3, 2), (0, 0)] {
         assert_eq!(claim("call", first, last), Claim::DoesNotMatch, "{first}-{last}");
     }
@@ -156,12 +163,12 @@ fn patterns_that_cannot_be_run_say_why() {
 }
 
 #[test]
-fn many_hits_in_a_file_are_counted_and_not_all_listed() {
+fn what_is_beyond_the_limit_of_hits_is_told() {
     let skill = skill(&[("x", "x")]);
-    let hits =
-        set(&skill).scan(&change(vec![whole("a", &"x\n".repeat(REVIEW_HITS_PER_FILE_MAX + 7))]));
+    let file = whole("a", &"x\n".repeat(REVIEW_HITS_PER_FILE_MAX + 7));
+    let hits = set(&skill).scan(&change(vec![file]), None).hits;
     assert_eq!(hits.len(), REVIEW_HITS_PER_FILE_MAX);
-    assert_eq!((hits[0].more, hits[hits.len() - 1].more), (0, 7));
+    assert_eq!((hits[0].more, hits[hits.len() - 1].more), (0, 1), "at least one");
 }
 
 #[test]
@@ -186,7 +193,7 @@ fn looking_for_fixed_texts_first_changes_nothing() {
     let skill = skill(&patterns);
     let set = set(&skill);
     let files = texts.iter().enumerate().map(|(at, text)| whole(&format!("{at}"), text)).collect();
-    let hits = set.scan(&change(files));
+    let hits = set.scan(&change(files), None).hits;
     for (id, pattern) in patterns {
         let regex = RegexBuilder::new(pattern).multi_line(true).build().unwrap();
         for (at, text) in texts.iter().enumerate() {
@@ -194,4 +201,84 @@ fn looking_for_fixed_texts_first_changes_nothing() {
             assert_eq!(found, regex.is_match(text), "{id}: {text}");
         }
     }
+}
+
+#[test]
+fn a_claim_is_proved_by_what_came_and_by_few_lines() {
+    let skill = skill(&[("password", r"password = \S+"), ("wide", r"(?s)begin.*end")]);
+    let set = set(&skill);
+    let mut file = whole("a.py", "password = 1\nharmless = 1\npassword = 2\n");
+    file.hunks[0].lines[0].kind = LineKind::Context;
+    let claim = |first, last| set.matches("password", &file, LineRange { first, last });
+    assert_eq!(claim(1, 2), Claim::DoesNotMatch, "what was there proves nothing");
+    let Claim::Holds { lines, .. } = claim(1, 3) else { panic!("{:?}", claim(1, 3)) };
+    assert_eq!(lines, LineRange::line(3));
+    for (between, expected) in [(8, true), (9, false)] {
+        let file = whole("a.py", &format!("begin\n{}end\n", "x\n".repeat(between)));
+        let claim = set.matches("wide", &file, LineRange { first: 1, last: 99 });
+        assert_eq!(matches!(claim, Claim::Holds { .. }), expected, "{between}: {claim:?}");
+    }
+}
+
+#[test]
+fn patterns_of_strangers_are_not_looked_for_and_prove_nothing() {
+    let skill = skill(&[("eval", r"eval\(")]);
+    let source = PatternSource { skill: &skill, category: "security", trusted: false };
+    let set = PatternSet::new(&[source]);
+    let file = whole("a.py", "eval(x)\n");
+    let claim = set.matches("eval", &file, LineRange::line(1));
+    assert!(matches!(claim, Claim::Holds { trusted: false, .. }), "{claim:?}");
+    assert_eq!(set.scan(&change(vec![file]), None), Scan::default());
+}
+
+#[test]
+fn a_match_is_found_wherever_the_window_stands() {
+    let skill = skill(&[("short", r"begin\s+end"), ("long", r"(?s)open.*?close")]);
+    let set = set(&skill);
+    let most = REVIEW_PATTERN_WINDOW_LINES / 2;
+    for before in 0..3 * REVIEW_PATTERN_WINDOW_LINES {
+        let pad = "x\n".repeat(before);
+        let gap = "y\n".repeat(most - 1);
+        let text = format!("{pad}begin\n\nend\n{pad}open\n{gap}close\n{pad}begin end begin\nend");
+        let hits = set.scan(&change(vec![whole("a", &text)]), None).hits;
+        let at = |line: usize, id: &'static str, lines: usize| {
+            let range = LineRange { first: line as u32, last: (line + lines - 1) as u32 };
+            (id, "a", range.to_string())
+        };
+        let (first, second) = (before + 1, 2 * before + 4);
+        let third = second + most + 1 + before;
+        let expected = [
+            at(first, "short", 3),
+            at(second, "long", most + 1),
+            at(third, "short", 1),
+            at(third, "short", 2),
+        ];
+        assert_eq!(places(&hits), expected, "{before} lines before");
+    }
+}
+
+#[test]
+fn what_looks_far_ahead_for_every_match_takes_little_time() {
+    let skill = skill(&[("far", r"(?s)a.*zq|a"), ("line", r"a.*zq|a")]);
+    let set = set(&skill);
+    let files = vec![whole("many", &"a\n".repeat(20_000)), whole("one", &"a".repeat(40_000))];
+    let start = std::time::Instant::now();
+    let scan = set.scan(&change(files), None);
+    let took = start.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    assert_eq!((scan.hits.len(), scan.cut), (2 * REVIEW_HITS_PER_FILE_MAX + 2, false));
+}
+
+#[test]
+fn a_scan_that_is_stopped_says_so() {
+    let skill = skill(&[("x", "x"), ("y", r"y\s*z")]);
+    let set = set(&skill);
+    let change = change(vec![whole("a", &"x\ny z\n".repeat(500))]);
+    assert_eq!(set.scan(&change, Some(&|| true)), Scan { hits: Vec::new(), cut: true });
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let soon = || asked.fetch_add(1, Ordering::Relaxed) > 100;
+    let scan = set.scan(&change, Some(&soon));
+    assert!(scan.cut && !scan.hits.is_empty() && scan.hits.len() < 200, "{}", scan.hits.len());
+    let whole = set.scan(&change, Some(&|| false));
+    assert_eq!((whole.hits.len(), whole.cut), (1_000, false));
 }

@@ -6,7 +6,7 @@ use repertoire_skill::review::Severity;
 
 use super::super::aggregate::Believed;
 use super::super::finding::{Finding, Phase};
-use super::super::patterns::{Claim, Hit, rule_hit};
+use super::super::patterns::{Claim, Hit, names_file, rule_hit};
 use super::super::prints::{About, FileIndex, Files, Prints, known, prints};
 use super::super::record;
 use super::super::record::{FalseClaim, Insight, LeftOut, PATTERNS, Reported, Validation, Why};
@@ -48,7 +48,7 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
     // The rules of its own skill: what others do not flag is about other things.
     let own = plan.skills.iter().find(|resolved| resolved.skill.name == hit.skill);
     let rules = own.map(|own| own.skill.false_positive_rules.as_slice()).unwrap_or_default();
-    match rule_hit(rules, &finding.file, &cited(plan, &finding)) {
+    match names_file(rules, &finding.file) {
         Some(rule) => {
             let reason = format!("a false-positive rule is about it: {rule}");
             work.left_out.push(left_out(&finding, None, Why::FalsePositiveRule, reason));
