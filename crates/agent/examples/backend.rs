@@ -54,6 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .and_then(Value::as_u64)
             .and_then(|n| n.try_into().ok()),
         mcp_servers: task.get("mcp_servers").cloned(),
+        ignore_project_rules: false,
         idle: seconds("idle_s", 120),
         absolute: seconds("absolute_s", 600),
         cancel: CancellationToken::new(),

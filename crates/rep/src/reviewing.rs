@@ -14,7 +14,7 @@ use repertoire_drive::review::instructions::Resolved;
 use repertoire_drive::review::lineup::{self, Lineup, ModelTier, Source};
 use repertoire_drive::review::patterns::{PatternSet, PatternSource};
 use repertoire_drive::review::pipeline::Plan;
-use repertoire_drive::review::record::{Depth, Review, Subject, Unresolved};
+use repertoire_drive::review::record::{Depth, Subject, Unresolved};
 use repertoire_drive::review::rules::IGNORE_FILE;
 use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_drive::review::store::Reviews;
@@ -48,8 +48,8 @@ const USUAL: &str = "usual";
 pub(crate) struct Planned {
     /// Everything that it begins with.
     pub(crate) plan: Plan,
-    /// The review that it goes on from.
-    pub(crate) last: Option<Review>,
+    /// What it goes on from.
+    pub(crate) before: Option<since::Before>,
 }
 
 /// What is looked at, and how.
@@ -235,14 +235,14 @@ impl Ctx<'_> {
             lineup,
             warnings,
         };
-        let last = match flags.incremental {
-            true => since::last(&self.reviews(workspace), &plan),
+        let before = match flags.incremental {
+            true => since::find(&self.reviews(workspace), &plan),
             false => None,
         };
-        if let Some(last) = &last {
-            since::apply(&mut plan, last);
+        if let Some(before) = &before {
+            since::apply(&mut plan, before);
         }
-        Ok(Planned { plan, last })
+        Ok(Planned { plan, before })
     }
 
     fn at_once(&self, flags: &ReviewFlags) -> usize {

@@ -8,7 +8,7 @@ use repertoire_text::fs::{ReadError, read_text};
 use serde::Deserialize;
 
 use super::prints::Sought;
-use super::record::{Reported, VERSION, Why};
+use super::record::{LeftOut, Reported, VERSION, Why};
 use crate::limits::REVIEW_BASELINE_BYTES_MAX;
 
 /// What an earlier review has reported.
@@ -146,6 +146,20 @@ impl Baseline {
             severity: finding.severity,
         };
         self.add(finding.file.clone(), known);
+    }
+
+    /// Adds a finding that was left out because it was known then.
+    pub fn learn_known(&mut self, left_out: &LeftOut) {
+        let Some(fingerprint) = left_out.fingerprint.clone() else { return };
+        if left_out.why == Why::Known {
+            let known = Known {
+                fingerprint,
+                line_prints: Default::default(),
+                categories: Vec::new(),
+                severity: left_out.severity.unwrap_or(Severity::Critical),
+            };
+            self.add(Utf8PathBuf::from(&left_out.file), known);
+        }
     }
 
     fn add(&mut self, path: Utf8PathBuf, known: Known) {

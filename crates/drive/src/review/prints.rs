@@ -107,7 +107,8 @@ pub fn change_digest(file: &ChangedFile) -> String {
 }
 
 fn fingerprint(about: &About<'_>, path: &Utf8Path, lines: &[Cited]) -> String {
-    let key = about.pattern.or(about.categories.first().map(String::as_str)).unwrap_or_default();
+    // Not the pattern: whoever names it the next time, it is the same finding.
+    let key = about.categories.first().map(String::as_str).unwrap_or_default();
     let (text, count) = speaking(lines).map_or(("", 0), |line| (line.text.as_str(), line.count));
     print(&["finding", path.as_str(), key, text, &count.to_string()])
 }

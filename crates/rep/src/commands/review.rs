@@ -109,7 +109,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     args.output.checked(ctx)?;
     let workspace = ctx.project_dir(None);
     let runtime = runtime()?;
-    let outcome = runtime.block_on(async {
+    runtime.block_on(async {
         let gathered = ctx.gathered(&args.flags, &workspace).await?;
         match ctx.config_before(&gathered, &workspace)? {
             Some(config) => {
@@ -118,8 +118,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             }
             None => review(ctx, args, &workspace, gathered, ui).await,
         }
-    });
-    outcome
+    })
 }
 
 async fn review(
@@ -131,7 +130,7 @@ async fn review(
 ) -> Outcome {
     let files = args.output.checked(ctx)?;
     let catalog = ctx.catalog()?;
-    let Planned { plan, last } = ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
+    let Planned { plan, before } = ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
     let limit = args.fail_on.map_or_else(|| ctx.review_fail_on(), |FailOn(limit)| limit);
     check_limits(limit, &plan)?;
     tell_unresolved(&plan, ui)?;
@@ -139,7 +138,7 @@ async fn review(
         return preview::run(&plan, ui);
     }
     let is_empty = plan.gathered.change.files.is_empty();
-    if is_empty && last.is_none() && args.output.is_text(ui) {
+    if is_empty && before.is_none() && args.output.is_text(ui) {
         return nothing(&plan, ui);
     }
     let cancel = CancellationToken::new();
@@ -151,8 +150,8 @@ async fn review(
             attend(&plan, &agents, &cancel, ui).await?
         }
     };
-    if let Some(last) = &last {
-        since::carry(&mut review, last);
+    if let Some(before) = &before {
+        since::carry(&mut review, before);
     }
     let change = &plan.gathered.change;
     let kept = ctx.reviews(workspace).keep(&review, change);

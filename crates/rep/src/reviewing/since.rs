@@ -11,28 +11,41 @@ use repertoire_drive::review::store::Reviews;
 
 use crate::ui;
 
-/// The last review that counts for a plan.
-pub(super) fn last(reviews: &Reviews, plan: &Plan) -> Option<Review> {
-    let all = reviews.names().into_iter().filter_map(|name| reviews.load(&name).ok());
-    all.into_iter().find(|review| counts(review, plan))
+/// What a review goes on from.
+pub(crate) struct Before {
+    /// The last one of the same scope in which everybody answered: what it reported is not reported again.
+    last: Review,
+    /// The last of them that looked at least as closely: what it has seen is not looked at again.
+    seen: Option<Review>,
 }
 
-fn counts(review: &Review, plan: &Plan) -> bool {
-    let scope = &plan.gathered.scope;
-    let same_scope = review.scope.words == scope.words && review.scope.branch == scope.branch;
-    let is_whole = review.failed_calls().next().is_none();
+/// What a plan goes on from; `None` if there was nothing before.
+pub(super) fn find(reviews: &Reviews, plan: &Plan) -> Option<Before> {
+    let whole = |review: &Review| {
+        let scope = &plan.gathered.scope;
+        review.scope.words == scope.words
+            && review.scope.branch == scope.branch
+            && review.subject == plan.lineup.subject
+            && review.failed_calls().next().is_none()
+    };
+    let all = reviews.names().into_iter().filter_map(|name| reviews.load(&name).ok());
+    let mut all = all.filter(whole);
+    let last = all.next()?;
+    let seen = match is_as_close(&last, plan) {
+        true => Some(last.clone()),
+        false => all.find(|review| is_as_close(review, plan)),
+    };
+    Some(Before { last, seen })
+}
+
+fn is_as_close(review: &Review, plan: &Plan) -> bool {
     let categories = plan.categories();
-    let as_wide =
-        categories.iter().all(|key| review.categories.iter().any(|known| known.key == *key));
-    let skilled = |name: &String| review.skills.iter().any(|known| known.name == *name);
-    let as_skilled = plan.skills.iter().all(|resolved| skilled(&resolved.skill.name));
-    same_scope
-        && is_whole
-        && review.subject == plan.lineup.subject
-        && rank(review.depth) >= rank(plan.depth)
+    let has = |key: &String| review.categories.iter().any(|known| known.key == *key);
+    let knows = |name: &String| review.skills.iter().any(|known| known.name == *name);
+    rank(review.depth) >= rank(plan.depth)
         && review.min_severity <= plan.min_severity
-        && as_wide
-        && as_skilled
+        && categories.iter().all(has)
+        && plan.skills.iter().all(|resolved| knows(&resolved.skill.name))
 }
 
 fn rank(depth: Depth) -> u8 {
@@ -44,10 +57,14 @@ fn rank(depth: Depth) -> u8 {
 }
 
 /// Leaves out files that the last review has seen as they are, and learns what it reported.
-pub(super) fn apply(plan: &mut Plan, last: &Review) {
-    for reported in open(last) {
+pub(super) fn apply(plan: &mut Plan, before: &Before) {
+    for reported in open(&before.last) {
         plan.baseline.learn(reported);
     }
+    for left_out in &before.last.left_out {
+        plan.baseline.learn_known(left_out);
+    }
+    let Some(last) = &before.seen else { return };
     let Change { files, skipped } = &mut plan.gathered.change;
     let (seen, new): (Vec<ChangedFile>, Vec<ChangedFile>) =
         std::mem::take(files).into_iter().partition(|file| seen(last, file).is_some());
@@ -72,14 +89,15 @@ fn open(last: &Review) -> impl Iterator<Item = &Reported> {
 }
 
 /// Carries on what the last review has seen and reported.
-pub(crate) fn carry(review: &mut Review, last: &Review) {
+pub(crate) fn carry(review: &mut Review, before: &Before) {
+    let Before { last, seen } = before;
     let is_unchanged = |record: &&FileRecord| {
         let mut looked_at = review.files.iter();
         let is_skipped = review.skipped.iter().any(|skipped| skipped.path == record.path);
         is_skipped && !looked_at.any(|file| file.path == record.path)
     };
-    let unchanged: Vec<FileRecord> =
-        last.files.iter().chain(&last.unchanged).filter(is_unchanged).cloned().collect();
+    let seen = seen.iter().flat_map(|seen| seen.files.iter().chain(&seen.unchanged));
+    let unchanged: Vec<FileRecord> = seen.filter(is_unchanged).cloned().collect();
     let is_open = |reported: &&Reported| {
         let found_again =
             |out: &LeftOut| out.why == Why::Known && out.file == reported.file.as_str();
@@ -94,6 +112,12 @@ pub(crate) fn carry(review: &mut Review, last: &Review) {
             last.id
         ));
     }
+    // What a baseline knew is still known.
+    let accepted = |out: &&LeftOut| {
+        let is_there = |file: &FileRecord| file.path == out.file.as_str();
+        out.why == Why::Known && unchanged.iter().any(is_there)
+    };
+    review.left_out.extend(last.left_out.iter().filter(accepted).cloned());
     review.unchanged = unchanged;
     review.still_open = still_open;
 }

@@ -37,14 +37,6 @@ pub(super) fn take_hit(plan: &Plan, hit: Hit, work: &mut Work) {
         pattern: Some(hit.pattern.clone()),
         details: BTreeMap::new(),
     };
-    if !hit.trusted {
-        let reason = format!(
-            "the skill `{}` is not trusted, and a pattern of its own proves nothing",
-            hit.skill
-        );
-        work.left_out.push(left_out(&finding, None, Why::Invalid, reason));
-        return;
-    }
     // The rules of its own skill: what others do not flag is about other things.
     let own = plan.skills.iter().find(|resolved| resolved.skill.name == hit.skill);
     let rules = own.map(|own| own.skill.false_positive_rules.as_slice()).unwrap_or_default();
@@ -135,6 +127,9 @@ fn claim(plan: &Plan, rules: &[String], finding: &Finding, pattern: &str) -> Res
         Claim::Holds { severity, .. } if finding.severity > severity => {
             return Err(format!("it proves something {severity}, and not {}", finding.severity));
         }
+        Claim::Holds { category, .. } if finding.category != category => {
+            return Err(format!("it proves something about `{category}`"));
+        }
         Claim::Holds { .. } => {}
         other => return Err(other.reason().to_owned()),
     }
@@ -188,6 +183,12 @@ pub(super) fn believed(plan: &Plan, settled: &Settled, work: &mut Work) -> Vec<B
             continue;
         }
         let finding = Finding { severity: *severity, ..finding.clone() };
+        // Toned down it may be no worse than what was reported before.
+        if files.get(&finding.file).is_some_and(|file| is_known(plan, file, &finding)) {
+            let reason = "it was reported before".to_owned();
+            work.left_out.push(left_out(&finding, Some(fingerprint), Why::Known, reason));
+            continue;
+        }
         out.push(Believed { finding, validation: validation.clone(), fingerprint, line_prints });
     }
     out
@@ -249,6 +250,10 @@ pub(super) fn insights(
         });
     }
     out
+}
+
+fn is_known(plan: &Plan, file: &FileIndex<'_>, finding: &Finding) -> bool {
+    known(&plan.baseline, &about(file, finding, std::slice::from_ref(&finding.category)))
 }
 
 fn print(files: &Files<'_>, finding: &Finding) -> Option<Prints> {
