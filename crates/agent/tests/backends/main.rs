@@ -56,6 +56,7 @@ fn job(dir: &Utf8Path) -> Job {
         max_cost_usd: None,
         max_iterations: None,
         mcp_servers: None,
+        ignore_project_rules: false,
         idle: Duration::from_secs(20),
         absolute: Duration::from_secs(40),
         cancel: CancellationToken::new(),

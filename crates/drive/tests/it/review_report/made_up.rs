@@ -253,6 +253,9 @@ pub(super) fn clean() -> Review {
     ];
     Review {
         version: VERSION,
+        unchanged: Vec::new(),
+        still_open: Vec::new(),
+        min_severity: Severity::Suggestion,
         id: "0192f3a4-review".into(),
         subject: Subject::Code,
         depth: Depth::Quick,
