@@ -48,6 +48,20 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     sandbox = "off"                          # $REPERTOIRE_SANDBOX
     mcp_servers = (not set)                  # default
     research.search_url = (not set)          # default
+    review.depth = "quick"                   # default
+    review.skills = (not set)                # default
+    review.skip_agents = []                  # default
+    review.min_severity = "suggestion"       # default
+    review.fail_on = "major"                 # default
+    review.instructions = (not set)          # default
+    review.strong_model = (not set)          # default
+    review.fast_model = (not set)            # default
+    review.backend = (not set)               # default
+    review.at_once = 4                       # default
+    review.max_cost = (not set)              # default
+    review.max_tokens = (not set)            # default
+    review.max_time = "1h"                   # default
+    review.call_time = "15m"                 # default
     plan.review = true                       # default
     plan.checks = (not set)                  # default
     plan.final_checks = (not set)            # default
@@ -130,13 +144,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, review.depth, review.skills, review.skip_agents, review.min_severity, review.fail_on, review.instructions, review.strong_model, review.fast_model, review.backend, review.at_once, review.max_cost, review.max_tokens, review.max_time, review.call_time, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
     [exit 2]
     ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, research.search_url, review.depth, review.skills, review.skip_agents, review.min_severity, review.fail_on, review.instructions, review.strong_model, review.fast_model, review.backend, review.at_once, review.max_cost, review.max_tokens, review.max_time, review.call_time, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"
