@@ -14,16 +14,14 @@ use repertoire_drive::review::instructions::Resolved;
 use repertoire_drive::review::lineup::{self, Lineup, ModelTier, Source};
 use repertoire_drive::review::patterns::{PatternSet, PatternSource};
 use repertoire_drive::review::pipeline::Plan;
-use repertoire_drive::review::record::{Depth, Subject, Unresolved};
+use repertoire_drive::review::record::{Depth, Subject};
 use repertoire_drive::review::rules::IGNORE_FILE;
 use repertoire_drive::review::scope::{self, GatherLimits, Gathered, Scope, ScopeError};
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::review::suppress::{self, IgnoreFile};
 use repertoire_model::ModelName;
-use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::review::{ReviewKind, ReviewSkill, Severity, extract};
-use repertoire_skill::skill::Scope as SkillScope;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::review::Severity;
 use repertoire_text::fs;
 
 use crate::cli::Ctx;
@@ -32,6 +30,9 @@ use crate::failure::Failure;
 use crate::running::RunFlags;
 
 pub(crate) mod since;
+mod skills;
+
+use skills::{category_of, unusable};
 
 const WHAT: &str = "What to look at";
 const HOW: &str = "How to look";
@@ -40,9 +41,6 @@ const LIMITS: &str = "Limits";
 const LINEUP_BYTES_MAX: u64 = 1024 * 1024;
 /// Where a project and a user keep agents of their own.
 const LINEUP_DIR: &str = "review";
-
-/// The word for the skills that take part if nobody names any.
-const USUAL: &str = "usual";
 
 /// A review that can begin.
 pub(crate) struct Planned {
@@ -347,74 +345,6 @@ impl Ctx<'_> {
         own
     }
 
-    /// The skills that were asked for, or the usual ones; `usual` among names stands for those.
-    fn review_skills(
-        &self,
-        flags: &ReviewFlags,
-        catalog: &Catalog,
-        (workspace, gathered): (&Utf8Path, &Gathered),
-        warnings: &mut Vec<String>,
-    ) -> Result<(Vec<Resolved>, Vec<Unresolved>), Failure> {
-        let typed = flags.skills.iter().map(|name| name.trim().to_owned());
-        let mut asked: Vec<String> = typed.filter(|name| !name.is_empty()).collect();
-        if asked.is_empty() {
-            asked = self.config.texts("review.skills");
-        }
-        if asked.is_empty() {
-            asked.push(USUAL.to_owned());
-        }
-        if flags.no_skills {
-            asked.clear();
-        }
-        let (mut found, mut missing): (Vec<Resolved>, Vec<Unresolved>) = (Vec::new(), Vec::new());
-        for name in &asked {
-            let more = match (name.as_str(), catalog.resolve(name)) {
-                (USUAL, _) => usual_skills(flags, catalog, warnings),
-                (_, Ok(entry)) => vec![resolved(entry, name, true, warnings)],
-                (_, Err(error)) => {
-                    missing.push(Unresolved {
-                        source: name.clone(),
-                        reason: error.to_string(),
-                        searched: error.searched.clone(),
-                    });
-                    Vec::new()
-                }
-            };
-            let is_new = |one: &Resolved, found: &[Resolved]| {
-                !found.iter().any(|known| {
-                    known.skill.name == one.skill.name && known.skill.source == one.skill.source
-                })
-            };
-            for one in more {
-                if is_new(&one, &found) {
-                    found.push(one);
-                }
-            }
-        }
-        found.retain(|one| {
-            match catalog
-                .resolve(&one.skill.source)
-                .is_ok_and(|entry| is_touched(entry, workspace, gathered))
-            {
-                true => {
-                    warnings.push(format!(
-                        "the change touches the skill `{}`, which takes no part in its review",
-                        one.skill.source
-                    ));
-                    false
-                }
-                false => true,
-            }
-        });
-        match found.is_empty() && !missing.is_empty() {
-            true => {
-                Err(Failure::usage(format!("none of the skills is there: {}", asked.join(", ")))
-                    .hint("`rep list` lists them; without `--skills` the usual ones take part."))
-            }
-            false => Ok((found, missing)),
-        }
-    }
-
     /// What was reported before.
     fn baseline(&self, flags: &ReviewFlags) -> Result<Baseline, Failure> {
         let Some(path) = &flags.baseline else { return Ok(Baseline::default()) };
@@ -508,72 +438,5 @@ impl Ctx<'_> {
             self.check_reach(system, "default", &flags, Some(INSTEAD))?;
         }
         Ok(())
-    }
-}
-
-/// The review skills of the built-in pack, or what a trusted skill of the same name puts in their place.
-fn usual_skills(
-    flags: &ReviewFlags,
-    catalog: &Catalog,
-    warnings: &mut Vec<String>,
-) -> Vec<Resolved> {
-    let builtin = |entry: &Entry| entry.skill.origin.scope == SkillScope::Builtin;
-    let shadowed = catalog.shadowed().iter().map(|shadowed| &shadowed.entry);
-    let all = catalog.entries().iter().chain(shadowed);
-    let mut names: Vec<&str> = all
-        .clone()
-        .filter(|entry| builtin(entry) && entry.skill.name.starts_with("reviewing-"))
-        .map(|entry| entry.skill.name.as_str())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let winner = |name: &&str| {
-        let trusted = catalog.get(name).filter(|entry| entry.trust == Trust::Trusted);
-        trusted.or_else(|| all.clone().find(|entry| entry.skill.name == *name && builtin(entry)))
-    };
-    let found = names
-        .iter()
-        .filter_map(winner)
-        .map(|entry| resolved(entry, &entry.skill.name, false, warnings));
-    found.filter(|one| flags.docs == (one.skill.kind == ReviewKind::Command)).collect()
-}
-
-fn resolved(entry: &Entry, source: &str, asked: bool, warnings: &mut Vec<String>) -> Resolved {
-    let extracted = extract(&entry.skill, source);
-    let said = extracted.diagnostics.iter().filter(|_| asked);
-    warnings.extend(said.map(|found| format!("{source}: {}", found.message)));
-    let trusted = entry.trust == Trust::Trusted;
-    if asked && !trusted {
-        warnings.push(format!(
-            "the skill `{source}` is not trusted: its patterns prove nothing and its false-positive rules do not count; `rep trust {source}` trusts it"
-        ));
-    }
-    Resolved { skill: extracted.skill, trusted, asked }
-}
-
-/// Whether the change under review is what says so.
-fn is_touched(entry: &Entry, workspace: &Utf8Path, gathered: &Gathered) -> bool {
-    let origin = &entry.skill.origin;
-    let own = |path: &Utf8PathBuf| {
-        let path = workspace.join(path);
-        path == origin.file || (origin.is_folder() && path.starts_with(origin.dir()))
-    };
-    gathered.touched.iter().any(own)
-}
-
-/// Patterns that cannot be run, of skills that somebody asked for.
-fn unusable(skills: &[Resolved], patterns: &PatternSet) -> Vec<String> {
-    let is_asked = skills.iter().any(|resolved| resolved.asked);
-    let all = patterns.unusable().iter().filter(|_| is_asked);
-    all.map(|(id, why)| format!("the pattern `{id}` cannot be run: {why}")).collect()
-}
-
-/// The category that a skill's patterns belong to.
-fn category_of(lineup: &Lineup, skill: &ReviewSkill) -> String {
-    let agent = skill.primary_agent.as_deref();
-    let known = lineup.agents.iter().find(|known| Some(known.name.as_str()) == agent);
-    match known {
-        Some(agent) => agent.category.clone(),
-        None => skill.name.strip_prefix("reviewing-").unwrap_or(&skill.name).to_owned(),
     }
 }

@@ -178,7 +178,7 @@ pub struct Held {
     pub head: Head,
     dir: Utf8PathBuf,
     /// The lock ends with the process, however that ends.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Store {
@@ -457,7 +457,19 @@ fn read(path: &Utf8Path) -> Result<(Head, Conversation), StoreError> {
     Ok((head, conversation))
 }
 
-fn locked(dir: &Utf8Path, id: &str) -> Result<File, StoreError> {
+/// A lock that goes with its owner. A program that is started at that moment may still hold the file, and with it the lock,
+/// until it has become itself: so the lock is given up, and not only the file closed.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The kernel gives it up in any case, only later.
+        let _ = self.0.unlock();
+    }
+}
+
+fn locked(dir: &Utf8Path, id: &str) -> Result<Lock, StoreError> {
     let path = dir.join(LOCK);
     let failed = |source| StoreError::Io { path: path.clone(), source };
     let mut file = private(OpenOptions::new().create(true).read(true).write(true).truncate(false))
@@ -475,7 +487,7 @@ fn locked(dir: &Utf8Path, id: &str) -> Result<File, StoreError> {
     // The kernel holds the lock; the number is only for people.
     file.set_len(0).map_err(failed)?;
     writeln!(file, "{}", std::process::id()).map_err(failed)?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 /// Takes off what stands after the last line break, and says how long the rest is.
