@@ -270,16 +270,10 @@ pub(super) fn phases(review: &Review) -> Vec<Phase> {
 pub(super) fn points(review: &Review, finding: &Reported) -> Vec<(String, String)> {
     let details = finding.details.iter().map(|(key, text)| (label(key), text.clone()));
     let also = finding.also.iter().map(|also| {
-        let what = format!("Also {}, {}", title(review, &also.category), also.severity);
+        let what = format!("Also {}, {}", category(review, &also.category), also.severity);
         (what, format!("{}. {}", also.title.trim_end_matches('.'), also.description))
     });
     details.chain(also).collect()
-}
-
-/// The name of a category.
-fn title(review: &Review, key: &str) -> String {
-    let known = review.categories.iter().find(|known| known.key == key);
-    known.map_or_else(|| key.to_owned(), |known| known.title.clone())
 }
 
 /// `attack_vector` as `Attack vector`.
