@@ -53,7 +53,7 @@ pub fn repair(
 ) -> Result<Repaired, Unmended> {
     let lines = lines_of(text, span);
     let limit = limits.repairs_max;
-    let repairs = Mender::new(fields, &lines).run(limit);
+    let repairs = Mender::new(fields, &lines, limit).run();
     if repairs.is_empty() {
         return Err(Unmended::NothingToMend);
     }
@@ -72,7 +72,7 @@ pub fn repair(
 #[cfg(test)]
 pub(super) fn corrections(text: &str, fields: &[&str]) -> Vec<String> {
     let lines = lines_of(text, Span::new(0, text.len()));
-    let repairs = Mender::new(fields, &lines).run(lines.len());
+    let repairs = Mender::new(fields, &lines, lines.len()).run();
     repairs.into_iter().map(|repair| repair.corrected).collect()
 }
 
@@ -214,20 +214,21 @@ struct Mender<'a> {
     /// How many more bytes may be read to find the end of values that are never closed; without
     /// this, a file of nothing but opened brackets would be read once for each of them.
     vain_bytes: usize,
+    repairs_max: usize,
     out: Vec<Repair>,
 }
 
 impl<'a> Mender<'a> {
-    fn new(fields: &'a [&'a str], lines: &'a [Line<'a>]) -> Self {
+    fn new(fields: &'a [&'a str], lines: &'a [Line<'a>], repairs_max: usize) -> Self {
         let bytes: usize = lines.iter().map(|line| line.content.len() + 1).sum();
-        Mender { fields, lines, vain_bytes: bytes.saturating_mul(4), out: Vec::new() }
+        Mender { fields, lines, vain_bytes: bytes.saturating_mul(4), repairs_max, out: Vec::new() }
     }
 
     /// Mends line by line, and gives up after more repairs than allowed.
-    fn run(mut self, repairs_max: usize) -> Vec<Repair> {
+    fn run(mut self) -> Vec<Repair> {
         let mut at = 0;
         let mut above = Above::default();
-        while at < self.lines.len() && self.out.len() <= repairs_max {
+        while at < self.lines.len() && !self.has_too_many() {
             let line = &self.lines[at];
             at = if line.is_blank() || line.is_comment() {
                 at + 1
@@ -236,6 +237,11 @@ impl<'a> Mender<'a> {
             };
         }
         self.out
+    }
+
+    /// Whether more lines are wrong than are mended, so that nothing further need be worked out.
+    fn has_too_many(&self) -> bool {
+        self.out.len() > self.repairs_max
     }
 
     /// Mends the value that starts on line `at` and returns the number of the line after it.
@@ -287,6 +293,9 @@ impl<'a> Mender<'a> {
         } else {
             self.emit(at, code, &whole);
             for next in at + 1..end {
+                if self.has_too_many() {
+                    break;
+                }
                 self.indent_continuation(next, part.column);
             }
         }
@@ -345,6 +354,9 @@ impl<'a> Mender<'a> {
         let first = format!("{head}\"{}", inner(at, part.value));
         self.emit(at, &codes::REPAIRED_VALUE, &first);
         for next in at + 1..end {
+            if self.has_too_many() {
+                break;
+            }
             let line = &self.lines[next];
             if !line.is_blank() {
                 let text = inner(next, line.content);
