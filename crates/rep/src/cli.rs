@@ -150,6 +150,10 @@ enum Command {
     Daemon(commands::worker::DaemonArgs),
     /// Work on runs of a database that many hosts share
     Worker(commands::worker::WorkerArgs),
+    /// Serve the page, the API and MCP over HTTP, on this machine
+    Serve(commands::serve::Args),
+    /// Serve skills to one agent over MCP, on standard input and output
+    Mcp(commands::mcp::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),
     /// Print the configuration and where each value came from
@@ -191,6 +195,7 @@ impl Command {
             Command::Man(_) => Some("man"),
             Command::Chat(_) => Some("chat"),
             Command::Metrics(_) => Some("metrics"),
+            Command::Mcp(_) => Some("mcp"),
             Command::List(_)
             | Command::Show(_)
             | Command::Match(_)
@@ -224,6 +229,7 @@ impl Command {
             | Command::Merge(_)
             | Command::Daemon(_)
             | Command::Worker(_)
+            | Command::Serve(_)
             | Command::Config(_) => None,
         }
     }
@@ -358,6 +364,8 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Merge(args) => commands::runs::merge::run(&ctx, &args, ui),
         Command::Daemon(args) => commands::worker::run_daemon(&ctx, &args, ui),
         Command::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
+        Command::Serve(args) => commands::serve::run(&ctx, &args, ui),
+        Command::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),

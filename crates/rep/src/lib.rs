@@ -20,6 +20,7 @@ pub use repertoire_drive as drive;
 pub use repertoire_flow as flow;
 pub use repertoire_model as model;
 pub use repertoire_select as select;
+pub use repertoire_serve as serve;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 
@@ -40,4 +41,5 @@ mod running;
 mod runs_text;
 pub mod schema;
 mod selecting;
+mod serving;
 pub mod ui;

@@ -140,6 +140,22 @@ pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// As [`write_atomic`], but nobody else may read it; also if there was a file before that others could.
+pub fn write_private(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
+    let target = behind_links(path)?;
+    let dir = match target.parent() {
+        Some(dir) if dir != "" => dir.to_owned(),
+        _ => Utf8PathBuf::from("."),
+    };
+    std::fs::create_dir_all(&dir)?;
+    // Files that are made this way are their owner's alone.
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(&dir)?;
+    file.write_all(contents)?;
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// What an entry of a folder is, without following links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {

@@ -1,0 +1,46 @@
+//! `rep mcp`: skills for one agent, on standard input and output.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use repertoire_serve::mcp;
+use tokio_util::sync::CancellationToken;
+
+use super::worker::stop_when_asked;
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::running::runtime;
+use crate::ui::Ui;
+
+/// How long the thread that waits for input is waited for; it cannot be woken.
+const LAST_READ: Duration = Duration::from_millis(50);
+
+/// Nothing: clients start it with what they have configured.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(ctx: &Ctx<'_>, _args: &Args, _ui: &mut Ui<'_>) -> Outcome {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let house = ctx.house().await?;
+        let shutdown = CancellationToken::new();
+        stop_when_asked(shutdown.clone())?;
+        let _watching = house.watch();
+        // The program's own output is locked by whoever prints; these are the same streams without the lock.
+        let (input, output) = (again(std::io::stdin())?, again(std::io::stdout())?);
+        mcp::stdio(house, input, output, shutdown)
+            .await
+            .map_err(|error| Failure::cannot_run(error.to_string()))?;
+        Ok(Exit::Done)
+    });
+    runtime.shutdown_timeout(LAST_READ);
+    outcome
+}
+
+fn again(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
+    let handle = stream.as_fd().try_clone_to_owned();
+    let handle =
+        handle.map_err(|error| Failure::cannot_run(format!("no standard streams: {error}")))?;
+    Ok(tokio::fs::File::from_std(File::from(handle)))
+}

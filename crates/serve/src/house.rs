@@ -1,0 +1,140 @@
+//! Everything that is served, in one place: skills that keep up with the disk, the journal, and what runs leave behind.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::system::MakeSelector;
+use repertoire_drive::review::store::Reviews;
+use repertoire_drive::workflow::Runs;
+use repertoire_journal::Journal;
+use repertoire_select::{Selector, Settings};
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::library::watch::{WatchOptions, Watching};
+use repertoire_skill::library::{Library, Reload};
+use tokio::sync::broadcast;
+
+/// News that nobody has taken are forgotten beyond this many: whoever is slower asks again.
+const NEWS_MAX: usize = 256;
+
+/// Milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What a house is made of.
+pub struct Parts {
+    /// The skills.
+    pub library: Arc<Library>,
+    /// Makes a selector over a catalog.
+    pub make_selector: MakeSelector,
+    /// How selection behaves.
+    pub settings: Settings,
+    /// The journal of runs.
+    pub journal: Journal,
+    /// The folder that is served.
+    pub project: Utf8PathBuf,
+    /// Where runs, reviews and workflows keep what they need.
+    pub data: Utf8PathBuf,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// Everything that is served. Cloning it is cheap.
+#[derive(Clone)]
+pub struct House {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: Parts,
+    selector: Mutex<Option<(u64, Arc<Selector>)>>,
+    news: broadcast::Sender<News>,
+}
+
+/// Something that changed and that no run tells of.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// The skills were read again.
+    Skills(Arc<Reload>),
+}
+
+impl House {
+    /// Puts a house together. Nothing is watched before [`House::watch`].
+    pub fn new(parts: Parts) -> Self {
+        let (news, _) = broadcast::channel(NEWS_MAX);
+        House { inner: Arc::new(Inner { parts, selector: Mutex::new(None), news }) }
+    }
+
+    /// Follows the disk until the result is dropped, and tells everybody who listens.
+    ///
+    /// # Panics
+    /// If the system cannot start a thread.
+    pub fn watch(&self) -> Watching {
+        let news = self.inner.news.clone();
+        self.inner.parts.library.watch(WatchOptions::default(), move |reload| {
+            // Nobody may be listening.
+            let _ = news.send(News::Skills(Arc::new(reload.clone())));
+        })
+    }
+
+    /// What changes from now on.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.inner.news.subscribe()
+    }
+
+    /// The skills as they are now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.parts.library.snapshot()
+    }
+
+    /// The library that the skills come from.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.inner.parts.library
+    }
+
+    /// A selector over the skills as they are now, and these. It is made when it is first needed, and again when they change.
+    pub fn selector(&self) -> (Arc<Catalog>, Arc<Selector>) {
+        let catalog = self.catalog();
+        let mut made = self.inner.selector.lock().unwrap_or_else(PoisonError::into_inner);
+        let selector = match &*made {
+            Some((generation, selector)) if *generation == catalog.generation() => {
+                Arc::clone(selector)
+            }
+            Some((_, before)) => Arc::new(before.reload(&catalog)),
+            None => {
+                let settings = self.inner.parts.settings.clone();
+                Arc::new((self.inner.parts.make_selector)(&catalog, settings))
+            }
+        };
+        *made = Some((catalog.generation(), Arc::clone(&selector)));
+        (catalog, selector)
+    }
+
+    /// The journal of runs.
+    pub fn journal(&self) -> &Journal {
+        &self.inner.parts.journal
+    }
+
+    /// The folder that is served.
+    pub fn project(&self) -> &Utf8Path {
+        &self.inner.parts.project
+    }
+
+    /// Where runs, reviews and workflows keep what they need.
+    pub fn data(&self) -> &Utf8Path {
+        &self.inner.parts.data
+    }
+
+    /// Runs of workflows.
+    pub fn workflows(&self) -> Runs {
+        Runs::new(self.inner.parts.data.join("workflows"))
+    }
+
+    /// Reviews of the folder that is served.
+    pub fn reviews(&self) -> Reviews {
+        Reviews::new(&self.inner.parts.data.join("reviews"), &self.inner.parts.project)
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        (self.inner.parts.clock)()
+    }
+}

@@ -1,0 +1,24 @@
+//! Whether anybody is there.
+
+use http::Method;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Answer, Api, Call};
+
+/// How the daemon is.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Health {
+    /// `ok`, while it answers.
+    status: &'static str,
+    /// The version of Repertoire.
+    version: &'static str,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    api.add(Method::GET, "/healthz", "daemon", "Whether the daemon answers", health)
+}
+
+async fn health(_: Call) -> Answer<Health> {
+    Ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
