@@ -3,6 +3,8 @@
 //! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
 //! under the run's lock, so that sub-agents that record at once all count.
 
+pub mod desk;
+pub mod find;
 mod programs;
 mod scripts;
 mod store;

@@ -20,6 +20,7 @@ impl Ctx<'_> {
             journal: self.journal(None).await?,
             project: self.project_dir(None),
             data: self.env.data_dir(),
+            workplace: self.make_workplace()?,
             clock: Arc::new(|| SystemClock.now_ms()),
         };
         Ok(House::new(parts))

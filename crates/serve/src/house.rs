@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::system::MakeSelector;
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::workflow::Runs;
+use repertoire_drive::workflow::desk::{Desk, MakeWorkplace};
 use repertoire_journal::Journal;
 use repertoire_select::{Selector, Settings};
 use repertoire_skill::catalog::Catalog;
@@ -33,6 +34,8 @@ pub struct Parts {
     pub project: Utf8PathBuf,
     /// Where runs, reviews and workflows keep what they need.
     pub data: Utf8PathBuf,
+    /// Where programs of workflows are executed.
+    pub workplace: MakeWorkplace,
     /// The time.
     pub clock: Clock,
 }
@@ -100,7 +103,7 @@ impl House {
             }
             Some((_, before)) => Arc::new(before.reload(&catalog)),
             None => {
-                let settings = self.inner.parts.settings.clone();
+                let settings = self.inner.parts.settings;
                 Arc::new((self.inner.parts.make_selector)(&catalog, settings))
             }
         };
@@ -126,6 +129,18 @@ impl House {
     /// Runs of workflows.
     pub fn workflows(&self) -> Runs {
         Runs::new(self.inner.parts.data.join("workflows"))
+    }
+
+    /// Where workflows are started, reported about and decided.
+    pub fn desk(&self) -> Desk {
+        let library = Arc::clone(&self.inner.parts.library);
+        Desk {
+            runs: self.workflows(),
+            catalog: Arc::new(move || library.snapshot()),
+            folder: self.inner.parts.project.clone(),
+            workplace: Arc::clone(&self.inner.parts.workplace),
+            now_ms: Arc::clone(&self.inner.parts.clock),
+        }
     }
 
     /// Reviews of the folder that is served.

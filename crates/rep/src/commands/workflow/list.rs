@@ -1,11 +1,11 @@
 //! `rep workflow list`.
 
+use repertoire_drive::workflow::find::script_of;
 use repertoire_flow::external::Script;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::trust::Trust;
 
-use super::scripts;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Outcome};
 use crate::schema::workflow::{WorkflowRow, WorkflowsJson};
@@ -62,7 +62,7 @@ fn first_sentence(text: &str) -> String {
 fn rows(entry: &Entry, all: bool) -> Vec<WorkflowRow> {
     let loaded = file::load(&entry.skill);
     if loaded.is_empty() {
-        return scripts::of(entry).map(|script| script_row(entry, &script)).into_iter().collect();
+        return script_of(entry).map(|script| script_row(entry, &script)).into_iter().collect();
     }
     let subs: Vec<String> = loaded.iter().skip(1).map(|loaded| loaded.name.clone()).collect();
     let shown = if all { loaded.len() } else { 1 };
