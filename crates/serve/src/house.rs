@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::form::Forms;
 use repertoire_agent::system::MakeSelector;
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::workflow::Runs;
@@ -141,6 +142,11 @@ impl House {
             workplace: Arc::clone(&self.inner.parts.workplace),
             now_ms: Arc::clone(&self.inner.parts.clock),
         }
+    }
+
+    /// Forms that agents hand answers in on: `review_finding`, `plan_verdict` and `hand_in` fill them in.
+    pub fn forms(&self) -> Forms {
+        Forms::new(self.inner.parts.data.join("forms"), None)
     }
 
     /// Reviews of the folder that is served.
