@@ -1,0 +1,7 @@
+//! What is served, as clients meet it: over real sockets and streams.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod api;
+mod guard;
+mod house;
