@@ -10,7 +10,8 @@ use tungstenite::{Message, WebSocket};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-const PROGRAMS: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const PROGRAMS: &[&str] =
+    &["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /// A browser with one page.
 pub(crate) struct Browser {
@@ -30,20 +31,33 @@ impl Browser {
     /// Starts one. `None`, with a line that cannot be overlooked, where there is none; where `CI` is set there has to be.
     pub(crate) fn start() -> Option<Browser> {
         let Some(program) = PROGRAMS.iter().find(|path| std::path::Path::new(path).exists()) else {
-            assert!(std::env::var_os("CI").is_none(), "the page is tested in a browser; install chromium");
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "the page is tested in a browser; install chromium"
+            );
             eprintln!("SKIPPED: there is no chromium on this machine, so the page is not tested");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new(program);
-        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);
+        command.args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ]);
         command.args(["--no-first-run", "--disable-background-networking", "--hide-scrollbars"]);
         command.args(["--force-prefers-no-reduced-motion", "--remote-debugging-port=0"]);
         command.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let address = listening(child.stderr.take().unwrap());
-        let stream = TcpStream::connect(&address[.."127.0.0.1:".len() + port_digits(&address)]).unwrap();
+        let stream =
+            TcpStream::connect(&address[.."127.0.0.1:".len() + port_digits(&address)]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = tungstenite::client(format!("ws://{address}"), stream).unwrap();
         let session = String::new();
@@ -96,7 +110,11 @@ impl Browser {
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.call("Runtime.evaluate", params);
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
         answer["result"]["value"].take()
     }
 
@@ -120,7 +138,8 @@ impl Browser {
     /// The text of the first element that a selector finds.
     #[track_caller]
     pub(crate) fn text(&mut self, selector: &str) -> String {
-        let found = self.eval(&format!("document.querySelector({})?.innerText ?? null", json!(selector)));
+        let found =
+            self.eval(&format!("document.querySelector({})?.innerText ?? null", json!(selector)));
         found.as_str().unwrap_or_else(|| panic!("there is no {selector}")).to_owned()
     }
 
@@ -143,7 +162,10 @@ impl Browser {
     /// Types a text into whatever has the focus.
     pub(crate) fn type_text(&mut self, text: &str) {
         for letter in text.chars() {
-            self.call("Input.dispatchKeyEvent", json!({"type": "char", "text": letter.to_string()}));
+            self.call(
+                "Input.dispatchKeyEvent",
+                json!({"type": "char", "text": letter.to_string()}),
+            );
         }
     }
 
@@ -172,7 +194,8 @@ impl Browser {
     /// The size of the window.
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let mobile = width < 600;
-        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile});
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile});
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
@@ -196,7 +219,11 @@ impl Browser {
     fn events(&mut self, method: &str) -> Vec<Value> {
         // Whatever was under way has arrived once this is answered.
         self.eval("new Promise((done) => setTimeout(done, 50))");
-        self.seen.iter().filter(|one| one["method"] == method).map(|one| one["params"].clone()).collect()
+        self.seen
+            .iter()
+            .filter(|one| one["method"] == method)
+            .map(|one| one["params"].clone())
+            .collect()
     }
 
     /// Every address that was asked for.

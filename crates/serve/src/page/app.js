@@ -15,7 +15,8 @@ const LIVE = {
   connecting: "Connecting",
   live: "Connected",
   reconnecting: "Reconnecting",
-  locked: "Token expired",
+  expired: "Token expired",
+  locked: "Locked",
 };
 
 const main = document.getElementById("main");
@@ -66,7 +67,7 @@ async function lock(problem) {
   if (document.body.classList.contains("is-locked")) return;
   turn += 1;
   leave();
-  stream.stop("locked");
+  stream.stop(problem ? "expired" : "locked");
   session.forget();
   document.body.classList.add("is-locked");
   document.title = "Locked · Repertoire";
