@@ -2,6 +2,8 @@
 
 import { dollars, h, number, s, span } from "./ui.js";
 
+/** How wide a chart is drawn: on a phone its letters would be too small otherwise. */
+const room = (wide) => (innerWidth < 700 ? 340 : wide);
 const share = (value) => String(Math.max(0, Math.min(1, Number(value) || 0)));
 
 /** A score from 0 to 1, with a mark where the threshold is. */
@@ -35,7 +37,8 @@ export function progress(tasks, { thin = false } = {}) {
 }
 
 /** Dollars over the steps of a run: `points` are `{at, total, step, bad}`. */
-export function costLine(points, { width = 640, height = 150 } = {}) {
+export function costLine(points, { wide = 640, height = 150 } = {}) {
+  const width = room(wide);
   const last = points.at(-1);
   const top = niceTop(Math.max(...points.map((point) => point.total), 0));
   const [left, right, up, down] = [50, 12, 10, 22];
@@ -58,20 +61,21 @@ export function costLine(points, { width = 640, height = 150 } = {}) {
 }
 
 /** Columns over time: `[{label, value, title}]`. */
-export function columns(points, { width = 640, height = 120, unit = dollars } = {}) {
+export function columns(points, { wide = 960, height = 130, unit = dollars } = {}) {
+  const width = room(wide);
   const top = niceTop(Math.max(...points.map((point) => point.value), 0));
   const [left, right, up, down] = [50, 6, 10, 22];
-  const room = (width - left - right) / points.length;
+  const slot = (width - left - right) / points.length;
   const y = (value) => height - down - (value / top) * (height - up - down);
-  const every = Math.max(1, Math.ceil(points.length / 8));
+  const every = Math.max(1, Math.ceil(points.length / (width < 400 ? 4 : 10)));
   return s("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Cost over time, ${unit(points.reduce((sum, point) => sum + point.value, 0))} in all` },
     [0, 0.5, 1].map((part) => [
       s("line", { class: "grid", x1: left, x2: width - right, y1: y(top * part), y2: y(top * part) }),
       s("text", { x: left - 8, y: y(top * part) + 4, "text-anchor": "end" }, unit(top * part)),
     ]),
     points.map((point, at) => [
-      s("rect", { class: "column", x: left + at * room + room * 0.16, width: Math.max(1, Math.min(room * 0.68, 38)), y: y(point.value), height: Math.max(0, height - down - y(point.value)), rx: 2 }, s("title", {}, point.title)),
-      at % every === 0 && s("text", { x: left + at * room + room * 0.16, y: height - 6 }, point.label),
+      s("rect", { class: "column", x: left + at * slot + slot * 0.16, width: Math.max(1, Math.min(slot * 0.68, 38)), y: y(point.value), height: Math.max(0, height - down - y(point.value)), rx: 2 }, s("title", {}, point.title)),
+      at % every === 0 && s("text", { x: left + at * slot + slot * 0.16, y: height - 6 }, point.label),
     ]));
 }
 

@@ -17,8 +17,9 @@ export function parse(text) {
       files.push(file);
     } else if (hunk && file) {
       [old, now] = [Number(hunk[1]), Number(hunk[2])];
-      file.lines.push({ kind: "hunk", text: hunk[3].trim() });
-    } else if (file && file.lines.length && /^[ +\-\\]/.test(line)) {
+      file.inHunk = true;
+      if (file.lines.length || now > 1) file.lines.push({ kind: "hunk", text: hunk[3].trim() });
+    } else if (file?.inHunk && /^[ +\-\\]/.test(line)) {
       const kind = { "+": "add", "-": "del", " ": "same", "\\": "note" }[line[0]];
       file.lines.push({ kind, old: kind === "add" ? null : old, now: kind === "del" ? null : now, text: line.slice(1) });
       if (kind === "add") file.added += 1;

@@ -134,7 +134,7 @@ class Playground {
         h("span", { class: "row" }, meter(pick.score, { threshold: found.threshold, width: "120px" }), h("b", { class: "num" }, pick.score.toFixed(2)))),
       h("ul", { class: "reasons" }, pick.reasons.slice(0, 6).map(reasonRow)),
       pick.reasons.length > 6 && h("p", { class: "faint" }, `and ${pick.reasons.length - 6} more reasons`),
-      why && stages(why, most));
+      why && stages(why, most, true));
   }
 
   miss(miss, why, most, found) {
@@ -182,9 +182,9 @@ function partsOf(message) {
 const reasonRow = (one) => h("li", { class: isAgainst(one) ? "against" : "" }, reason(one));
 
 /** What each stage says; bars are as long as the stage's best among the skills shown. */
-function stages(why, most) {
+function stages(why, most, open = false) {
   const rows = why.stages.filter((stage) => stage.score !== 0);
-  return h("details", { class: "more stages" }, h("summary", {}, "Score by stage"),
+  return h("details", { class: "more stages", open }, h("summary", {}, "Score by stage"),
     h("div", { class: "stage-grid" },
       stageRow("by triggers", why.by_triggers, 1), stageRow("by text", why.by_text, 1),
       rows.map((stage) => stageRow(stage.stage, stage.score, most.get(stage.stage) || 1)),

@@ -145,7 +145,7 @@ const lineWords = (lines) => (lines.first === lines.last ? `${lines.first}` : `$
 
 function reviewedFile(file, findings) {
   const kinds = { context: "same", added: "add", removed: "del" };
-  const lines = file.hunks.flatMap((hunk) => [{ kind: "hunk", text: hunk.section ?? "" }, ...hunk.lines.map((line) => ({ kind: kinds[line.kind], old: line.old ?? null, now: line.new ?? null, text: line.text }))]);
+  const lines = file.hunks.flatMap((hunk, at) => [...(at === 0 && hunk.new_start <= 1 ? [] : [{ kind: "hunk", text: hunk.section ?? "" }]), ...hunk.lines.map((line) => ({ kind: kinds[line.kind], old: line.old ?? null, now: line.new ?? null, text: line.text }))]);
   const shown = new Set(lines.map((line) => line.now));
   const put = new Set();
   const below = (line) => {
@@ -169,7 +169,7 @@ function lastShown(lines, shown) {
 function findingCard(one, withExcerpt = false) {
   const agents = one.agents.filter((agent) => agent !== "patterns");
   return h("article", { class: `review-finding ${LOOK[low(one.severity)]}`, data: { finding: one.id } },
-    h("div", { class: "row" }, severity(one.severity), h("b", {}, one.title), h("span", { class: "faint" }, `${one.id} · lines ${lineWords(one.lines)}`)),
+    h("div", { class: "row" }, severity(one.severity), h("b", {}, one.title), h("span", { class: "faint" }, `${one.id} · ${one.lines.first === one.lines.last ? "line" : "lines"} ${lineWords(one.lines)}`)),
     h("p", {}, one.description),
     one.failure_scenario && h("p", { class: "soft" }, h("b", {}, "When it goes wrong: "), one.failure_scenario),
     withExcerpt && one.excerpt.length > 0 && h("div", { class: "source" }, one.excerpt.map((line) => h("div", { class: `source-line${line.cited ? " marked" : ""}` }, h("span", {}, line.number), h("span", {}, line.text || " ")))),

@@ -115,7 +115,7 @@ class RunView {
   }
 
   isPossible(order, run) {
-    if (order.id === "merge") return Boolean(run.worktree) && this.data.can_merge !== false;
+    if (order.id === "merge") return Boolean(run.worktree) && !["merge", "squash"].includes(this.data.delivered?.strategy);
     if (order.id === "retry") return (this.data.tasks ?? []).some((task) => task.mark === "failed");
     if (order.id === "pause") return run.wish !== "pause";
     return true;
@@ -176,7 +176,7 @@ class RunView {
       points.push({ at: step.ended_ms, total, label: `step ${step.number} (${words(step.kind)})`, bad: step.outcome === "failed" });
     }
     if (points.length < 2 || total === 0) return null;
-    return h("section", { class: "card card-pad stack-small" }, h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, dollars(total))), costLine(points, { width: 420, height: 150 }));
+    return h("section", { class: "card card-pad stack-small" }, h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, dollars(total))), costLine(points, { wide: 420 }));
   }
 
   output() {
@@ -230,6 +230,6 @@ function runFacts({ run, delivered, watchdog, files }) {
     run.worktree && fact("Branch", h("span", { class: "path" }, run.worktree.branch), " from ", h("span", { class: "path" }, run.worktree.base_branch)),
     delivered && fact("Delivered", `${delivered.strategy} to ${delivered.branch}`),
     watchdog?.length > 0 && fact("Watchdog", count(watchdog.length, "signal")),
-    files?.length > 0 && fact("Left behind", h("span", { class: "row" }, files.map((file) => h("span", { class: "path", title: file.path }, file.path.split("/").pop())))),
+    files?.length > 0 && fact("Left behind", h("details", { class: "more" }, h("summary", {}, count(files.length, "file")), h("ul", { class: "plain" }, files.map((file) => h("li", { class: "path", title: file.path }, file.path.split("/").pop()))))),
   ];
 }

@@ -74,7 +74,7 @@ function wholeBody(what, agents, ask, tab, pane) {
   return h("div", { class: "stack" },
     h("header", { class: "stack-small" },
       h("div", { class: "spread" }, h("h1", { class: "skill-name" }, skill.id),
-        h("div", { class: "row" }, h("a", { class: "button", href: `#/play?skill=${part(skill.id)}` }, icon("play", 15), "Try it"), copier(`rep read ${skill.id}`, "Command"))),
+        h("div", { class: "row" }, h("a", { class: "button", href: `#/play?skill=${part(skill.id)}` }, icon("play", 15), "Try it"), copier(`rep read ${skill.id}`, "Copy command"))),
       h("div", { class: "row" },
         chip(skill.scope, "line"), skill.plugin && chip(`plugin ${skill.plugin.name ?? skill.plugin}`, "line"),
         chip(skill.trust, tone(skill.trust), skill.trust === "trusted" ? "It may be given capabilities." : "It can be read, and gets no capability."),
