@@ -1,18 +1,15 @@
 //! The shapes of `--json` output. They are published as JSON Schemas under `docs/schemas/` and only ever
 //! gain fields.
 
-use camino::Utf8Path;
 use repertoire_select::eval::{Comparison, LabelProblem, Report};
-use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
-use repertoire_select::selector::{Explanation, Problem};
-use repertoire_select::{Stage, Task};
-use repertoire_skill::catalog::{Broken, Entry, RootReport};
-use repertoire_skill::discover::RootState;
+pub use repertoire_select::json::{MatchJson, StageJson, WhyJson};
+pub use repertoire_skill::budget::BudgetJson;
+use repertoire_skill::catalog::Entry;
 use repertoire_skill::lint::{FileReport, Summary};
-use repertoire_skill::profile::Holds;
 use repertoire_skill::render::json::SkillJson;
+pub use repertoire_skill::render::list::{BrokenJson, ListSummary, RootJson, SkillRow};
 use repertoire_skill::render::message::Role;
-use repertoire_skill::skill::{Dialect, Plugin, Scope};
+use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -34,111 +31,6 @@ pub struct ListJson {
     pub roots: Vec<RootJson>,
     /// Counts.
     pub summary: ListSummary,
-}
-
-/// One skill of a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct SkillRow {
-    /// The name to ask for.
-    pub name: String,
-    /// What it does and when to use it.
-    pub description: String,
-    /// The file.
-    pub path: String,
-    /// Where its root belongs.
-    pub scope: Scope,
-    /// The family of the file.
-    pub dialect: Dialect,
-    /// The digest of the file.
-    pub digest: String,
-    /// The file of the skill that stands before it, if any.
-    pub shadowed_by: Option<String>,
-    /// What it is for.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Whether it may be given capabilities.
-    pub trust: Trust,
-    /// The plugin that it came with.
-    pub plugin: Option<Plugin>,
-}
-
-impl SkillRow {
-    pub(crate) fn of(entry: &Entry, shadowed_by: Option<&Utf8Path>) -> Self {
-        let skill = &entry.skill;
-        SkillRow {
-            name: entry.id.clone(),
-            description: skill.description.clone(),
-            path: skill.origin.file.to_string(),
-            scope: skill.origin.scope,
-            dialect: skill.dialect,
-            digest: skill.digest().to_string(),
-            shadowed_by: shadowed_by.map(Utf8Path::to_string),
-            kind: skill.kind.as_str().to_owned(),
-            trust: entry.trust,
-            plugin: skill.origin.plugin.clone(),
-        }
-    }
-}
-
-/// A file that could not be loaded.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct BrokenJson {
-    /// The file.
-    pub path: String,
-    /// Where its root belongs.
-    pub scope: Scope,
-    /// Why.
-    pub reason: DiagnosticJson,
-}
-
-impl BrokenJson {
-    pub(crate) fn of(broken: &Broken) -> Self {
-        BrokenJson {
-            path: broken.path.to_string(),
-            scope: broken.scope,
-            reason: DiagnosticJson::from(&broken.reason),
-        }
-    }
-}
-
-/// A root.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct RootJson {
-    /// The directory.
-    pub path: String,
-    /// Where it belongs.
-    pub scope: Scope,
-    /// What it holds.
-    pub holds: Holds,
-    /// What became of it.
-    pub state: RootState,
-    /// Files that may be skills.
-    pub found: usize,
-}
-
-impl RootJson {
-    pub(crate) fn of(report: &RootReport) -> Self {
-        RootJson {
-            path: report.root.dir.to_string(),
-            scope: report.root.scope,
-            holds: report.root.holds,
-            state: report.state,
-            found: report.found,
-        }
-    }
-}
-
-/// Counts of a list.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct ListSummary {
-    /// Skills in use.
-    pub skills: usize,
-    /// Agents in use.
-    pub agents: usize,
-    /// Skills that lost their name.
-    pub shadowed: usize,
-    /// Files that could not be loaded.
-    pub broken: usize,
 }
 
 /// `rep lint --json`.
@@ -450,144 +342,6 @@ pub struct JournalJson {
     pub waiting: usize,
     /// Runs that workers have.
     pub running: usize,
-}
-
-/// A client's room for the list of skills.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct BudgetJson {
-    /// The client.
-    pub client: String,
-    /// Its room, in characters.
-    pub chars_max: usize,
-    /// What the list of skills needs.
-    pub chars_needed: usize,
-    /// How many skills fit with their whole descriptions.
-    pub fit: usize,
-    /// How many do not.
-    pub cut: usize,
-}
-
-/// `rep match --json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct MatchJson {
-    /// The task's text.
-    pub task: String,
-    /// How the picks came about: by a hint, a trigger, a match, or `none`.
-    pub strategy: String,
-    /// Picked skills, the best first; what they need comes right after them.
-    pub picks: Vec<Pick>,
-    /// Skills that were nearly picked.
-    pub near_misses: Vec<NearMiss>,
-    /// Whether nothing was picked.
-    pub abstained: bool,
-    /// The best score that any skill reached.
-    pub best: f32,
-    /// The skill that reached it, if nothing was picked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<String>,
-    /// What that skill lacked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lacked: Option<Lack>,
-    /// Picks that are not trusted: they can be read, and get no capability.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untrusted: Vec<String>,
-    /// What is asked of a score.
-    pub threshold: f32,
-    /// Names in hints that lead nowhere.
-    pub unresolved: Vec<Unresolved>,
-    /// How many skills there are.
-    pub skills: usize,
-    /// How long the selection took, in microseconds, without reading skills.
-    pub took_us: u64,
-    /// With `--explain`: every stage's word on the skills that came nearest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub explained: Vec<WhyJson>,
-}
-
-impl MatchJson {
-    pub(crate) fn of(task: &Task, selection: Selection, threshold: f32) -> Self {
-        let best_pick = selection.picks.iter().map(|pick| pick.score).fold(0.0, f32::max);
-        MatchJson {
-            task: task.text.clone(),
-            strategy: selection.strategy().to_owned(),
-            abstained: selection.abstention.is_some(),
-            best: selection.abstention.as_ref().map_or(best_pick, |abstention| abstention.best),
-            lacked: selection.abstention.as_ref().and_then(|abstention| abstention.lacked.clone()),
-            nearest: selection.abstention.and_then(|abstention| abstention.nearest),
-            threshold,
-            picks: selection.picks,
-            near_misses: selection.near_misses,
-            unresolved: selection.unresolved,
-            untrusted: Vec::new(),
-            skills: 0,
-            took_us: 0,
-            explained: Vec::new(),
-        }
-    }
-}
-
-/// `rep match --why NAME --json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct WhyJson {
-    /// The skill.
-    pub name: String,
-    /// Whether it was picked.
-    pub picked: bool,
-    /// How likely it is to be right, 0 to 1.
-    pub score: f32,
-    /// What is asked of it.
-    pub threshold: f32,
-    /// Its place by words and meaning, from 1, if it is among the best.
-    pub rank: Option<usize>,
-    /// What kept it out.
-    pub lacked: Option<Lack>,
-    /// Telling words of the task that it does not have.
-    pub missing: Vec<String>,
-    /// How likely words and meaning alone make it, 0 to 1.
-    pub by_text: f32,
-    /// How likely its triggers alone make it, 0 to 1.
-    pub by_triggers: f32,
-    /// What every stage says.
-    pub stages: Vec<StageJson>,
-    /// Triggers that it declares and that cannot be used.
-    pub problems: Vec<Problem>,
-    /// The picked skill that needs it, if it is picked for that.
-    pub needed_by: Option<String>,
-}
-
-/// One stage's word on a skill.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct StageJson {
-    /// The stage.
-    pub stage: Stage,
-    /// What it says, in its own unit.
-    pub score: f32,
-    /// Why.
-    pub reasons: Vec<Reason>,
-}
-
-impl From<Explanation> for WhyJson {
-    fn from(why: Explanation) -> Self {
-        let stages = why.stages.into_iter().map(|one| StageJson {
-            stage: one.stage,
-            score: one.score,
-            reasons: one.reasons,
-        });
-        WhyJson {
-            name: why.name,
-            picked: why.lacked.is_none(),
-            score: why.score,
-            threshold: why.threshold,
-            rank: why.rank,
-            lacked: why.lacked,
-            missing: why.missing,
-            by_text: why.by_text,
-            by_triggers: why.by_triggers,
-            problems: why.problems,
-            needed_by: why.needed_by,
-            stages: stages.collect(),
-        }
-    }
 }
 
 /// `rep agents --json`.

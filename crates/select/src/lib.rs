@@ -7,6 +7,7 @@ pub mod eval;
 mod evidence;
 mod expand;
 pub mod index;
+pub mod json;
 pub mod limits;
 pub mod lint;
 pub mod model;

@@ -85,6 +85,17 @@ pub struct Ranked {
     pub fit: Fit,
 }
 
+/// A skill that a search has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The skill.
+    pub name: String,
+    /// How likely it is to be right, 0 to 1.
+    pub score: f32,
+    /// What speaks for it and against it.
+    pub reasons: Vec<Reason>,
+}
+
 /// A skill that a task was weighed against.
 #[derive(Debug)]
 struct Weighed {
@@ -209,6 +220,17 @@ impl Selector {
     pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
         let (_, weighed, _) = self.weigh(task, &[]);
         self.ranked(weighed, limit)
+    }
+
+    /// As [`Selector::rank`], with what speaks for each and against it.
+    pub fn search(&self, task: &Task, limit: usize) -> Vec<Hit> {
+        let (query, weighed, _) = self.weigh(task, &[]);
+        let found = weighed.into_iter().take(limit).map(|one| Hit {
+            name: self.id(one.skill),
+            score: round(one.score),
+            reasons: self.all_reasons(&query, &one),
+        });
+        found.collect()
     }
 
     /// The best skills for a task by how their text fits, in that order: what a ranking is measured by.

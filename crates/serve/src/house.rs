@@ -100,7 +100,7 @@ impl House {
             }
             Some((_, before)) => Arc::new(before.reload(&catalog)),
             None => {
-                let settings = self.inner.parts.settings.clone();
+                let settings = self.inner.parts.settings;
                 Arc::new((self.inner.parts.make_selector)(&catalog, settings))
             }
         };

@@ -17,6 +17,7 @@
 //!   budget; [`ledger::Ledger`] remembers what is in the conversation already.
 //! - [`render`] writes skills for agents and programs; [`openskills`] and [`skills_ref`] write what those
 //!   two tools write.
+//! - [`budget`] tells what clients with little room make of a long list of skills.
 //! - [`trust`] says which skills may be given capabilities; [`limits`] holds the caps on everything.
 //!
 //! ```
@@ -53,6 +54,7 @@
 
 pub mod activate;
 pub mod arguments;
+pub mod budget;
 pub mod catalog;
 pub mod codes;
 pub mod depend;

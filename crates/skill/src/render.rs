@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 pub mod catalog;
 pub mod json;
+pub mod list;
 pub mod message;
 pub mod skill_content;
 pub mod tool_result;

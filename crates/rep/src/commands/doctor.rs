@@ -2,10 +2,10 @@
 
 use repertoire_journal::{Filter, RunStatus, Target};
 use repertoire_model::Service;
+use repertoire_skill::budget::{Budget, CLIENTS};
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::profile::Collision;
-use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Severity, terminal};
@@ -26,21 +26,6 @@ pub(crate) struct Args {
     verbose: bool,
 }
 
-/// A client's room for the list of skills, with a window of 200,000 tokens.
-struct Client {
-    name: &'static str,
-    chars_max: usize,
-    entry_chars_max: usize,
-    /// What a line costs besides the name and the description.
-    overhead: usize,
-}
-
-const CLIENTS: &[Client] = &[
-    Client { name: "Claude Code", chars_max: 8_000, entry_chars_max: 1_536, overhead: 4 },
-    Client { name: "Codex", chars_max: 16_000, entry_chars_max: 1_024, overhead: 12 },
-    Client { name: "Copilot CLI", chars_max: 15_000, entry_chars_max: 1_024, overhead: 60 },
-];
-
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let (running, journal) = (Some(running(ctx)), journal(ctx));
@@ -59,19 +44,13 @@ fn examine(catalog: &Catalog) -> DoctorJson {
     let ids = |wanted: &dyn Fn(&&Entry) -> bool| -> Vec<String> {
         entries.iter().filter(wanted).map(|entry| entry.id.clone()).collect()
     };
-    let agents = entries.iter().filter(|entry| entry.skill.is_agent()).count();
     DoctorJson {
         profile: catalog.profile().id.as_str().to_owned(),
         roots: catalog.roots().iter().map(RootJson::of).collect(),
-        summary: ListSummary {
-            skills: entries.len() - agents,
-            agents,
-            shadowed: catalog.shadowed().len(),
-            broken: catalog.broken().len(),
-        },
+        summary: ListSummary::of(catalog),
         untrusted: ids(&|entry| entry.trust != Trust::Trusted),
         hidden: ids(&|entry| entry.skill.claude.disable_model_invocation),
-        budgets: CLIENTS.iter().map(|client| budget(client, entries)).collect(),
+        budgets: CLIENTS.iter().map(|client| Budget::of(client, entries).summary(client)).collect(),
         running: None,
         journal: None,
         diagnostics: catalog.diagnostics().iter().map(DiagnosticJson::from).collect(),
@@ -120,29 +99,6 @@ fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
     let problem = looked.as_ref().err().map(|failure| failure.message.clone());
     let (waiting, running) = looked.unwrap_or_default();
     Some(JournalJson { store: store.to_owned(), place, problem, waiting, running })
-}
-
-fn budget(client: &Client, entries: &[Entry]) -> BudgetJson {
-    let mut needed = 0;
-    let mut fit = 0;
-    let mut cut = 0;
-    for entry in entries.iter().filter(|entry| is_offered(entry)) {
-        let description = entry.skill.description.chars().count();
-        needed += entry.id.chars().count() + client.overhead + description;
-        let whole = needed <= client.chars_max && description <= client.entry_chars_max;
-        if whole {
-            fit += 1;
-        } else {
-            cut += 1;
-        }
-    }
-    BudgetJson {
-        client: client.name.to_owned(),
-        chars_max: client.chars_max,
-        chars_needed: needed,
-        fit,
-        cut,
-    }
 }
 
 fn print(

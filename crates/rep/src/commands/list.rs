@@ -148,17 +148,7 @@ fn json(catalog: &Catalog, args: &Args) -> ListJson {
         skills,
         broken: catalog.broken().iter().map(BrokenJson::of).collect(),
         roots: catalog.roots().iter().map(RootJson::of).collect(),
-        summary: summary(catalog),
-    }
-}
-
-fn summary(catalog: &Catalog) -> ListSummary {
-    let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
-    ListSummary {
-        skills: catalog.entries().len() - agents,
-        agents,
-        shadowed: catalog.shadowed().len(),
-        broken: catalog.broken().len(),
+        summary: ListSummary::of(catalog),
     }
 }
 
@@ -311,7 +301,7 @@ fn broken_line(broken: &Broken, root: &Utf8Path, name_columns: usize, ui: &Ui<'_
 }
 
 fn summary_line(catalog: &Catalog, ui: &Ui<'_>) -> String {
-    let summary = summary(catalog);
+    let summary = ListSummary::of(catalog);
     let mut parts = vec![ui::count(summary.skills, "skill"), ui::count(summary.agents, "agent")];
     if summary.shadowed > 0 {
         parts.push(format!("{} shadowed", summary.shadowed));

@@ -1,25 +1,30 @@
 //! The API: a table of endpoints, each with the types of what goes in and comes out. The router and the OpenAPI document are
 //! made of the same table, so that neither can say what the other does not.
 
+mod budgets;
+mod diagnostics;
 mod health;
+mod select;
 mod session;
 mod skills;
+mod status;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequestParts, Path, Query, Request};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest as _, FromRequestParts as _, Path, Query, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::openapi::{self, Operation};
+use super::openapi::{self, Operation, Shape};
 use super::problem::Problem;
 use super::token::Keys;
 use crate::house::House;
@@ -27,7 +32,7 @@ use crate::house::House;
 /// Where a page exchanges its code for a session; the one address of the API that needs no token.
 pub const SESSION: &str = "/api/v1/session";
 
-/// The most items of one page, and how many there are if nobody says.
+/// The most items of one page.
 pub const PAGE_MAX: usize = 500;
 /// How many items a page has if nobody says.
 pub const PAGE_USUAL: usize = 50;
@@ -46,6 +51,10 @@ pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
     pub path: P,
     /// The query.
     pub query: Q,
+    /// Which page of a list is wanted.
+    pub paging: Paging,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The body.
     pub body: B,
 }
@@ -67,11 +76,12 @@ pub struct Page<T> {
 }
 
 /// Which page of a list.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Paging {
     /// Where to go on: `next` of the page before.
+    #[schemars(regex(pattern = r"^[0-9]{1,15}$"))]
     pub cursor: Option<String>,
-    /// How many items at most.
+    /// How many items at most; 50 if nothing is said.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
 }
@@ -90,6 +100,21 @@ impl Paging {
         }
     }
 
+    /// Where the page starts, as a number.
+    ///
+    /// # Errors
+    ///
+    /// When the cursor is none of ours.
+    pub fn start(&self) -> Answer<usize> {
+        let Some(text) = &self.cursor else { return Ok(0) };
+        let is_number = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let start = text.parse().ok().filter(|_| is_number);
+        start.ok_or_else(|| {
+            Problem::bad_request("`cursor` is none that was given out")
+                .hint("Send `next` of the page before, or nothing for the first page.")
+        })
+    }
+
     /// Cuts the page out of a list that is at hand as a whole. The cursor is a position, so a list that changes meanwhile may
     /// show an item twice or not at all.
     ///
@@ -98,12 +123,7 @@ impl Paging {
     /// When the cursor is none of ours.
     pub fn cut<T>(&self, all: impl ExactSizeIterator<Item = T>) -> Answer<Page<T>> {
         let limit = self.limit()?;
-        let start = match &self.cursor {
-            None => 0,
-            Some(text) => text
-                .parse()
-                .map_err(|_| Problem::bad_request("`cursor` is none that was given out"))?,
-        };
+        let start = self.start()?;
         let total = all.len();
         let items: Vec<T> = all.skip(start).take(limit).collect();
         let end = start.saturating_add(items.len());
@@ -114,10 +134,16 @@ impl Paging {
 
 /// All endpoints.
 pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
-    let api = Api::new(house.clone(), Arc::clone(keys));
-    let api = health::add(api);
-    let api = session::add(api);
-    skills::add(api)
+    let parts = [
+        health::add,
+        session::add,
+        status::add,
+        skills::add,
+        diagnostics::add,
+        budgets::add,
+        select::add,
+    ];
+    parts.iter().fold(Api::new(house.clone(), Arc::clone(keys)), |api, add| add(api))
 }
 
 /// Endpoints as they are added.
@@ -138,7 +164,7 @@ impl Api {
     /// Adds an endpoint. `tag` is the group it is listed under, `summary` what it does in a line.
     #[must_use]
     pub fn add<P, Q, B, R, F, Fut>(
-        mut self,
+        self,
         method: Method,
         path: &'static str,
         tag: &'static str,
@@ -153,22 +179,90 @@ impl Api {
         F: Fn(Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Answer<R>> + Send,
     {
-        let operation = Operation::new::<P, Q, B, R>(&method, path, tag, summary);
-        let takes_body = operation.takes_body();
-        self.operations.push(operation);
+        let shape = Shape::json::<R>();
+        let operation = Operation::new::<P, Q, B>(&method, path, tag, summary, shape);
+        self.route(method, operation, move |call| {
+            let answered = handler(call);
+            async move { answered.await.map(|answer| axum::Json(answer).into_response()) }
+        })
+    }
+
+    /// Adds an endpoint that answers with one page of a list.
+    #[must_use]
+    pub fn list<P, Q, R, F, Fut>(
+        self,
+        path: &'static str,
+        tag: &'static str,
+        summary: &'static str,
+        handler: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Call<P, Q>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Answer<Page<R>>> + Send,
+    {
+        let shape = Shape::json::<Page<R>>();
+        let operation = Operation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
+        self.route(Method::GET, operation.paged(), move |call| {
+            let answered = handler(call);
+            async move { answered.await.map(|answer| axum::Json(answer).into_response()) }
+        })
+    }
+
+    /// Adds an endpoint that answers with something else than JSON.
+    #[must_use]
+    pub fn get_other<P, Q, F, Fut>(
+        self,
+        path: &'static str,
+        tag: &'static str,
+        summary: &'static str,
+        shape: Shape,
+        handler: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(Call<P, Q>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Answer<Response>> + Send,
+    {
+        let operation = Operation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
+        self.route(Method::GET, operation, handler)
+    }
+
+    /// Says what else the endpoint that was added last may answer.
+    #[must_use]
+    pub fn refuses(mut self, status: StatusCode, when: &'static str) -> Self {
+        if let Some(operation) = self.operations.last_mut() {
+            operation.refuses(status, when);
+        }
+        self
+    }
+
+    fn route<P, Q, B, F, Fut>(mut self, method: Method, operation: Operation, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        Q: DeserializeOwned + Send + 'static,
+        B: DeserializeOwned + Default + Send + 'static,
+        F: Fn(Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Answer<Response>> + Send,
+    {
         let (house, keys) = (self.house.clone(), Arc::clone(&self.keys));
+        let rules =
+            Arc::new(Rules { query: operation.query_names(), body: operation.takes_body() });
+        let path = operation.path();
+        self.operations.push(operation);
         let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
         let serve = move |request: Request| -> BoxedResponse {
             let (house, keys, handler) = (house.clone(), Arc::clone(&keys), handler.clone());
+            let rules = Arc::clone(&rules);
             Box::pin(async move {
                 let answered = async {
-                    let (path, query, body) = parts::<P, Q, B>(request, takes_body).await?;
-                    handler(Call { house, keys, path, query, body }).await
+                    let call = read::<P, Q, B>(request, &rules, house, keys).await?;
+                    handler(call).await
                 };
-                match answered.await {
-                    Ok(answer) => axum::Json(answer).into_response(),
-                    Err(problem) => problem.into_response(),
-                }
+                answered.await.unwrap_or_else(IntoResponse::into_response)
             })
         };
         self.router = self.router.route(path, on(filter, serve));
@@ -177,14 +271,18 @@ impl Api {
 
     /// The router, with the document that describes it.
     pub fn into_router(self) -> Router {
-        let document = Arc::new(openapi::document(&self.operations));
-        self.router.route(
+        let document = Arc::new(self.document());
+        let router = self.router.route(
             "/api/v1/openapi.json",
             axum::routing::get(move || {
                 let document = Arc::clone(&document);
                 async move { axum::Json(document.as_ref().clone()) }
             }),
-        )
+        );
+        router.method_not_allowed_fallback(|| async {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this address is not asked that way")
+                .hint("`Allow` names the methods that it knows.")
+        })
     }
 
     /// The OpenAPI document.
@@ -193,35 +291,80 @@ impl Api {
     }
 }
 
-async fn parts<P, Q, B>(request: Request, takes_body: bool) -> Result<(P, Q, B), Problem>
+/// What an endpoint takes.
+struct Rules {
+    query: BTreeSet<String>,
+    body: bool,
+}
+
+async fn read<P, Q, B>(
+    request: Request,
+    rules: &Rules,
+    house: House,
+    keys: Arc<Keys>,
+) -> Answer<Call<P, Q, B>>
 where
     P: DeserializeOwned + Send + 'static,
     Q: DeserializeOwned + 'static,
     B: DeserializeOwned + Default + 'static,
 {
     let (mut head, body) = request.into_parts();
-    let path =
-        Path::<P>::from_request_parts(&mut head, &()).await.map_err(|error| match error {
-            PathRejection::FailedToDeserializePathParams(error) => {
-                Problem::bad_request(error.body_text())
-            }
-            error => Problem::bad_request(error.body_text()),
-        })?;
-    let query = Query::<Q>::from_request_parts(&mut head, &())
-        .await
-        .map_err(|error: QueryRejection| Problem::bad_request(error.body_text()))?;
-    if !takes_body {
-        return Ok((path.0, query.0, B::default()));
+    let path = Path::<P>::from_request_parts(&mut head, &()).await;
+    let path = path.map_err(|error| Problem::bad_request(error.body_text()))?.0;
+    refuse_unknown(&head.uri, &rules.query)?;
+    let (query, paging) = (query(&head.uri)?, query(&head.uri)?);
+    let headers = head.headers.clone();
+    let body = match rules.body {
+        false => B::default(),
+        true => {
+            let request = Request::from_parts(head, body);
+            axum::Json::<B>::from_request(request, &()).await.map_err(wrong_body)?.0
+        }
+    };
+    Ok(Call { house, keys, path, query, paging, headers, body })
+}
+
+fn query<Q: DeserializeOwned>(uri: &Uri) -> Answer<Q> {
+    let read = Query::<Q>::try_from_uri(uri);
+    read.map(|query| query.0).map_err(|error| Problem::bad_request(error.body_text()))
+}
+
+/// A word that is misspelt would otherwise be a filter that nobody notices to be missing.
+fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> Answer<()> {
+    let given: Vec<(String, String)> = query(uri)?;
+    match given.iter().find(|(name, _)| !known.contains(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let problem = Problem::bad_request(format!("there is no parameter `{name}` here"));
+            Err(match known.is_empty() {
+                true => problem,
+                false => {
+                    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                    problem.hint(format!("There are: {}.", names.join(", ")))
+                }
+            })
+        }
     }
-    let request = Request::from_parts(head, body);
-    let body = <axum::Json<B> as axum::extract::FromRequest<()>>::from_request(request, &())
-        .await
-        .map_err(|error: JsonRejection| {
-            let status = match error.status() {
-                StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-                status => status,
-            };
-            Problem::new(status, error.body_text())
-        })?;
-    Ok((path.0, query.0, body.0))
+}
+
+fn wrong_body(error: JsonRejection) -> Problem {
+    let status = match error.status() {
+        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        status => status,
+    };
+    Problem::new(status, error.body_text())
+}
+
+/// Runs what takes time, or waits for a disk, where it holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        // A panic in one request is that request's own.
+        Err(_) => Err(Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "this request has met a fault of Repertoire",
+        )),
+    }
 }

@@ -1,97 +1,175 @@
 //! The OpenAPI 3.1 document, out of the table of endpoints and the schemas of their types.
 
-use http::Method;
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::{Method, StatusCode};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::api::{Paging, SESSION};
 use super::problem::Problem;
+
+/// How schemas get into the document: as functions, since they share one generator.
+type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// What the document says of one endpoint.
 pub struct Operation {
-    method: String,
+    method: Method,
     path: &'static str,
     tag: &'static str,
     summary: &'static str,
-    schemas: Schemas,
-    takes_body: bool,
+    in_path: MakeSchema,
+    in_query: MakeSchema,
+    body: Option<MakeSchema>,
+    is_paged: bool,
+    answer: Shape,
+    refusals: BTreeMap<u16, &'static str>,
 }
 
-/// How schemas get into the document: as functions, since they share one generator.
-struct Schemas {
-    path: fn(&mut SchemaGenerator) -> Schema,
-    query: fn(&mut SchemaGenerator) -> Schema,
-    body: fn(&mut SchemaGenerator) -> Schema,
-    answer: fn(&mut SchemaGenerator) -> Schema,
+/// What a good answer looks like.
+pub struct Shape {
+    media_type: &'static str,
+    schema: MakeSchema,
+}
+
+impl Shape {
+    /// JSON of a type.
+    pub fn json<R: JsonSchema>() -> Self {
+        Shape { media_type: "application/json", schema: |generator| generator.subschema_for::<R>() }
+    }
+
+    /// Text of some other media type.
+    pub fn text(media_type: &'static str) -> Self {
+        Shape { media_type, schema: |generator| generator.subschema_for::<String>() }
+    }
 }
 
 impl Operation {
-    pub(super) fn new<P, Q, B, R>(
+    pub(super) fn new<P, Q, B>(
         method: &Method,
         path: &'static str,
         tag: &'static str,
         summary: &'static str,
+        answer: Shape,
     ) -> Self
     where
         P: JsonSchema,
         Q: JsonSchema,
         B: JsonSchema,
-        R: JsonSchema,
     {
-        let schemas = Schemas {
-            path: |generator| P::json_schema(generator),
-            query: |generator| Q::json_schema(generator),
-            body: |generator| generator.subschema_for::<B>(),
-            answer: |generator| generator.subschema_for::<R>(),
-        };
         let takes_body = B::schema_name() != "Nothing";
-        Operation {
-            method: method.as_str().to_ascii_lowercase(),
+        let body: MakeSchema = |generator| generator.subschema_for::<B>();
+        let mut out = Operation {
+            method: method.clone(),
             path,
             tag,
             summary,
-            schemas,
-            takes_body,
+            in_path: |generator| P::json_schema(generator),
+            in_query: |generator| Q::json_schema(generator),
+            body: takes_body.then_some(body),
+            is_paged: false,
+            answer,
+            refusals: BTreeMap::new(),
+        };
+        out.refuses_as_all_do();
+        out
+    }
+
+    /// What the guard and the reading of a request may answer, whatever the endpoint.
+    fn refuses_as_all_do(&mut self) {
+        self.refuses(StatusCode::BAD_REQUEST, "The request makes no sense.");
+        self.refuses(StatusCode::FORBIDDEN, "The request comes from another site.");
+        self.refuses(StatusCode::MISDIRECTED_REQUEST, "The request is for another host.");
+        self.refuses(StatusCode::INTERNAL_SERVER_ERROR, "Something else failed, such as a disk.");
+        if !self.is_open() || self.path == SESSION {
+            self.refuses(StatusCode::UNAUTHORIZED, "There is no token, or none that is good.");
+        }
+        if self.path.contains('{') {
+            self.refuses(StatusCode::NOT_FOUND, "There is nothing of that name.");
+        }
+        if self.method != Method::GET {
+            self.refuses(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
+            self.refuses(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is no JSON.");
         }
     }
 
+    pub(super) fn refuses(&mut self, status: StatusCode, when: &'static str) {
+        self.refusals.insert(status.as_u16(), when);
+    }
+
+    pub(super) fn paged(self) -> Self {
+        Operation { is_paged: true, ..self }
+    }
+
     pub(super) fn takes_body(&self) -> bool {
-        self.takes_body
+        self.body.is_some()
+    }
+
+    pub(super) fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// The parameters that the query may have.
+    pub(super) fn query_names(&self) -> BTreeSet<String> {
+        let mut generator = generator();
+        let name = |parameter: &Value| parameter["name"].as_str().map(str::to_owned);
+        self.query(&mut generator).iter().filter_map(name).collect()
+    }
+
+    fn query(&self, generator: &mut SchemaGenerator) -> Vec<Value> {
+        let mut out = fields("query", &(self.in_query)(generator));
+        if self.is_paged {
+            out.extend(fields("query", &Paging::json_schema(generator)));
+        }
+        out
+    }
+
+    fn is_open(&self) -> bool {
+        self.path == SESSION || !self.path.starts_with("/api/") && self.path != "/metrics"
     }
 
     fn describe(&self, generator: &mut SchemaGenerator) -> Value {
-        let mut parameters = fields("path", &(self.schemas.path)(generator));
-        parameters.extend(fields("query", &(self.schemas.query)(generator)));
+        let mut parameters = fields("path", &(self.in_path)(generator));
+        parameters.extend(self.query(generator));
+        let schema = (self.answer.schema)(generator);
+        let mut responses = json!({
+            "200": {
+                "description": "Done.",
+                "content": { self.answer.media_type: { "schema": schema } },
+            },
+        });
+        for (status, when) in &self.refusals {
+            let schema = generator.subschema_for::<Problem>();
+            responses[status.to_string()] = json!({
+                "description": when,
+                "content": { "application/problem+json": { "schema": schema } },
+            });
+        }
         let mut out = json!({
             "tags": [self.tag],
             "summary": self.summary,
             "operationId": self.id(),
-            "responses": {
-                "200": {
-                    "description": "Done.",
-                    "content": { "application/json": { "schema": (self.schemas.answer)(generator) } },
-                },
-                "default": {
-                    "description": "It was not done.",
-                    "content": {
-                        "application/problem+json": { "schema": generator.subschema_for::<Problem>() },
-                    },
-                },
-            },
+            "responses": responses,
         });
+        if self.is_open() {
+            out["security"] = json!([]);
+        }
         if !parameters.is_empty() {
             out["parameters"] = Value::Array(parameters);
         }
-        if self.takes_body {
-            let schema = (self.schemas.body)(generator);
+        if let Some(body) = self.body {
+            let schema = body(generator);
             out["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
         out
     }
 
     fn id(&self) -> String {
-        let words = self.path.split(['/', '{', '}', '.', '-']).filter(|word| !word.is_empty());
-        let words: Vec<&str> = std::iter::once(self.method.as_str()).chain(words).collect();
+        let words = self.path.split(['/', '{', '}', '.', '-']);
+        let words = words.filter(|word| !matches!(*word, "" | "api" | "v1"));
+        let method = self.method.as_str().to_ascii_lowercase();
+        let words: Vec<&str> = std::iter::once(method.as_str()).chain(words).collect();
         words.join("_")
     }
 }
@@ -104,32 +182,63 @@ fn fields(place: &str, schema: &Schema) -> Vec<Value> {
     let Some(Value::Object(properties)) = part("properties") else { return Vec::new() };
     let described = properties.iter().map(|(name, schema)| {
         let is_required = required.is_some_and(|names| names.iter().any(|other| other == name));
+        let mut schema = without_null(schema.clone());
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let mut out = json!({
             "name": name,
             "in": place,
             "required": place == "path" || is_required,
             "schema": schema,
         });
-        if let Some(description) = schema.get("description") {
-            out["description"] = description.clone();
+        if let Some(description) = description {
+            out["description"] = description;
         }
         out
     });
     described.collect()
 }
 
-/// The whole document.
-pub(super) fn document(operations: &[Operation]) -> Value {
+/// A parameter is there or it is not: nobody can send a null.
+fn without_null(mut schema: Value) -> Value {
+    let Some(object) = schema.as_object_mut() else { return schema };
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("enum") {
+        choices.retain(|one| !one.is_null());
+    }
+    if let Some(Value::Array(mut choices)) = object.remove("anyOf") {
+        choices.retain(|one| one["type"] != "null");
+        match choices.as_slice() {
+            [Value::Object(only)] => object.extend(only.clone()),
+            _ => {
+                object.insert("anyOf".to_owned(), Value::Array(choices));
+            }
+        }
+    }
+    schema
+}
+
+fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    let mut generator = settings.into_generator();
+    settings.into_generator()
+}
+
+/// The whole document.
+pub(super) fn document(operations: &[Operation]) -> Value {
+    let mut generator = generator();
     let mut paths: Map<String, Value> = Map::new();
     for operation in operations {
         let described = operation.describe(&mut generator);
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[&operation.method] = described;
+        path[operation.method.as_str().to_ascii_lowercase()] = described;
     }
     json!({
         "openapi": "3.1.0",

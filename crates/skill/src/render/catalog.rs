@@ -161,7 +161,7 @@ fn show_shortened(lines: &mut [&mut Line<'_>], room: usize) {
 
 /// The greatest level so that all needs, each cut at the level, fit the room: what the small ones do
 /// not need goes to the large ones.
-fn level(mut needs: Vec<usize>, mut room: usize) -> usize {
+pub(crate) fn level(mut needs: Vec<usize>, mut room: usize) -> usize {
     needs.sort_unstable();
     let count = needs.len();
     for (at, need) in needs.into_iter().enumerate() {

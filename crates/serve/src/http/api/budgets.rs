@@ -1,0 +1,142 @@
+//! What clients with little room make of the list of skills.
+
+use http::Method;
+use repertoire_skill::budget::{Budget, CLIENTS, Client, Shown, ShownSkill};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Api, Call, Nothing, Page, blocking};
+use crate::http::problem::Problem;
+
+/// A client's room for the list of skills, and what it would do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Room {
+    /// The word to ask for it by.
+    agent: String,
+    /// The client.
+    client: String,
+    /// Its room, in characters.
+    chars_max: usize,
+    /// The longest description that it shows.
+    entry_chars_max: usize,
+    /// What the whole list of skills needs.
+    chars_needed: usize,
+    /// What the list takes as it would be shown.
+    chars_used: usize,
+    /// Skills with their whole description.
+    whole: usize,
+    /// Skills with the start of it.
+    shortened: usize,
+    /// Skills by their name alone.
+    names_only: usize,
+    /// Skills that are not shown.
+    hidden: usize,
+}
+
+/// Which clients.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct WhichClient {
+    /// Only this client.
+    agent: Option<Agent>,
+}
+
+/// A client whose rules are known.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Agent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Copilot CLI.
+    Copilot,
+}
+
+impl Agent {
+    fn id(self) -> &'static str {
+        match self {
+            Agent::Claude => "claude",
+            Agent::Codex => "codex",
+            Agent::Copilot => "copilot",
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AgentPath {
+    /// The client: `claude`, `codex` or `copilot`.
+    agent: String,
+}
+
+/// Which skills of a client's list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct WhichSkills {
+    /// Only skills that are shown in this way.
+    shown: Option<Shown>,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    let tag = "skills";
+    api.list("/api/v1/budgets", tag, "What clients make of the list of skills, in numbers", list)
+        .add(Method::GET, "/api/v1/budgets/{agent}", tag, "One client's, in numbers", one)
+        .list(
+            "/api/v1/budgets/{agent}/skills",
+            tag,
+            "Which skills a client would show, shorten and hide",
+            skills,
+        )
+}
+
+async fn list(call: Call<Nothing, WhichClient>) -> Answer<Page<Room>> {
+    blocking(move || {
+        let catalog = call.house.catalog();
+        let wanted = |client: &&Client| call.query.agent.is_none_or(|one| one.id() == client.id);
+        let clients: Vec<&Client> = CLIENTS.iter().filter(wanted).collect();
+        let budget = |client: &Client| room(client, &Budget::of(client, catalog.entries()));
+        call.paging.cut(clients.into_iter().map(budget))
+    })
+    .await
+}
+
+async fn one(call: Call<AgentPath>) -> Answer<Room> {
+    let client = client(&call.path.agent)?;
+    blocking(move || {
+        let catalog = call.house.catalog();
+        Ok(room(client, &Budget::of(client, catalog.entries())))
+    })
+    .await
+}
+
+async fn skills(call: Call<AgentPath, WhichSkills>) -> Answer<Page<ShownSkill>> {
+    let client = client(&call.path.agent)?;
+    blocking(move || {
+        let catalog = call.house.catalog();
+        let mut skills = Budget::of(client, catalog.entries()).skills;
+        skills.retain(|one| call.query.shown.is_none_or(|shown| one.shown == shown));
+        call.paging.cut(skills.into_iter())
+    })
+    .await
+}
+
+fn client(id: &str) -> Answer<&'static Client> {
+    Client::of(id).ok_or_else(|| {
+        let names: Vec<&str> = CLIENTS.iter().map(|client| client.id).collect();
+        Problem::not_found(format!("the room of `{id}` is not known"))
+            .hint(format!("It is known for {}.", names.join(", ")))
+    })
+}
+
+fn room(client: &Client, budget: &Budget) -> Room {
+    Room {
+        agent: client.id.to_owned(),
+        client: client.name.to_owned(),
+        chars_max: client.chars_max,
+        entry_chars_max: client.entry_chars_max,
+        chars_needed: budget.chars_needed,
+        chars_used: budget.chars_used(),
+        whole: budget.count(Shown::Whole),
+        shortened: budget.count(Shown::Shortened),
+        names_only: budget.count(Shown::NameOnly),
+        hidden: budget.count(Shown::Hidden),
+    }
+}

@@ -1,0 +1,170 @@
+//! What is wrong with skills, with the lines that it is about.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::catalog::Catalog;
+use repertoire_text::json::DiagnosticJson;
+use repertoire_text::{Diagnostic, Position, Severity, fs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Api, Call, Nothing, Page, blocking};
+use crate::house::House;
+
+/// Lines before a finding and behind it that are shown with it.
+const LINES_AROUND: u32 = 2;
+/// The most lines that are shown with a finding.
+const LINES_MAX: usize = 24;
+/// The longest line that is shown whole.
+const LINE_CHARS_MAX: usize = 400;
+
+/// A finding, with the lines that it is about.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Found {
+    /// The file; null where a finding is about no file.
+    path: Option<String>,
+    /// The same, with `~` for the home.
+    path_short: Option<String>,
+    /// The name of the skill of that file, if it could be loaded.
+    skill: Option<String>,
+    /// What was found.
+    #[serde(flatten)]
+    diagnostic: DiagnosticJson,
+    /// Where it ends; absent when it is about the whole file.
+    end: Option<Place>,
+    /// The lines around it.
+    lines: Vec<Line>,
+}
+
+/// A place in a file; both numbers count from 1.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+/// One line of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Line {
+    /// Its number, from 1.
+    number: u32,
+    /// Its text, cut if it is long.
+    text: String,
+    /// Whether the finding is about this line.
+    is_marked: bool,
+}
+
+/// Which findings.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Which {
+    /// Only findings that are this bad.
+    severity: Option<Severity>,
+    /// Only findings of this kind, such as `RS020` or `yaml-syntax`.
+    code: Option<String>,
+    /// Only findings that have this text in their message, file or code.
+    q: Option<String>,
+}
+
+impl Which {
+    fn wants(&self, found: &Diagnostic) -> bool {
+        let code = self.code.as_deref();
+        let is_code = code
+            .is_none_or(|code| found.code.id.eq_ignore_ascii_case(code) || found.code.name == code);
+        let is_text = self.q.as_ref().is_none_or(|text| {
+            let text = text.to_lowercase();
+            let path = found.path.as_ref().map_or("", |path| path.as_str());
+            [found.message.as_str(), path, found.code.id, found.code.name]
+                .iter()
+                .any(|place| place.to_lowercase().contains(&text))
+        });
+        self.severity.is_none_or(|severity| found.severity == severity) && is_code && is_text
+    }
+}
+
+pub(super) fn add(api: Api) -> Api {
+    api.list("/api/v1/diagnostics", "skills", "List what is wrong with skills", list)
+}
+
+async fn list(call: Call<Nothing, Which>) -> Answer<Page<Found>> {
+    blocking(move || {
+        let catalog = call.house.catalog();
+        let wanted: Vec<&Diagnostic> =
+            catalog.diagnostics().iter().filter(|found| call.query.wants(found)).collect();
+        let page = call.paging.cut(wanted.into_iter())?;
+        Ok(Page {
+            items: with_lines(&call.house, &catalog, page.items),
+            next: page.next,
+            total: page.total,
+        })
+    })
+    .await
+}
+
+/// Findings with their lines. Files that are no skills in use are read, each once.
+pub(super) fn with_lines<'c>(
+    house: &House,
+    catalog: &'c Catalog,
+    findings: impl IntoIterator<Item = &'c Diagnostic>,
+) -> Vec<Found> {
+    let shadowed = catalog.shadowed().iter().map(|lost| &lost.entry);
+    let loaded: BTreeMap<&Utf8Path, _> = catalog
+        .entries()
+        .iter()
+        .chain(shadowed)
+        .map(|entry| (entry.skill.origin.file.as_path(), entry))
+        .collect();
+    let bytes_max = house.library().request().limits.text.file_bytes_max;
+    let mut read: BTreeMap<Utf8PathBuf, Option<String>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for diagnostic in findings {
+        let path = diagnostic.path.as_deref();
+        let entry = path.and_then(|path| loaded.get(path));
+        let text = match (entry, path) {
+            (Some(entry), _) => Some(entry.skill.text()),
+            (None, Some(path)) if diagnostic.position.is_some() => read
+                .entry(path.to_owned())
+                .or_insert_with(|| fs::read_text(path, bytes_max).ok())
+                .as_deref(),
+            _ => None,
+        };
+        let end = end(diagnostic, text);
+        out.push(Found {
+            path: path.map(Utf8Path::to_string),
+            path_short: path.map(|path| catalog.places().shorten(path)),
+            skill: entry.map(|entry| entry.id.clone()),
+            diagnostic: DiagnosticJson::from(diagnostic),
+            lines: text.map_or_else(Vec::new, |text| lines(diagnostic, end.as_ref(), text)),
+            end,
+        });
+    }
+    out
+}
+
+fn end(diagnostic: &Diagnostic, text: Option<&str>) -> Option<Place> {
+    let (span, text) = (diagnostic.span?, text?);
+    let at = span.range().end;
+    if !text.is_char_boundary(at) {
+        return None;
+    }
+    let Position { line, column } = Position::of(text, at);
+    Some(Place { line, column })
+}
+
+fn lines(diagnostic: &Diagnostic, end: Option<&Place>, text: &str) -> Vec<Line> {
+    let Some(start) = diagnostic.position.map(|position| position.line) else { return Vec::new() };
+    let last =
+        end.map_or(start, |place| if place.column > 1 { place.line } else { place.line - 1 });
+    let last = last.max(start);
+    let first_shown = start.saturating_sub(LINES_AROUND).max(1);
+    let numbered = (1..).zip(text.lines());
+    let shown = numbered
+        .skip_while(|(number, _)| *number < first_shown)
+        .take_while(|(number, _)| *number <= last.saturating_add(LINES_AROUND));
+    let line = |(number, text): (u32, &str)| Line {
+        number,
+        text: text.chars().take(LINE_CHARS_MAX).collect(),
+        is_marked: (start..=last).contains(&number),
+    };
+    shown.take(LINES_MAX).map(line).collect()
+}

@@ -1,0 +1,126 @@
+//! Which skills a task would be given, and why.
+
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+use http::Method;
+use repertoire_select::json::{MatchJson, WhyJson};
+use repertoire_select::{Selection, Selector, Settings, Task};
+use repertoire_skill::trust::Trust;
+use repertoire_text::fs;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Answer, Api, Call, Nothing, blocking};
+use crate::http::problem::Problem;
+
+/// Hints or paths of one task.
+const NAMES_MAX: usize = 100;
+/// Most skills that a caller may have picked.
+const PICKS_MAX: usize = 50;
+
+/// A task.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    /// What is to be done.
+    task: String,
+    /// Skills that are asked for by name.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    skills: Vec<String>,
+    /// Paths that the task touches, relative to the project.
+    #[serde(default)]
+    #[schemars(length(max = 100), inner(regex(pattern = r"^[^/\\.][^\\.]*$")))]
+    paths: Vec<String>,
+    /// The event that started it.
+    #[serde(default)]
+    event: Option<String>,
+    /// The agent that will do the work.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Most skills to pick.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 50))]
+    max: Option<usize>,
+    /// How sure to be of a pick, 0 to 1.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    threshold: Option<f32>,
+    /// Whether to tell what every stage says about the skills that come nearest.
+    #[serde(default)]
+    explain: bool,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    let summary = "Pick skills for a task, with scores and reasons";
+    api.add(Method::POST, "/api/v1/select", "selection", summary, select)
+}
+
+async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
+    let ask = call.body;
+    if ask.skills.len() > NAMES_MAX || ask.paths.len() > NAMES_MAX {
+        return Err(Problem::bad_request(format!("`skills` and `paths` have at most {NAMES_MAX}")));
+    }
+    if ask.max.is_some_and(|max| max > PICKS_MAX) {
+        return Err(Problem::bad_request(format!("`max` is 0 to {PICKS_MAX}")));
+    }
+    if ask.threshold.is_some_and(|threshold| !(0.0..=1.0).contains(&threshold)) {
+        return Err(Problem::bad_request("`threshold` is 0 to 1"));
+    }
+    let house = call.house;
+    blocking(move || {
+        let (catalog, selector) = house.selector();
+        let configured = *selector.settings();
+        let selector = selector.with_settings(Settings {
+            threshold: ask.threshold.unwrap_or(configured.threshold),
+            max_skills: ask.max.unwrap_or(configured.max_skills),
+            ..configured
+        });
+        let explain = ask.explain;
+        let task = task(ask)?;
+        let start = Instant::now();
+        let selection = selector.select(&task);
+        let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let explained = if explain { explained(&selector, &task, &selection) } else { Vec::new() };
+        let is_untrusted = |name: &&String| {
+            catalog.get(name.as_str()).is_some_and(|entry| entry.trust == Trust::Untrusted)
+        };
+        let untrusted = selection.picks.iter().map(|pick| &pick.name).filter(is_untrusted).cloned();
+        Ok(MatchJson {
+            untrusted: untrusted.collect(),
+            skills: catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count(),
+            took_us,
+            explained,
+            ..MatchJson::of(&task, selection, selector.settings().threshold)
+        })
+    })
+    .await
+}
+
+fn task(ask: Ask) -> Answer<Task> {
+    let paths: Vec<Utf8PathBuf> = ask.paths.into_iter().map(Utf8PathBuf::from).collect();
+    if let Some(path) = paths.iter().find(|path| !fs::is_beneath(path)) {
+        return Err(Problem::bad_request(format!("`{path}` is not below the project"))
+            .hint("Paths are relative to the project, such as `src/main.rs`."));
+    }
+    Ok(Task {
+        text: ask.task,
+        hints: ask.skills,
+        paths,
+        event: ask.event,
+        agent: ask.agent,
+        ..Task::default()
+    })
+}
+
+/// What every stage says about the picks and the near misses.
+fn explained(selector: &Selector, task: &Task, selection: &Selection) -> Vec<WhyJson> {
+    let picked = selection.picks.iter().map(|pick| &pick.name);
+    let missed = selection.near_misses.iter().map(|miss| &miss.name);
+    picked
+        .chain(missed)
+        .filter_map(|name| selector.explain(task, name))
+        .map(WhyJson::from)
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! What is served, in numbers.
+
+use http::Method;
+use repertoire_skill::catalog::Catalog;
+use repertoire_skill::render::list::{ListSummary, RootJson};
+use repertoire_skill::trust::Trust;
+use repertoire_text::Severity;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Answer, Api, Call};
+
+/// What is served.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Status {
+    /// The version of Repertoire.
+    version: &'static str,
+    /// The folder that is served.
+    project: String,
+    /// The same, with `~` for the home.
+    project_short: String,
+    /// The profile in force.
+    profile: String,
+    /// Counts how often the skills were read: a higher number is newer.
+    generation: u64,
+    /// Counts of skills.
+    skills: ListSummary,
+    /// Skills that are not trusted, or have changed since they were.
+    untrusted: usize,
+    /// Counts of findings.
+    findings: Findings,
+    /// The roots that skills come from, in their order.
+    roots: Vec<RootJson>,
+    /// The time of the daemon, in milliseconds since 1970.
+    now_ms: u64,
+}
+
+/// Counts of findings.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Findings {
+    /// What breaks a rule that others rely on.
+    errors: usize,
+    /// What works, and surprises.
+    warnings: usize,
+    /// What is worth knowing.
+    infos: usize,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    api.add(Method::GET, "/api/v1/status", "daemon", "What is served, in numbers", status)
+}
+
+async fn status(call: Call) -> Answer<Status> {
+    let catalog = call.house.catalog();
+    let project = call.house.project();
+    let untrusted = |entry: &&repertoire_skill::catalog::Entry| entry.trust != Trust::Trusted;
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        project: project.to_string(),
+        project_short: catalog.places().shorten(project),
+        profile: catalog.profile().id.as_str().to_owned(),
+        generation: catalog.generation(),
+        skills: ListSummary::of(&catalog),
+        untrusted: catalog.entries().iter().filter(untrusted).count(),
+        findings: findings(&catalog),
+        roots: catalog.roots().iter().map(RootJson::of).collect(),
+        now_ms: call.house.now_ms(),
+    })
+}
+
+fn findings(catalog: &Catalog) -> Findings {
+    let mut out = Findings::default();
+    for found in catalog.diagnostics() {
+        match found.severity {
+            Severity::Error => out.errors += 1,
+            Severity::Warning => out.warnings += 1,
+            Severity::Info => out.infos += 1,
+        }
+    }
+    out
+}

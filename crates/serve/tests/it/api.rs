@@ -1,0 +1,4 @@
+//! The API, as programs meet it.
+
+mod skills;
+mod wrong;
