@@ -167,7 +167,7 @@ function card(one) {
   return h("a", { class: "card card-pad flow-card", role: "listitem", href: `#/workflows/${part(one.name)}` },
     h("span", { class: "row" }, h("span", { class: "item-name" }, one.name), !one.can_run && chip("cannot run", "bad")),
     h("span", { class: "item-about" }, one.description),
-    h("span", { class: "row faint" }, one.kind === "script" ? "script" : count(one.steps, "step"), one.gates > 0 && chip(count(one.gates, "gate"), "warn"), one.scope));
+    h("span", { class: "row faint" }, h("span", {}, one.kind === "script" ? "script" : count(one.steps, "step")), one.gates > 0 && chip(count(one.gates, "gate"), "warn"), h("span", {}, one.scope)));
 }
 
 function nextWords(next) {

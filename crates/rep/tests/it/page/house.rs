@@ -29,17 +29,17 @@ impl Served {
     pub(crate) fn start_at(ws: &Workspace, port: u16) -> Self {
         let port = port.to_string();
         let mut command = ws.command(&["serve", "--port", &port]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let link = lines
-            .by_ref()
-            .map_while(Result::ok)
+        let (tell, told) = std::sync::mpsc::channel();
+        listen(child.stdout.take().unwrap(), tell.clone());
+        listen(child.stderr.take().unwrap(), tell);
+        let link = told
+            .iter()
             .find_map(|line| {
                 line.split_whitespace().find(|word| word.contains("#code=")).map(str::to_owned)
             })
             .expect("`rep serve` ended before it said where it listens");
-        std::thread::spawn(move || lines.for_each(drop));
         Served { child, link }
     }
 
@@ -66,6 +66,15 @@ impl Served {
     pub(crate) fn token(&self, ws: &Workspace) -> String {
         ws.text("data/serve/token").trim().to_owned()
     }
+}
+
+/// Somebody has to read what it says to the end, or it stops when the pipe is full.
+fn listen(from: impl std::io::Read + Send + 'static, tell: std::sync::mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            let _ = tell.send(line);
+        }
+    });
 }
 
 impl Drop for Served {
