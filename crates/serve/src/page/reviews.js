@@ -47,9 +47,9 @@ class Reviews {
     const asking = (this.asking = new AbortController());
     try {
       const page = await get("/reviews", { limit: 200 }, asking.signal);
-      const list = arrows(h("div", { class: "card rows", role: "list", "aria-label": "Reviews" }), "a.review-row");
+      const list = arrows(h("ul", { class: "card rows", "aria-label": "Reviews" }), "a.review-row");
       if (page.items.length) keyed(list, page.items, (one) => one.id, reviewRow);
-      else list.append(empty("No reviews yet", "A review looks at what has changed since the last commit. With patterns alone it needs no model.", command("rep review --patterns-only")));
+      else list.append(h("li", {}, empty("No reviews yet", "A review looks at what has changed since the last commit. With patterns alone it needs no model.", command("rep review --patterns-only"))));
       replace(this.root,
         h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Reviews"), h("p", {}, "Findings in the changes they are about."))), list);
     } catch (error) {
@@ -88,7 +88,7 @@ function chips(counts) {
 
 function reviewRow(row) {
   const counts = row.counts ?? {};
-  return h("a", { class: "review-row", role: "listitem", href: `#/reviews/${part(row.id)}` },
+  return h("a", { class: "review-row", href: `#/reviews/${part(row.id)}` },
     h("span", { class: "review-main" }, h("span", { class: "item-name" }, row.scope), h("span", { class: "faint" }, `${count(row.files, "file")} · ${row.depth}`)),
     h("span", { class: "row" }, chips(counts)),
     h("span", { class: "faint mono" }, row.id.slice(-8)),

@@ -6,6 +6,7 @@ import { diff } from "./diff.js";
 import { sentence } from "./eventwords.js";
 import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
 
+const EVENTS_SHOWN_MAX = 500;
 const OVER = ["completed", "failed", "cancelled"];
 /** What a person can do in which state. */
 const ORDERS = [
@@ -28,6 +29,8 @@ class RunView {
   constructor(root, id) {
     this.root = root;
     this.id = id;
+    this.places = { output: h("div"), diff: h("div"), events: h("div") };
+    this.fillers = { output: () => this.output(this.places.output), diff: () => this.diff(this.places.diff), events: () => replace(this.places.events, this.eventList(this.data.events)) };
     this.refresh = debounce(() => this.load(), 150);
     this.tick = setInterval(() => this.ticking(), 1000);
     replace(root, skeleton(7));
@@ -68,25 +71,34 @@ class RunView {
       this.headSign = sign;
       this.drawHead();
     }
-    this.tabs.forget("output");
-    this.tabs.forget("diff");
     replace(parts.timeline, this.timeline(steps, events));
-    replace(parts.events, this.eventList(events));
+    const open = this.tabs.current();
+    for (const [id, fill] of Object.entries(this.fillers)) {
+      if (id === open) fill();
+      else this.tabs.forget(id);
+    }
     replace(parts.cost, this.cost(steps));
     this.ticking();
   }
 
   build(run) {
-    this.parts = Object.fromEntries(["head", "strip", "timeline", "events", "cost"].map((name) => [name, h("div", { class: `run-${name}` })]));
+    this.parts = Object.fromEntries(["head", "strip", "timeline", "cost"].map((name) => [name, h("div", { class: `run-${name}` })]));
     const parts = this.parts;
     this.tabs = tabs("Parts of the run", [
       ["timeline", "Timeline", () => h("div", { class: "run-columns" }, parts.timeline, h("div", { class: "stack" }, parts.cost, h("dl", { class: "facts card card-pad", id: "run-facts" })))],
-      ["output", "Output", () => this.output()],
-      ["diff", "Changes", () => this.diff()],
-      ["events", "Events", () => parts.events],
+      ["output", "Output", () => this.filled("output")],
+      ["diff", "Changes", () => this.filled("diff")],
+      ["events", "Events", () => this.filled("events")],
     ]);
     replace(this.root, h("a", { class: "back-link", href: "#/runs" }, icon("back"), "All runs"), parts.head, parts.strip, this.tabs.element);
     this.run = run;
+  }
+
+  /** A part that is asked for when somebody looks at it, and again whenever something happens while they do. */
+  filled(id) {
+    replace(this.places[id], skeleton(4));
+    this.fillers[id]();
+    return this.places[id];
   }
 
   drawHead() {
@@ -161,7 +173,7 @@ class RunView {
   }
 
   eventList(events) {
-    return h("ol", { class: "event-list" }, [...events].reverse().map((event) => {
+    return h("ol", { class: "event-list" }, [...events].reverse().slice(0, EVENTS_SHOWN_MAX).map((event) => {
       const said = sentence(event);
       return h("li", {}, h("span", { class: "faint num" }, clock(event.at_ms)), h("span", { class: `event-type ${said.tone}` }, words(event.type.toLowerCase())), h("span", { class: "event-text" }, said.text));
     }));
@@ -179,22 +191,18 @@ class RunView {
     return h("section", { class: "card card-pad stack-small" }, h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, dollars(total))), costLine(points, { wide: 420 }));
   }
 
-  output() {
-    const place = h("div", {}, skeleton(4));
+  output(place) {
     get(`/runs/${part(this.id)}/output`, { limit: 200 }).then((page) => {
       const items = page.items;
       replace(place, items.length ? h("div", { class: "stack-small" }, items.map((one) => h("section", { class: "stack-small" }, h("div", { class: "spread" }, h("h3", {}, one.title), copier(one.text)), h("pre", { class: "code tall" }, one.text), one.cut && chip("cut", "warn"))))
         : empty("Nothing was said yet", "What agents say appears here after each step."));
     }, (error) => replace(place, failure(error)));
-    return place;
   }
 
-  diff() {
-    const place = h("div", {}, skeleton(4));
+  diff(place) {
     get(`/runs/${part(this.id)}/diff`).then((got) => {
       replace(place, got.text ? diff(got.text, { cut: got.cut }) : empty("No changes", "The run has changed no file yet."));
     }, (error) => replace(place, error.status === 409 || error.status === 404 ? empty("No changes to show", error.detail, error.hint && h("p", { class: "hint" }, error.hint)) : failure(error)));
-    return place;
   }
 
   ticking() {

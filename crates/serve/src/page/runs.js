@@ -55,7 +55,7 @@ class Runs {
       this.load();
     });
     this.costs = h("div", {});
-    this.list = arrows(h("div", { class: "card rows", role: "list", "aria-label": "Runs" }, skeleton(5)), "a.run-row");
+    this.list = arrows(h("ul", { class: "card rows", "aria-label": "Runs" }, h("li", {}, skeleton(5))), "a.run-row");
     this.more = h("p", { class: "list-note" });
     replace(this.root,
       h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Runs"), h("p", {}, "Agents at work through plans: live, with what they cost."))),
@@ -71,15 +71,15 @@ class Runs {
       this.draw(page);
       this.drawCosts(await get("/costs", {}, asking.signal));
     } catch (error) {
-      if (error.name !== "AbortError") replace(this.list, failure(error, () => this.load()));
+      if (error.name !== "AbortError") replace(this.list, inItem(failure(error, () => this.load())));
     }
   }
 
   draw(page) {
     if (!page.items.length) {
-      return replace(this.list, this.state
+      return replace(this.list, inItem(this.state
         ? empty(`No ${this.state} runs`, "Other runs may be there.", h("button", { type: "button", class: "button", onclick: () => { this.states.show(""); this.state = ""; this.load(); } }, "Show all"))
-        : empty("No runs yet", "Write a plan as a check list in PLAN.md, and let an agent work through it. The run appears here while it works.", command("rep plan run")));
+        : empty("No runs yet", "Write a plan as a check list in PLAN.md, and let an agent work through it. The run appears here while it works.", command("rep plan run"))));
     }
     keyed(this.list, page.items, (run) => run.id, (run) => runRow(run));
     replace(this.more, page.next && h("button", { type: "button", class: "button", onclick: () => { this.limit = Math.min(500, this.limit + 100); this.load(); } }, "Show more"));
@@ -93,8 +93,10 @@ class Runs {
   }
 }
 
+const inItem = (what) => h("li", {}, what);
+
 function runRow(run) {
-  return h("a", { class: "run-row", role: "listitem", href: `#/runs/${run.id}` },
+  return h("a", { class: "run-row", href: `#/runs/${run.id}` },
     h("span", { class: "run-status" }, status(run.status)),
     h("span", { class: "run-main" },
       h("span", { class: "row" }, h("span", { class: "item-name" }, run.name), chip(run.kind, "line"), h("span", { class: "faint mono" }, run.short)),

@@ -7,6 +7,7 @@ import { append, arrows, chip, count, debounce, empty, failure, command, h, icon
 import { detail } from "./skill.js";
 
 const PAGE = 100;
+const LIMIT_MAX = 500;
 const SCOPES = ["project", "user", "plugin", "extra", "builtin"];
 const AGENT = "agent";
 
@@ -53,9 +54,9 @@ class Skills {
     this.states = segments("Which skills", [["", "All"], ["used", "In use"], ["shadowed", "Shadowed"], ["broken", "Broken"], ["findings", "Findings"]], "", (state) => this.change({ state }));
     this.scopes = h("select", { "aria-label": "Scope", onchange: () => this.change({ scope: this.scopes.value }) }, h("option", { value: "" }, "All scopes"), SCOPES.map((scope) => h("option", { value: scope }, words(scope))));
     this.budget = h("div", { class: "budget" });
-    this.list = arrows(h("div", { class: "pane-scroll", role: "list", "aria-label": "Skills" }), "a.item");
-    this.list.append(skeleton(9));
-    this.list.addEventListener("scroll", () => this.grow(), { passive: true });
+    this.list = arrows(h("ul", { "aria-label": "Skills" }), "a.item");
+    this.rest = h("div", {}, skeleton(9));
+    this.scroll = h("div", { class: "pane-scroll", onscroll: () => this.grow() }, this.list, this.rest);
     this.detail = h("div", { class: "pane-detail", role: "region", "aria-label": "Skill" });
     append(this.root,
       h("div", { class: "pane-list" },
@@ -63,7 +64,7 @@ class Skills {
           h("div", { class: "spread" }, h("h1", {}, "Skills ", this.total), this.scopes),
           h("label", { class: "search" }, icon("search"), this.search, h("kbd", { "aria-hidden": "true" }, "/")),
           this.states, this.budget),
-        this.list),
+        this.scroll),
       this.detail);
   }
 
@@ -86,7 +87,7 @@ class Skills {
   change(what) {
     Object.assign(this.filter, what);
     this.limit = PAGE;
-    this.list.scrollTop = 0;
+    this.scroll.scrollTop = 0;
     const query = new URLSearchParams(Object.entries(this.filter).filter(([, value]) => value));
     const place = this.chosen ? `#/skills/${part(this.chosen)}` : "#/skills";
     history.replaceState(null, "", query.size ? `${place}?${query}` : place);
@@ -132,7 +133,7 @@ class Skills {
       this.total.textContent = q || state || scope ? number(page.total) : number((await about).skills.skills);
       this.draw(page.total);
     } catch (error) {
-      if (error.name !== "AbortError") replace(this.list, failure(error, () => this.load()));
+      if (error.name !== "AbortError") this.instead(failure(error, () => this.load()));
     }
   }
 
@@ -144,21 +145,26 @@ class Skills {
   }
 
   draw(total) {
-    if (!this.items.length) return replace(this.list, this.nothing());
+    if (!this.items.length) return this.instead(this.nothing());
     const isFindings = this.filter.state === "findings";
     keyed(this.list, this.items,
       (item) => (isFindings ? `${item.path}:${item.code}:${item.line}:${item.column}:${item.message}` : `${item.state}:${item.path}:${item.name}`),
       (item) => (isFindings ? this.findingRow(item) : this.row(item)),
       (item) => JSON.stringify([item, this.filter]));
-    if (this.more) this.list.append(h("p", { class: "list-note" }, `${number(this.items.length)} of ${number(total)} shown; scroll on for more.`));
+    replace(this.rest, this.more && h("p", { class: "list-note" }, `${number(this.items.length)} of ${number(total)} shown${this.limit < LIMIT_MAX ? "; scroll on for more" : "; search for the others"}.`));
     this.mark();
   }
 
+  instead(what) {
+    replace(this.list);
+    replace(this.rest, what);
+  }
+
   grow() {
-    const list = this.list;
-    if (!this.more || this.growing || list.scrollTop + list.clientHeight < list.scrollHeight - 400 || this.limit >= 500) return;
+    const place = this.scroll;
+    if (!this.more || this.growing || place.scrollTop + place.clientHeight < place.scrollHeight - 400 || this.limit >= LIMIT_MAX) return;
     this.growing = true;
-    this.limit = Math.min(500, this.limit + PAGE);
+    this.limit = Math.min(LIMIT_MAX, this.limit + PAGE);
     this.load().finally(() => (this.growing = false));
   }
 
@@ -166,7 +172,7 @@ class Skills {
     const found = item.found;
     const about = item.description ?? item.reason?.message ?? "";
     const why = found && (found.why.length ? found.why.join(" · ") : found.in_name ? "its name has these letters" : "its text has these letters");
-    return h("a", { class: `item${item.state === "shadowed" ? " dim" : ""}`, role: "listitem", href: this.address(item) },
+    return h("a", { class: `item${item.state === "shadowed" ? " dim" : ""}`, href: this.address(item) },
       h("div", { class: "item-top" },
         h("span", { class: "item-name" }, item.name),
         item.state === "shadowed" && chip("shadowed", "warn", `${item.shadowed_by} stands before it`),
@@ -179,7 +185,7 @@ class Skills {
 
   findingRow(item) {
     const href = item.skill ? this.address({ name: item.skill, state: "used" }) : this.address({ name: item.path?.split("/").slice(-2)[0] ?? "file", state: "broken", path: item.path });
-    return h("a", { class: "item", role: "listitem", href },
+    return h("a", { class: "item", href },
       h("div", { class: "item-top" }, chip(item.severity, tone(item.severity)), h("span", { class: "item-name" }, item.skill ?? item.path_short?.split("/").slice(-2)[0] ?? "skills"), h("span", { class: "item-end mono" }, item.code)),
       h("p", { class: "item-about" }, item.message),
       item.path_short && h("p", { class: "item-why" }, h("span"), h("span", { class: "path" }, `${item.path_short}${item.line ? `:${item.line}` : ""}`)));

@@ -65,7 +65,8 @@ export function keyed(container, items, key, render, mark = JSON.stringify) {
     let row = before.get(id);
     before.delete(id);
     if (!row || row.sign !== sign) {
-      const fresh = render(item);
+      const made = render(item);
+      const fresh = container.tagName === "UL" ? h("li", {}, made) : made;
       fresh.dataset.key = id;
       fresh.sign = sign;
       if (row) {

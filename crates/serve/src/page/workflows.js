@@ -79,10 +79,10 @@ class Workflows {
 
   list([workflows, runs]) {
     document.title = "Workflows · Repertoire";
-    const running = arrows(h("div", { class: "card rows", role: "list", "aria-label": "Runs of workflows" }), "a.flow-run");
+    const running = arrows(h("ul", { class: "card rows", "aria-label": "Runs of workflows" }), "a.flow-run");
     if (runs.items.length) keyed(running, runs.items, (run) => run.run, runRow);
-    else running.append(empty("No workflow was started yet", "An agent starts one over MCP, or you do in a terminal.", command(`rep workflow start ${workflows.items[0]?.name ?? "NAME"}`)));
-    const all = arrows(h("div", { class: "flow-grid", role: "list", "aria-label": "Workflows" }), "a.flow-card");
+    else running.append(h("li", {}, empty("No workflow was started yet", "An agent starts one over MCP, or you do in a terminal.", command(`rep workflow start ${workflows.items[0]?.name ?? "NAME"}`))));
+    const all = arrows(h("ul", { class: "flow-grid", "aria-label": "Workflows" }), "a.flow-card");
     keyed(all, workflows.items, (one) => `${one.scope}/${one.name}`, card);
     replace(this.root,
       h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Workflows"), h("p", {}, "Steps as data. The engine decides what comes next, and gates are computed from what was recorded."))),
@@ -100,7 +100,7 @@ class Workflows {
         svg ? h("section", { class: "card card-pad" }, graph(svg, { name: flow.name })) : null,
         h("div", { class: "stack" },
           about.diagnostics?.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Findings"), about.diagnostics.map((one) => finding(one))),
-          own.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Runs"), h("div", { class: "card rows" }, own.map(runRow))),
+          own.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Runs"), h("ul", { class: "card rows" }, own.map((run) => h("li", {}, runRow(run))))),
           h("section", { class: "stack-small" }, h("h2", {}, "Steps"), steps(flow)))));
   }
 
@@ -159,12 +159,12 @@ function startCommand(flow) {
 }
 
 function runRow(run) {
-  return h("a", { class: "flow-run", role: "listitem", href: `#/workflows/run/${part(run.run)}` },
+  return h("a", { class: "flow-run", href: `#/workflows/run/${part(run.run)}` },
     status(run.state), h("span", { class: "item-name" }, run.run), h("span", { class: "soft" }, run.workflow), h("span", { class: "faint flow-step" }, run.waiting_for ?? `at ${run.step}`), h("span", { class: "faint run-when" }, ago(run.updated_ms)));
 }
 
 function card(one) {
-  return h("a", { class: "card card-pad flow-card", role: "listitem", href: `#/workflows/${part(one.name)}` },
+  return h("a", { class: "card card-pad flow-card", href: `#/workflows/${part(one.name)}` },
     h("span", { class: "row" }, h("span", { class: "item-name" }, one.name), !one.can_run && chip("cannot run", "bad")),
     h("span", { class: "item-about" }, one.description),
     h("span", { class: "row faint" }, h("span", {}, one.kind === "script" ? "script" : count(one.steps, "step")), one.gates > 0 && chip(count(one.gates, "gate"), "warn"), h("span", {}, one.scope)));
