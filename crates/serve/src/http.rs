@@ -1,10 +1,15 @@
 //! The HTTP daemon: a guard in front of everything, the API, the events, the page and `/mcp`.
 
 pub mod api;
-pub mod guard;
+pub mod authority;
+mod envelope;
+mod guard;
+mod listen;
 pub mod openapi;
+mod patience;
 pub mod problem;
 pub mod token;
+pub mod whereabouts;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +17,24 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, Uri};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
+use crate::limits::HttpLimits;
 use crate::page;
+use authority::Authority;
+use envelope::Envelope;
 use guard::Guard;
+pub use listen::make_room;
 use problem::Problem;
 use token::Keys;
 
-/// The largest body of a request.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Where MCP is.
+pub const MCP: &str = "/mcp";
+/// Where whoever watches the daemon asks whether it is there; it needs no token.
+pub const HEALTH: &str = "/healthz";
 
 /// How the daemon listens, and who may come in.
 pub struct Daemon {
@@ -35,6 +46,17 @@ pub struct Daemon {
     pub address: SocketAddr,
     /// Whether `/mcp` has the fixtures of the conformance suite, and needs no token.
     pub conformance: bool,
+    /// What is allowed beyond the usual.
+    pub rules: Rules,
+}
+
+/// What a daemon is told about its clients.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Names that it answers to, besides its own address.
+    pub names: Vec<Authority>,
+    /// How much they may send, and how long they may take.
+    pub limits: HttpLimits,
 }
 
 /// Binds a socket. Port 0 takes any that is free; the address that comes back says which.
@@ -48,7 +70,7 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAd
     Ok((listener, address))
 }
 
-/// Serves until told to stop.
+/// Serves until told to stop; what is still open then has a moment to end.
 ///
 /// # Errors
 ///
@@ -58,28 +80,43 @@ pub async fn serve(
     daemon: Daemon,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
+    let limits = daemon.rules.limits;
     let router = router(daemon, &shutdown);
-    axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
+    listen::listen(listener, router, limits, shutdown).await
 }
 
 /// Everything that is answered, behind the guard.
 pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
     let guard = Arc::new(Guard::new(&daemon));
+    let limits = daemon.rules.limits;
+    let envelope = Arc::new(Envelope::new(limits.answer_timeout));
     let api = api::all(&daemon.house, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(&daemon.house, daemon.conformance, shutdown.child_token());
     Router::new()
         .merge(api)
-        .route_service("/mcp", mcp)
+        .route_service(MCP, mcp)
+        .method_not_allowed_fallback(wrong_method)
+        // Whatever has an address here needs a token. What is found by no route is a part of the page, or nothing.
+        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit))
         .fallback(asset)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(limits.body_bytes_max))
         .layer(axum::middleware::from_fn_with_state(guard, guard::check))
+        .layer(axum::middleware::from_fn_with_state(envelope, envelope::wrap))
 }
 
-async fn asset(uri: Uri) -> Response {
+async fn asset(method: Method, uri: Uri) -> Response {
     match page::asset(uri.path()) {
-        Some(response) => response.into_response(),
-        None => {
-            Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address").into_response()
+        None => Problem::not_found("there is nothing at this address").into_response(),
+        Some(_) if !matches!(method, Method::GET | Method::HEAD) => {
+            let mut response = wrong_method().await;
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET,HEAD"));
+            response
         }
+        Some(response) => response.into_response(),
     }
+}
+
+async fn wrong_method() -> Response {
+    let detail = "this address does not know that method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
 }

@@ -5,6 +5,7 @@
 
 pub mod house;
 pub mod http;
+pub mod limits;
 pub mod mcp;
 pub mod page;
 

@@ -1,53 +1,294 @@
 //! `rep serve`: the page, the API and MCP over HTTP.
 
+mod browser;
+
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use repertoire_serve::http::{self, Daemon, token::Keys};
+use camino::Utf8PathBuf;
+use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_serve::House;
+use repertoire_serve::http::authority::Authority;
+use repertoire_serve::http::token::{self, Keys, TokenError};
+use repertoire_serve::http::whereabouts::{self, Posting, Whereabouts};
+use repertoire_serve::http::{self, Daemon, Rules};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::stop_when_asked;
+use super::worker::{DaemonArgs, stop_when_asked, work_until};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
-/// Where to listen.
+const PORT: u16 = 7757;
+
+/// Where to listen, and for whom.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Sub>,
     /// The port; 0 takes any that is free
-    #[arg(long, value_name = "PORT", default_value_t = 7757)]
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
+    /// Listen on an address that other machines can reach; needs `--allowed-host`
+    #[arg(long)]
+    allow_remote: bool,
+    /// A name that clients know this server by, with or without a port (may be repeated)
+    #[arg(long = "allowed-host", value_name = "NAME")]
+    allowed_hosts: Vec<Authority>,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Also work on runs that wait in the queue, as `rep daemon` does
+    #[arg(long)]
+    work: bool,
     /// Add what the MCP conformance suite looks for, and ask for no token on /mcp
     #[arg(long)]
     conformance: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Sub {
+    /// Print another link to the page of the daemon that runs
+    Link(LinkArgs),
+}
+
+/// Which daemon.
+#[derive(Debug, clap::Args)]
+struct LinkArgs {
+    /// The port of the daemon, where there are several
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+/// What programs read.
+#[derive(serde::Serialize)]
+struct Where<'a> {
+    address: SocketAddr,
+    link: &'a str,
+    token_file: &'a Utf8PathBuf,
+}
+
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    runtime()?.block_on(async {
-        let house = ctx.house().await?;
-        let path = ctx.env.data_dir().join("serve").join("token");
-        let (keys, _) =
-            Keys::open(&path).map_err(|error| Failure::cannot_run(error.to_string()))?;
-        let wanted = SocketAddr::new(args.host, args.port);
-        let (listener, address) = http::bind(wanted).await.map_err(|error| {
-            Failure::cannot_run(format!("{wanted} cannot be listened on: {error}"))
-                .hint("`--port 0` takes any port that is free.")
-        })?;
-        let code = keys
-            .lend_code(house.now_ms())
-            .map_err(|error| Failure::cannot_run(error.to_string()))?;
-        ui.note(&format!("http://{address}/#code={code}"))?;
-        let shutdown = CancellationToken::new();
-        stop_when_asked(shutdown.clone())?;
-        let _watching = house.watch();
-        let daemon = Daemon { house, keys: Arc::new(keys), address, conformance: args.conformance };
-        http::serve(listener, daemon, shutdown)
-            .await
-            .map_err(|error| Failure::cannot_run(format!("the server stopped: {error}")))?;
-        Ok(Exit::Done)
+    if let Some(Sub::Link(args)) = &args.command {
+        return link(ctx, args, ui);
+    }
+    refuse_strangers(args)?;
+    runtime()?.block_on(serve(ctx, args, ui))
+}
+
+async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    http::make_room();
+    let house = ctx.house().await?;
+    let (listener, address) = bind(ctx, args).await?;
+    let (keys, _) = Keys::open(&token_file(ctx)).map_err(no_token)?;
+    for note in keys.notes() {
+        ui.note(&ui.paint_err(ui::WARN, note))?;
+    }
+    let code = keys.lend_code(house.now_ms()).map_err(no_token)?;
+    let _posted = post(ctx, address, ui)?;
+    say_who_may_come(args, address, ui)?;
+    tell(ctx, reachable(address), &code, args.open, ui)?;
+
+    let shutdown = CancellationToken::new();
+    stop_when_asked(shutdown.clone())?;
+    let _watching = house.watch();
+    let rules = Rules { names: args.allowed_hosts.clone(), ..Rules::default() };
+    let daemon = Daemon {
+        house: house.clone(),
+        keys: Arc::new(keys),
+        address,
+        conformance: args.conformance,
+        rules,
+    };
+    attend(ctx, args, listener, daemon, &house, shutdown, ui).await
+}
+
+/// Serves, and works on runs where that is wanted. The one ends with the other.
+async fn attend(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    listener: TcpListener,
+    daemon: Daemon,
+    house: &House,
+    shutdown: CancellationToken,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let serving = async {
+        let served = http::serve(listener, daemon, shutdown.clone()).await;
+        shutdown.cancel();
+        served.map_err(|error| Failure::cannot_run(format!("the server stopped: {error}")))
+    };
+    if !args.work {
+        serving.await?;
+        return Ok(Exit::Done);
+    }
+    let working = async {
+        // What programs read is one object; what runs do is told to people.
+        let is_json = std::mem::replace(&mut ui.json, false);
+        let worked = work_until(ctx, &DaemonArgs::default(), house.journal(), &shutdown, ui).await;
+        ui.json = is_json;
+        shutdown.cancel();
+        worked
+    };
+    let (served, worked) = tokio::join!(serving, working);
+    served.and(worked)
+}
+
+/// Whoever listens for other machines has to say so, and under which name.
+fn refuse_strangers(args: &Args) -> Result<(), Failure> {
+    if args.host.is_loopback() {
+        return match args.allow_remote {
+            true => {
+                Err(Failure::usage(format!("{} can only be reached from this machine", args.host))
+                    .hint("Leave `--allow-remote` out, or name another address with `--host`."))
+            }
+            false => Ok(()),
+        };
+    }
+    if args.conformance {
+        return Err(Failure::usage(
+            "`--conformance` asks for no token, so it stays on this machine",
+        )
+        .hint("Leave `--host` out."));
+    }
+    if args.allow_remote && !args.allowed_hosts.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("other machines can reach {}, and this has no TLS", args.host))
+        .hint("Reach this machine by `ssh -L 7757:127.0.0.1:7757 HOST`, and leave `--host` out.")
+        .hint("Or say `--allow-remote --allowed-host NAME`, with the name that clients use, behind a proxy that has TLS."))
+}
+
+fn say_who_may_come(args: &Args, address: SocketAddr, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    if !args.allow_remote {
+        return Ok(());
+    }
+    let names: Vec<String> = args.allowed_hosts.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "other machines can reach {address} as {}. Whoever has the token can do here whatever you can, and without TLS it can be read on the way",
+        names.join(", ")
+    );
+    ui.note(&ui.paint_err(ui::WARN, text))?;
+    Ok(())
+}
+
+async fn bind(ctx: &Ctx<'_>, args: &Args) -> Result<(TcpListener, SocketAddr), Failure> {
+    let wanted = SocketAddr::new(args.host, args.port);
+    http::bind(wanted).await.map_err(|error| {
+        if error.kind() != ErrorKind::AddrInUse {
+            return Failure::cannot_run(format!("{wanted} cannot be listened on: {error}"));
+        }
+        match whereabouts::find(&address_file(ctx)) {
+            Some(other) if other.address.port() == wanted.port() => Failure::cannot_run(format!(
+                "a daemon is at {} already: process {}, for {}",
+                other.address, other.pid, other.project
+            ))
+            .hint("`rep serve link` prints a link to its page."),
+            _ => Failure::cannot_run(format!("another program listens on {wanted}")),
+        }
+        .hint("`--port 0` takes any port that is free.")
     })
+}
+
+/// Lets `rep serve link` find this daemon. One that was first keeps that place.
+fn post(
+    ctx: &Ctx<'_>,
+    address: SocketAddr,
+    ui: &mut Ui<'_>,
+) -> Result<Option<whereabouts::Posted>, Failure> {
+    let project = ctx.project_dir(None);
+    let at = Whereabouts { address: reachable(address), pid: std::process::id(), project };
+    match whereabouts::post(&address_file(ctx), &at) {
+        Ok(Posting::Done(posted)) => Ok(Some(posted)),
+        Ok(Posting::Taken(other)) => {
+            ui.note(&format!(
+                "another daemon is at {}, for {}; `rep serve link --port {}` prints links to this one",
+                other.address,
+                other.project,
+                address.port()
+            ))?;
+            Ok(None)
+        }
+        Err(error) => {
+            let path = address_file(ctx);
+            ui.note(&ui.paint_err(
+                ui::WARN,
+                format!("`rep serve link` will not find this: {path}: {error}"),
+            ))?;
+            Ok(None)
+        }
+    }
+}
+
+fn link(ctx: &Ctx<'_>, args: &LinkArgs, ui: &mut Ui<'_>) -> Outcome {
+    let address = match args.port {
+        Some(port) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+        None => match whereabouts::find(&address_file(ctx)) {
+            Some(at) => at.address,
+            None => {
+                return Err(Failure::no("no daemon is running").hint("`rep serve` starts one."));
+            }
+        },
+    };
+    let code = token::leave_code(&token_file(ctx), SystemClock.now_ms()).map_err(no_token)?;
+    tell(ctx, address, &code, args.open, ui)?;
+    Ok(Exit::Done)
+}
+
+/// Prints the link, as data: somebody may read it from a pipe.
+fn tell(
+    ctx: &Ctx<'_>,
+    address: SocketAddr,
+    code: &str,
+    open: bool,
+    ui: &mut Ui<'_>,
+) -> Result<(), Failure> {
+    let (link, token_file) = (format!("http://{address}/#code={code}"), token_file(ctx));
+    if ui.json {
+        ui.print_json_line(&Where { address, link: &link, token_file: &token_file })?;
+    } else {
+        ui.note("This link opens the page once, within ten minutes:")?;
+        writeln!(ui.out, "{link}")?;
+        ui.out.flush()?;
+    }
+    if open && let Err(why) = browser::open(ctx.env, &link) {
+        ui.note(&ui.paint_err(ui::WARN, format!("no browser was opened: {why}")))?;
+    }
+    Ok(())
+}
+
+/// An address to type, for one that means all of this machine's.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn token_file(ctx: &Ctx<'_>) -> Utf8PathBuf {
+    ctx.env.data_dir().join("serve").join("token")
+}
+
+fn address_file(ctx: &Ctx<'_>) -> Utf8PathBuf {
+    ctx.env.data_dir().join("serve").join("address")
+}
+
+fn no_token(error: TokenError) -> Failure {
+    let failure = Failure::cannot_run(error.to_string());
+    match error {
+        TokenError::Refused { .. } => failure.hint("Remove it, and a new one is made."),
+        TokenError::Random(_) | TokenError::File { .. } => failure,
+    }
 }

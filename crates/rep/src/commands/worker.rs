@@ -24,7 +24,7 @@ const LAST_FIGURES: Duration = Duration::from_secs(5);
 const TELL_POLL: Duration = Duration::from_millis(100);
 
 /// How to work.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct DaemonArgs {
     /// Most runs at once; `queue.runs_max` otherwise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -67,58 +67,68 @@ fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_
     let runtime = runtime()?;
     runtime.block_on(async {
         let journal = ctx.journal(database).await?;
-        let mut rules = ctx.queue_rules();
-        let at_once = args.runs.or(rules.total_max).unwrap_or(u32::MAX);
-        if let Some(runs) = args.runs {
-            rules.total_max = rules.total_max.map(|total| total.max(runs));
-        }
-        let name =
-            args.name.clone().unwrap_or_else(|| format!("{}:{}", host(), std::process::id()));
-        let worker = Worker {
-            runner: ctx.runner(journal.clone(), None),
-            labels: ctx.worker_labels(&args.labels),
-            lease: ctx.lease(),
-            rules,
-            at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
-            name,
-        };
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
-        let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
-        ui.note(&format!(
-            "{} works on runs ({}); Ctrl-C stops it",
-            worker.name,
-            labels.join(", ")
-        ))?;
-        let (sender, told) = mpsc::channel();
-        let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
-            // Nobody listens any more when the command ends.
-            let _ = sender.send(what);
-        });
-        let (complaints, figures) = keep_figures(ctx, args, &journal, &shutdown);
-        let working = worker.work(&shutdown, &hearer);
-        tokio::pin!(working);
-        loop {
-            let over = tokio::select! {
-                () = &mut working => true,
-                () = tokio::time::sleep(TELL_POLL) => false,
-            };
-            while let Ok(what) = told.try_recv() {
-                say(&what, ui)?;
-            }
-            while let Ok(complaint) = complaints.try_recv() {
-                ui.note(&ui.paint_err(ui::WARN, complaint))?;
-            }
-            if over {
-                break;
-            }
-        }
-        if let Some(figures) = figures {
-            // What happened last is counted too; a collector that is gone must not keep the daemon.
-            let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
-        }
-        Ok(Exit::Done)
+        work_until(ctx, args, &journal, &shutdown, ui).await
     })
+}
+
+/// Works on runs until told to stop.
+pub(crate) async fn work_until(
+    ctx: &Ctx<'_>,
+    args: &DaemonArgs,
+    journal: &Journal,
+    shutdown: &CancellationToken,
+    ui: &mut Ui<'_>,
+) -> Outcome {
+    let worker = worker(ctx, args, journal);
+    let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
+    ui.note(&format!("{} works on runs ({}); Ctrl-C stops it", worker.name, labels.join(", ")))?;
+    let (sender, told) = mpsc::channel();
+    let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
+        // Nobody listens any more when the command ends.
+        let _ = sender.send(what);
+    });
+    let (complaints, figures) = keep_figures(ctx, args, journal, shutdown);
+    let working = worker.work(shutdown, &hearer);
+    tokio::pin!(working);
+    loop {
+        let over = tokio::select! {
+            () = &mut working => true,
+            () = tokio::time::sleep(TELL_POLL) => false,
+        };
+        while let Ok(what) = told.try_recv() {
+            say(&what, ui)?;
+        }
+        while let Ok(complaint) = complaints.try_recv() {
+            ui.note(&ui.paint_err(ui::WARN, complaint))?;
+        }
+        if over {
+            break;
+        }
+    }
+    if let Some(figures) = figures {
+        // What happened last is counted too; a collector that is gone must not keep the daemon.
+        let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
+    }
+    Ok(Exit::Done)
+}
+
+fn worker(ctx: &Ctx<'_>, args: &DaemonArgs, journal: &Journal) -> Worker {
+    let mut rules = ctx.queue_rules();
+    let at_once = args.runs.or(rules.total_max).unwrap_or(u32::MAX);
+    if let Some(runs) = args.runs {
+        rules.total_max = rules.total_max.map(|total| total.max(runs));
+    }
+    let name = args.name.clone().unwrap_or_else(|| format!("{}:{}", host(), std::process::id()));
+    Worker {
+        runner: ctx.runner(journal.clone(), None),
+        labels: ctx.worker_labels(&args.labels),
+        lease: ctx.lease(),
+        rules,
+        at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
+        name,
+    }
 }
 
 /// Keeps the file of figures, if one is wanted; what is in the way of it comes out here.

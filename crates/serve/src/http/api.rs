@@ -272,17 +272,13 @@ impl Api {
     /// The router, with the document that describes it.
     pub fn into_router(self) -> Router {
         let document = Arc::new(self.document());
-        let router = self.router.route(
+        self.router.route(
             "/api/v1/openapi.json",
             axum::routing::get(move || {
                 let document = Arc::clone(&document);
                 async move { axum::Json(document.as_ref().clone()) }
             }),
-        );
-        router.method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this address is not asked that way")
-                .hint("`Allow` names the methods that it knows.")
-        })
+        )
     }
 
     /// The OpenAPI document.

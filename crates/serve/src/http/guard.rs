@@ -1,100 +1,139 @@
-//! What a request has to be before anybody looks at it: for this address, from no other site, with a token.
+//! What a request has to be before anybody looks at it: for this address, from no other site, and with a token.
+//!
+//! Every check is made on headers that a page cannot forge. There are no cookies and no CORS, so that what a browser sends
+//! for somebody else's page has no token, and gets no answer that this page could read.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::uri::Authority;
-use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
-use super::Daemon;
+use super::authority::{Authority, Ours};
 use super::problem::Problem;
 use super::token::Keys;
+use super::{Daemon, HEALTH, MCP};
 use crate::house::House;
+use crate::limits::HttpLimits;
+
+/// Ways to say another method than the one in the first line, for servers that believe them.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// Who may come in.
-pub struct Guard {
+pub(super) struct Guard {
     house: House,
     keys: Arc<Keys>,
-    address: SocketAddr,
+    ours: Ours,
+    limits: HttpLimits,
     conformance: bool,
 }
 
 impl Guard {
     /// The guard of a daemon.
-    pub fn new(daemon: &Daemon) -> Self {
+    pub(super) fn new(daemon: &Daemon) -> Self {
         Guard {
             house: daemon.house.clone(),
             keys: Arc::clone(&daemon.keys),
-            address: daemon.address,
+            ours: Ours::new(daemon.address, daemon.rules.names.clone()),
+            limits: daemon.rules.limits,
             conformance: daemon.conformance,
         }
     }
 
     fn judge(&self, request: &Request) -> Result<(), Problem> {
         let headers = request.headers();
-        self.host(headers)?;
-        self.origin(headers)?;
-        content_type(request.method(), headers)?;
-        if self.is_open(request.uri().path()) { Ok(()) } else { self.token(headers) }
+        let host = self.host(headers)?;
+        self.target(request.uri(), &host)?;
+        self.origin(request, &host)?;
+        tricks(headers)?;
+        content_type(request.method(), headers)
     }
 
-    fn host(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let wrong = || {
-            Problem::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "this server does not answer to that name",
+    /// A name that was made to lead here (DNS rebinding) is still another site's.
+    fn host(&self, headers: &HeaderMap) -> Result<Authority, Problem> {
+        let host = only(headers, &header::HOST)
+            .ok_or_else(|| Problem::bad_request("a request has exactly one `Host`"))?;
+        let ours = host.parse().ok().filter(|host| self.ours.answers_to(host));
+        ours.ok_or_else(|| {
+            let detail = "this server does not answer to that name";
+            Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).hint(
+                "Use the address that `rep serve` has printed, or name this one with `--allowed-host`.",
             )
-            .hint("Use the address that `rep serve` has printed.")
+        })
+    }
+
+    /// An address in the first line must be the one of `Host`, or the two parties would understand different things.
+    fn target(&self, uri: &Uri, host: &Authority) -> Result<(), Problem> {
+        let said = match (uri.scheme_str(), uri.authority()) {
+            (None, None) => None,
+            (Some("http"), Some(said)) => Some(said.as_str().parse::<Authority>().ok()),
+            _ => Some(None),
         };
-        let host = only(headers, &header::HOST).ok_or_else(wrong)?;
-        let authority: Authority = host.parse().map_err(|_| wrong())?;
-        if self.is_ours(&authority) { Ok(()) } else { Err(wrong()) }
+        let agrees = said.is_none_or(|said| said.as_ref() == Some(host));
+        if !agrees || !uri.path().starts_with('/') {
+            return Err(Problem::bad_request("this is no address of this server"));
+        }
+        if climbs(uri.path()) {
+            return Err(Problem::not_found("there is nothing at this address"));
+        }
+        Ok(())
     }
 
-    /// A browser says where a request comes from. From anywhere but this page, nothing is answered.
-    fn origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let wrong =
-            || Problem::new(StatusCode::FORBIDDEN, "this server does not answer other sites");
-        if headers.contains_key(header::ORIGIN) {
-            let origin = only(headers, &header::ORIGIN).ok_or_else(wrong)?;
-            let authority = origin.strip_prefix("http://").ok_or_else(wrong)?;
-            let authority: Authority = authority.parse().map_err(|_| wrong())?;
-            if !self.is_ours(&authority) {
-                return Err(wrong());
-            }
+    /// A browser says where a request comes from. From anywhere but this page, nothing is answered; only the page itself may
+    /// be opened from elsewhere, in a tab of its own.
+    fn origin(&self, request: &Request, host: &Authority) -> Result<(), Problem> {
+        let headers = request.headers();
+        let wrong = || {
+            Problem::new(StatusCode::FORBIDDEN, "this server does not answer other sites")
+                .hint("Open the link that `rep serve link` prints in a tab of its own.")
+        };
+        if headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+            return Err(wrong());
         }
-        match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
-            None | Some(b"same-origin" | b"none") => Ok(()),
-            Some(_) => Err(wrong()),
+        let origin = headers.contains_key(header::ORIGIN);
+        if origin && !only(headers, &header::ORIGIN).is_some_and(|from| self.is_same(from, host)) {
+            return Err(wrong());
+        }
+        if !origin && opens_page(request) {
+            return Ok(());
+        }
+        let referer = headers.contains_key(header::REFERER);
+        let page = || {
+            let (scheme, rest) = only(headers, &header::REFERER)?.split_once("://")?;
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            Some(format!("{scheme}://{}", &rest[..end]))
+        };
+        if referer && !page().is_some_and(|from| self.is_same(&from, host)) {
+            return Err(wrong());
+        }
+        let site = HeaderName::from_static("sec-fetch-site");
+        match (headers.contains_key(&site), only(headers, &site)) {
+            (false, _) | (_, Some("same-origin" | "none")) => Ok(()),
+            _ => Err(wrong()),
         }
     }
 
-    /// Whether an authority is this server's: an address or `localhost`, and its port.
-    fn is_ours(&self, authority: &Authority) -> bool {
-        if authority.as_str().contains('@') || authority.port_u16() != Some(self.address.port()) {
-            return false;
-        }
-        let host = authority.host();
-        if host.eq_ignore_ascii_case("localhost") {
-            return self.address.ip().is_loopback();
-        }
-        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-        bare.parse::<IpAddr>().is_ok_and(|ip| ip == self.address.ip())
+    /// Whether an origin is the one that the request goes to.
+    fn is_same(&self, origin: &str, host: &Authority) -> bool {
+        let said = match origin.split_once("://") {
+            Some(("http", said)) => said,
+            // Only what stands in front of this server can speak TLS.
+            Some(("https", said)) if self.ours.is_named(host) => said,
+            _ => return false,
+        };
+        said.parse::<Authority>().as_ref() == Ok(host)
     }
 
     fn is_open(&self, path: &str) -> bool {
-        !(path.starts_with("/api/") || path == "/mcp" || path == "/metrics")
-            || path == super::api::SESSION
-            || self.conformance && path == "/mcp"
+        path == super::api::SESSION || path == HEALTH || self.conformance && path == MCP
     }
 
     fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let shown = only(headers, &header::AUTHORIZATION);
-        let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-        if shown.is_some_and(|token| self.keys.lets_in(token, self.house.now_ms())) {
+        let shown = only(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        if shown.is_some_and(|(_, token)| self.keys.lets_in(token, self.house.now_ms())) {
             return Ok(());
         }
         Err(Problem::new(StatusCode::UNAUTHORIZED, "a token is needed, and this is none that is good")
@@ -102,21 +141,104 @@ impl Guard {
     }
 }
 
-/// The middleware.
-pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let mut response = match guard.judge(&request) {
+/// The middleware in front of everything.
+pub(super) async fn check(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match guard.judge(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
-    };
-    let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, http::HeaderValue::from_static("no-referrer"));
-    response
+    }
 }
 
-/// Whatever changes something, or carries a body, is JSON: a form of another site cannot be.
+/// The middleware in front of whatever is not the page: it asks for the token, and only then for the body.
+pub(super) async fn admit(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_open = guard.is_open(request.uri().path());
+    if !is_open && let Err(problem) = guard.token(request.headers()) {
+        let mut response = problem.into_response();
+        let scheme = HeaderValue::from_static("Bearer realm=\"rep serve\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        return response;
+    }
+    let (head, body) = request.into_parts();
+    match gather(body, &guard.limits).await {
+        Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The whole body, which is small and comes soon, or not at all.
+async fn gather(body: Body, limits: &HttpLimits) -> Result<Bytes, Problem> {
+    let reading = axum::body::to_bytes(body, limits.body_bytes_max);
+    match tokio::time::timeout(limits.body_timeout, reading).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_large(&error) => {
+            let detail = format!("a body has at most {} bytes", limits.body_bytes_max);
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+        }
+        Ok(Err(_)) => Err(Problem::bad_request("the body broke off")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")),
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+}
+
+/// A tab that a person opens by a link elsewhere. What it gets is the page without anything in it.
+fn opens_page(request: &Request) -> bool {
+    let says = |name: &'static str, value: &str| {
+        only(request.headers(), &HeaderName::from_static(name)) == Some(value)
+    };
+    request.method() == Method::GET
+        && request.uri().path() == "/"
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
+}
+
+/// Whether a path goes up, however that is written.
+fn climbs(path: &str) -> bool {
+    let plain =
+        path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    plain.split(['/', '\\']).any(|part| matches!(part, "." | ".."))
+}
+
+/// What no client of ours sends: another protocol, another method than it says, a body in a code.
+fn tricks(headers: &HeaderMap) -> Result<(), Problem> {
+    let upgrades = headers.get_all(header::UPGRADE).iter();
+    let socket =
+        |value: &HeaderValue| value.as_bytes().to_ascii_lowercase().starts_with(b"websocket");
+    if upgrades.into_iter().any(socket) {
+        return Err(Problem::bad_request("there are no WebSockets here"));
+    }
+    if OVERRIDES.iter().any(|name| headers.contains_key(*name)) {
+        return Err(Problem::bad_request("the method is the one of the first line"));
+    }
+    let encoding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    match encoding {
+        None | Some(b"identity") => Ok(()),
+        Some(_) => {
+            let detail = "bodies are sent as they are, without an encoding";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+        }
+    }
+}
+
+/// Whatever changes something, or carries a body, is JSON: a form of another site cannot be. A browser asks before it sends
+/// JSON or `DELETE` to another site, and is told no.
 fn content_type(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
-    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
+    let asks_only = matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS | Method::TRACE
+    );
+    if asks_only && !has_body(headers) {
         return Ok(());
     }
     let kind = only(headers, &header::CONTENT_TYPE).unwrap_or_default();
@@ -127,11 +249,41 @@ fn content_type(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bodies are `application/json` only"))
 }
 
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).map(HeaderValue::as_bytes);
+    headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0")
+}
+
 /// The one value of a header, if there is exactly one.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
         (Some(value), None) => value.to_str().ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::climbs;
+
+    #[test]
+    fn a_path_that_climbs_is_seen_however_it_is_written() {
+        for path in [
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/.%2E/x",
+            "/a%2f..%2Fb",
+            "/a\\..\\b",
+            "/./",
+            "/%5c..%5c",
+        ] {
+            assert!(climbs(path), "{path}");
+        }
+        for path in ["/", "/a..b", "/...", "/api/v1/skills/plugin:skill", "/a%2Fb", "/.well-known"]
+        {
+            assert!(!climbs(path), "{path}");
+        }
     }
 }

@@ -2,23 +2,22 @@
 //!
 //! There are no cookies, so no browser sends anything along by itself.
 
+mod codes;
+mod file;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use repertoire_text::fs;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// How long a code that was printed can be used.
-pub const CODE_LIFE: Duration = Duration::from_secs(10 * 60);
-/// How long a page that was opened with one may stay.
-pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
+use crate::limits::LENT_MAX;
+pub use crate::limits::{CODE_LIFE, SESSION_LIFE};
+use codes::Codes;
+
 const SECRET_BYTES: usize = 32;
-const TOKEN_FILE_BYTES_MAX: u64 = 1024;
-/// Codes and sessions that are kept at most, each; the oldest goes first.
-const KEPT_MAX: usize = 64;
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +25,14 @@ pub enum TokenError {
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
+    /// The file of the token, or its folder, is not what it should be.
+    #[error("{path} {what}")]
+    Refused {
+        /// Where.
+        path: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The file of the token.
     #[error("the token cannot be kept in {path}: {source}")]
     File {
@@ -39,6 +46,8 @@ pub enum TokenError {
 /// The token, and what was given out in its stead. Only digests are kept in memory.
 pub struct Keys {
     token: [u8; 32],
+    notes: Vec<String>,
+    codes: Codes,
     lent: Mutex<Lent>,
 }
 
@@ -50,22 +59,21 @@ struct Lent {
 }
 
 impl Keys {
-    /// The token in `path`, which is made if it is not there.
+    /// The token in `path`, which is made if it is not there, and made anew if others could read it.
     ///
     /// # Errors
     ///
     /// [`TokenError`].
     pub fn open(path: &Utf8Path) -> Result<(Self, String), TokenError> {
-        let failed = |source| TokenError::File { path: path.to_string(), source };
-        let token = match read(path) {
-            Some(token) => token,
-            None => {
-                let token = secret()?;
-                fs::write_private(path, format!("{token}\n").as_bytes()).map_err(failed)?;
-                token
-            }
-        };
-        Ok((Keys { token: digest(&token), lent: Mutex::default() }, token))
+        let (token, notes) = file::open(path)?;
+        let codes = Codes::beside(path);
+        let keys = Keys { token: digest(&token), notes, codes, lent: Mutex::default() };
+        Ok((keys, token))
+    }
+
+    /// What was not in order with the file of the token, and was mended.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// A code that opens one page, once and soon.
@@ -86,13 +94,14 @@ impl Keys {
     ///
     /// When the system gives no random numbers.
     pub fn redeem(&self, code: &str, now_ms: u64) -> Result<Option<String>, TokenError> {
-        let mut lent = self.lent();
-        match lent.codes.remove(&digest(code)) {
-            Some(until) if until > now_ms => {}
-            _ => return Ok(None),
+        let digest_of_code = digest(code);
+        let until = self.lent().codes.remove(&digest_of_code);
+        let until = until.or_else(|| self.codes.take(&digest_of_code));
+        if until.is_none_or(|until| until <= now_ms) {
+            return Ok(None);
         }
         let session = secret()?;
-        keep(&mut lent.sessions, digest(&session), now_ms, SESSION_LIFE);
+        keep(&mut self.lent().sessions, digest(&session), now_ms, SESSION_LIFE);
         Ok(Some(session))
     }
 
@@ -110,34 +119,117 @@ impl Keys {
     }
 }
 
+/// A code for a daemon in another process. Whoever can write beside the file of its token could read that as well.
+///
+/// # Errors
+///
+/// [`TokenError`].
+pub fn leave_code(token_file: &Utf8Path, now_ms: u64) -> Result<String, TokenError> {
+    file::private_folder(token_file)?;
+    let code = secret()?;
+    let until = now_ms.saturating_add(millis(CODE_LIFE));
+    let kept = Codes::beside(token_file).leave(&digest(&code), now_ms, until);
+    kept.map_err(|source| TokenError::File { path: token_file.to_string(), source })?;
+    Ok(code)
+}
+
 fn keep(kept: &mut BTreeMap<[u8; 32], u64>, digest: [u8; 32], now_ms: u64, life: Duration) {
     kept.retain(|_, until| *until > now_ms);
-    while kept.len() >= KEPT_MAX {
+    while kept.len() >= LENT_MAX {
         let Some(oldest) = kept.iter().min_by_key(|(_, until)| **until).map(|(key, _)| *key) else {
             break;
         };
         kept.remove(&oldest);
     }
-    let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
-    kept.insert(digest, now_ms.saturating_add(life));
+    kept.insert(digest, now_ms.saturating_add(millis(life)));
+}
+
+fn millis(life: Duration) -> u64 {
+    u64::try_from(life.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn secret() -> Result<String, TokenError> {
     let mut bytes = [0_u8; SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
-/// The token that is kept, if it is one. What is not is replaced.
-fn read(path: &Utf8Path) -> Option<String> {
-    let (dir, name) = (path.parent()?, path.file_name()?);
-    let bytes = fs::read_bytes_beneath(dir, name.into(), TOKEN_FILE_BYTES_MAX).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let token = text.trim();
-    let is_one = token.len() == SECRET_BYTES * 2 && token.bytes().all(|b| b.is_ascii_hexdigit());
-    is_one.then(|| token.to_owned())
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    fn keys() -> (tempfile::TempDir, Utf8PathBuf, Keys, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().join("serve/token")).unwrap();
+        let (keys, token) = Keys::open(&path).unwrap();
+        (dir, path, keys, token)
+    }
+
+    #[test]
+    fn only_the_whole_token_lets_in() {
+        let (_keep, _, keys, token) = keys();
+        assert!(keys.lets_in(&token, 0));
+        let longer = format!("{token}0");
+        let upper = token.to_ascii_uppercase();
+        for wrong in ["", " ", "0", &token[..63], &token[1..], &longer, &upper, &hex(&keys.token)] {
+            assert!(!keys.lets_in(wrong, 0), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_opens_one_page_and_only_soon() {
+        let (_keep, _, keys, _) = keys();
+        let code = keys.lend_code(1000).unwrap();
+        assert!(!keys.lets_in(&code, 1000), "a code is not a token");
+        let session = keys.redeem(&code, 2000).unwrap().unwrap();
+        assert_eq!(keys.redeem(&code, 2000).unwrap(), None);
+        assert!(keys.lets_in(&session, 2000));
+        assert_eq!(keys.redeem("", 2000).unwrap(), None);
+
+        let late = keys.lend_code(1000).unwrap();
+        assert_eq!(keys.redeem(&late, 1000 + millis(CODE_LIFE)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_session_ends_by_itself() {
+        let (_keep, _, keys, _) = keys();
+        let code = keys.lend_code(0).unwrap();
+        let session = keys.redeem(&code, 0).unwrap().unwrap();
+        assert!(keys.lets_in(&session, millis(SESSION_LIFE) - 1));
+        assert!(!keys.lets_in(&session, millis(SESSION_LIFE)));
+    }
+
+    #[test]
+    fn a_code_that_another_process_left_opens_one_page() {
+        let (_keep, path, keys, _) = keys();
+        let code = leave_code(&path, 1000).unwrap();
+        assert!(keys.redeem(&code, 2000).unwrap().is_some());
+        assert_eq!(keys.redeem(&code, 2000).unwrap(), None);
+        let late = leave_code(&path, 1000).unwrap();
+        assert_eq!(keys.redeem(&late, 1000 + millis(CODE_LIFE)).unwrap(), None);
+    }
+
+    #[test]
+    fn codes_that_nobody_uses_do_not_pile_up() {
+        let (_keep, path, keys, _) = keys();
+        for at in 0..200 {
+            keys.lend_code(at).unwrap();
+            leave_code(&path, at).unwrap();
+        }
+        assert_eq!(keys.lent().codes.len(), LENT_MAX);
+        let left = || std::fs::read_dir(path.with_file_name("codes")).unwrap().count();
+        assert_eq!(left(), LENT_MAX);
+        leave_code(&path, 200 + millis(CODE_LIFE)).unwrap();
+        assert_eq!(left(), 1);
+    }
 }

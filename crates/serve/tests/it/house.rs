@@ -123,7 +123,7 @@ impl Served {
         let (listener, address) = http::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let stop = CancellationToken::new();
         let daemon =
-            Daemon { house: house.clone(), keys: Arc::new(keys), address, conformance: false };
+            Daemon { house: house.clone(), keys: Arc::new(keys), address, conformance: false, rules: http::Rules::default() };
         tokio::spawn(http::serve(listener, daemon, stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Served { field, house, address, token, client, stop }

@@ -1,6 +1,7 @@
-//! The daemon over real sockets.
+//! What is served, as clients meet it: over real sockets and streams.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod api;
+mod guard;
 mod house;

@@ -1,0 +1,259 @@
+//! Hosts and ports as browsers write them, taken apart strictly. Names are compared whole and addresses as numbers, so that
+//! `127.evil.com`, `0x7f.1` and `localhost.` are what they are: somebody else.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// A host, and a port if one is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Ip(IpAddr),
+    /// In lower case, without a dot at its end.
+    Name(String),
+}
+
+/// What is no host, or no port.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{0}` is no name or address, with or without a port")]
+pub struct NotAnAuthority(String);
+
+impl FromStr for Authority {
+    type Err = NotAnAuthority;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        take_apart(text).ok_or_else(|| NotAnAuthority(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]")?,
+            Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}")?,
+            Host::Name(name) => f.write_str(name)?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// What a server answers to.
+#[derive(Clone, Debug)]
+pub struct Ours {
+    listening: SocketAddr,
+    named: Vec<Authority>,
+}
+
+impl Ours {
+    /// The address that it listens on, and what else it was given as its names.
+    pub fn new(listening: SocketAddr, named: Vec<Authority>) -> Self {
+        Ours { listening, named }
+    }
+
+    /// Whether that is this server.
+    pub fn answers_to(&self, authority: &Authority) -> bool {
+        self.is_listening(authority) || self.is_named(authority)
+    }
+
+    /// Whether that is a name that was given: a proxy in front of it may speak TLS.
+    pub fn is_named(&self, authority: &Authority) -> bool {
+        let ours = Some(self.listening.port());
+        self.named.iter().any(|named| {
+            let port_fits = named.port == authority.port;
+            let port_fits = port_fits || named.port.is_none() && authority.port == ours;
+            named.host == authority.host && port_fits
+        })
+    }
+
+    fn is_listening(&self, authority: &Authority) -> bool {
+        if authority.port.unwrap_or(80) != self.listening.port() {
+            return false;
+        }
+        let (mine, everywhere) = (self.listening.ip(), self.listening.ip().is_unspecified());
+        match &authority.host {
+            Host::Ip(ip) if everywhere => {
+                [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(ip)
+            }
+            Host::Ip(ip) => *ip == mine,
+            Host::Name(name) => name == "localhost" && (everywhere || mine.is_loopback()),
+        }
+    }
+}
+
+fn take_apart(text: &str) -> Option<Authority> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (inside, port) = rest.split_once(']')?;
+        let ip: Ipv6Addr = inside.parse().ok()?;
+        let port = match port {
+            "" => None,
+            port => Some(port_of(port.strip_prefix(':')?)?),
+        };
+        return Some(Authority { host: Host::Ip(ip.into()), port });
+    }
+    let (host, port) = match text.split_once(':') {
+        None => (text, None),
+        Some((host, port)) => (host, Some(port_of(port)?)),
+    };
+    let host = match host.parse::<Ipv4Addr>() {
+        Ok(ip) => Host::Ip(ip.into()),
+        Err(_) if is_name(host) => Host::Name(host.to_ascii_lowercase()),
+        Err(_) => return None,
+    };
+    Some(Authority { host, port })
+}
+
+/// A port as it is written: digits, and none of them a zero in front.
+fn port_of(text: &str) -> Option<u16> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    text.parse().ok().filter(|_| plain)
+}
+
+/// A name of letters, digits and hyphens. What ends in a number is an address to a browser, however oddly it is written.
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(plain)
+    };
+    let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
+    host.len() <= 253 && host.split('.').all(is_label) && !is_number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(listening: &str, named: &[&str], text: &str, expect: bool) {
+        let named = named.iter().map(|name| name.parse().unwrap()).collect();
+        let ours = Ours::new(listening.parse().unwrap(), named);
+        let is_ours = text.parse().is_ok_and(|authority| ours.answers_to(&authority));
+        assert_eq!(is_ours, expect, "{text:?} at {listening}");
+    }
+
+    #[test]
+    fn only_the_very_address_is_ours() {
+        let good = ["127.0.0.1:7757", "localhost:7757", "LOCALHOST:7757"];
+        for text in good {
+            check("127.0.0.1:7757", &[], text, true);
+        }
+        let bad = [
+            "",
+            ":7757",
+            "127.0.0.1",
+            "127.0.0.1:",
+            "127.0.0.1:80",
+            "127.0.0.1:07757",
+            "127.0.0.1:+7757",
+            "127.0.0.1:7757:7757",
+            "127.0.0.1:17757",
+            "127.0.0.1:77570",
+            "127.0.0.2:7757",
+            "127.1:7757",
+            "127.0.0.01:7757",
+            "0177.0.0.1:7757",
+            "0x7f.0.0.1:7757",
+            "0x7f000001:7757",
+            "2130706433:7757",
+            "017700000001:7757",
+            "0.0.0.0:7757",
+            "0:7757",
+            "[::1]:7757",
+            "[::ffff:127.0.0.1]:7757",
+            "[::ffff:7f00:1]:7757",
+            "[::]:7757",
+            "::1:7757",
+            "[127.0.0.1]:7757",
+            "[::1%25lo]:7757",
+            "[::1]7757",
+            "127.evil.com:7757",
+            "127.0.0.1.evil.com:7757",
+            "127.0.0.1.nip.io:7757",
+            "localhost.evil.com:7757",
+            "localhost.:7757",
+            "127.0.0.1.:7757",
+            "evil.com:7757",
+            "user@127.0.0.1:7757",
+            "127.0.0.1:7757@evil.com",
+            "127.0.0.1:7757/",
+            "127.0.0.1:7757#x",
+            "127.0.0.1:7757,evil.com",
+            " 127.0.0.1:7757",
+            "127.0.0.1 :7757",
+            "127。0。0。1:7757",
+            "①27.0.0.1:7757",
+            "loc%61lhost:7757",
+            "localhost\0:7757",
+            "local_host:7757",
+            "*:7757",
+        ];
+        for text in bad {
+            check("127.0.0.1:7757", &[], text, false);
+        }
+    }
+
+    #[test]
+    fn an_address_of_the_sixth_version_is_compared_as_a_number() {
+        check("[::1]:7757", &[], "[::1]:7757", true);
+        check("[::1]:7757", &[], "[0:0:0:0:0:0:0:1]:7757", true);
+        check("[::1]:7757", &[], "localhost:7757", true);
+        check("[::1]:7757", &[], "127.0.0.1:7757", false);
+        check("[::1]:7757", &[], "[::2]:7757", false);
+    }
+
+    #[test]
+    fn a_port_is_left_out_where_it_is_the_usual_one() {
+        check("127.0.0.1:80", &[], "127.0.0.1", true);
+        check("127.0.0.1:80", &[], "127.0.0.1:80", true);
+        check("127.0.0.1:7757", &[], "localhost", false);
+    }
+
+    #[test]
+    fn who_listens_everywhere_answers_to_loopback_and_to_names_that_were_given() {
+        let named = ["rep.example.com", "192.168.1.5", "tunnel.example:9000"];
+        let yes = [
+            "rep.example.com",
+            "REP.example.com:7757",
+            "192.168.1.5:7757",
+            "tunnel.example:9000",
+            "127.0.0.1:7757",
+            "localhost:7757",
+            "[::1]:7757",
+        ];
+        for text in yes {
+            check("0.0.0.0:7757", &named, text, true);
+        }
+        let no = [
+            "0.0.0.0:7757",
+            "rep.example.com:8080",
+            "a.rep.example.com:7757",
+            "rep.example.com.:7757",
+            "192.168.1.6:7757",
+            "tunnel.example",
+            "tunnel.example:7757",
+            "example.com:7757",
+            "127.0.0.2:7757",
+        ];
+        for text in no {
+            check("0.0.0.0:7757", &named, text, false);
+        }
+    }
+
+    #[test]
+    fn what_is_given_as_a_name_has_to_be_one() {
+        for text in
+            ["", "http://x", "x/", "*.example.com", "a..b", "x:0", "x:65536", "x y", "1.2.3"]
+        {
+            assert!(text.parse::<Authority>().is_err(), "{text:?}");
+        }
+        let round = |text: &str| text.parse::<Authority>().unwrap().to_string();
+        assert_eq!(round("Rep.Example:8080"), "rep.example:8080");
+        assert_eq!(round("[0::1]:1"), "[::1]:1");
+    }
+}

@@ -1,0 +1,56 @@
+//! Codes that another process leaves for the daemon: files named by their digest, beside the token. Taking one is removing
+//! its file, which only one can do.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs;
+
+use super::hex;
+use crate::limits::{LENT_MAX, SMALL_FILE_BYTES_MAX};
+
+pub(super) struct Codes {
+    dir: Utf8PathBuf,
+}
+
+impl Codes {
+    pub(super) fn beside(token_file: &Utf8Path) -> Self {
+        Codes { dir: token_file.with_file_name("codes") }
+    }
+
+    /// Leaves a code until it is taken, or too old.
+    pub(super) fn leave(&self, digest: &[u8; 32], now_ms: u64, until_ms: u64) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        self.clear(now_ms);
+        fs::write_private(&self.dir.join(hex(digest)), until_ms.to_string().as_bytes())
+    }
+
+    /// When a code ends, if it was there; it is there no more.
+    pub(super) fn take(&self, digest: &[u8; 32]) -> Option<u64> {
+        let path = self.dir.join(hex(digest));
+        let until = self.until(&path)?;
+        std::fs::remove_file(path).ok()?;
+        Some(until)
+    }
+
+    fn until(&self, path: &Utf8Path) -> Option<u64> {
+        fs::read_text(path, SMALL_FILE_BYTES_MAX).ok()?.parse().ok()
+    }
+
+    /// Removes what is too old or not a code, and the oldest where there are too many.
+    fn clear(&self, now_ms: u64) {
+        let Ok(entries) = self.dir.read_dir_utf8() else { return };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.into_path()));
+        let mut kept: Vec<(u64, Utf8PathBuf)> =
+            paths.map(|path| (self.until(&path).unwrap_or(0), path)).collect();
+        kept.sort();
+        let too_many = (kept.len() + 1).saturating_sub(LENT_MAX);
+        for (at, (until, path)) in kept.into_iter().enumerate() {
+            if until <= now_ms || at < too_many {
+                // Whoever was faster has removed it.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where the daemon of this user is: a file that it holds locked as long as it lives, so that one that is left behind is known
+//! for what it is.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::SMALL_FILE_BYTES_MAX;
+
+/// Where a daemon is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// What it listens on.
+    pub address: SocketAddr,
+    /// The process.
+    pub pid: u32,
+    /// The folder that it serves.
+    pub project: Utf8PathBuf,
+}
+
+/// A file that says where this daemon is, until it is dropped.
+pub struct Posted {
+    path: Utf8PathBuf,
+    _locked: File,
+}
+
+impl Drop for Posted {
+    fn drop(&mut self) {
+        // Without it the lock still tells that nobody is there.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What became of an attempt to post an address.
+pub enum Posting {
+    /// It is posted.
+    Done(Posted),
+    /// Another daemon was first, and still is there.
+    Taken(Whereabouts),
+}
+
+/// Posts where this daemon is. The first one of a user keeps the place.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn post(path: &Utf8Path, at: &Whereabouts) -> io::Result<Posting> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return match read(&mut file) {
+                Some(other) => Ok(Posting::Taken(other)),
+                None => Err(io::Error::other("another daemon is just starting")),
+            };
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    serde_json::to_writer(&file, at)?;
+    file.write_all(b"\n")?;
+    Ok(Posting::Done(Posted { path: path.to_owned(), _locked: file }))
+}
+
+/// Where the daemon of this user is, if one is alive. A file that one left behind is removed.
+pub fn find(path: &Utf8Path) -> Option<Whereabouts> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    let mut file = file.ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read(&mut file),
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            let _ = std::fs::remove_file(path);
+            None
+        }
+    }
+}
+
+fn read(file: &mut File) -> Option<Whereabouts> {
+    let mut text = String::new();
+    file.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Utf8PathBuf, Whereabouts) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().join("address")).unwrap();
+        let address = "127.0.0.1:7757".parse().unwrap();
+        (dir, path, Whereabouts { address, pid: 7, project: "/home/me/shop".into() })
+    }
+
+    #[test]
+    fn a_daemon_is_found_as_long_as_it_lives() {
+        let (_keep, path, at) = place();
+        assert_eq!(find(&path), None);
+        let Ok(Posting::Done(posted)) = post(&path, &at) else { panic!("it is free") };
+        assert_eq!(find(&path), Some(at.clone()));
+        let other = Whereabouts { pid: 8, ..at.clone() };
+        assert!(matches!(post(&path, &other), Ok(Posting::Taken(first)) if first == at));
+        drop(posted);
+        assert_eq!(find(&path), None);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_daemon_left_behind_is_removed() {
+        let (_keep, path, at) = place();
+        repertoire_text::fs::write_atomic(&path, &serde_json::to_vec(&at).unwrap()).unwrap();
+        assert_eq!(find(&path), None);
+        assert!(!path.exists());
+        repertoire_text::fs::write_atomic(&path, b"rubbish that is longer than an address")
+            .unwrap();
+        assert!(matches!(post(&path, &at), Ok(Posting::Done(_))));
+    }
+}

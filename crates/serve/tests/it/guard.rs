@@ -1,0 +1,783 @@
+//! The daemon against browsers that were sent by somebody else, clients that are slow, and requests that are not what they seem.
+
+pub(crate) mod daemon;
+
+use std::time::Duration;
+
+use repertoire_serve::http::Rules;
+use repertoire_serve::http::token::{CODE_LIFE, SESSION_LIFE};
+use repertoire_serve::limits::HttpLimits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use daemon::{SECRET_SKILL, Served, read_all};
+
+/// What a browser does for somebody else's page, each with a token that is good wherever one could be had, so that only what the
+/// line is about can be the reason to refuse it. `{at}` is the daemon's address.
+const ATTACKS: &[(&str, &str)] = &[
+    // A name of the attacker's leads to this machine.
+    (
+        "rebinding",
+        "GET /api/v1/skills HTTP/1.1\nHost: evil.com:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("rebinding of the page", "GET / HTTP/1.1\nHost: evil.com:{port}\n\n"),
+    ("rebinding of the health", "GET /healthz HTTP/1.1\nHost: evil.com:{port}\n\n"),
+    (
+        "rebinding, and the page says so",
+        "GET /api/v1/skills HTTP/1.1\nHost: evil.com:{port}\nOrigin: http://evil.com:{port}\nSec-Fetch-Site: same-origin\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "rebinding of /mcp",
+        "POST /mcp HTTP/1.1\nHost: evil.com:{port}\nContent-Type: application/json\nAccept: application/json, text/event-stream\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a name that begins like loopback",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.evil.com:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a name that begins with loopback",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.1.evil.com:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "localhost of somebody else",
+        "GET /api/v1/skills HTTP/1.1\nHost: localhost.evil.com:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a public name for loopback",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.1.nip.io:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "localhost with a dot",
+        "GET /api/v1/skills HTTP/1.1\nHost: localhost.:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "the address with a dot",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.1.:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "all addresses",
+        "GET /api/v1/skills HTTP/1.1\nHost: 0.0.0.0:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "another loopback",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.2:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a short address",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.1:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a decimal address",
+        "GET /api/v1/skills HTTP/1.1\nHost: 2130706433:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an octal address",
+        "GET /api/v1/skills HTTP/1.1\nHost: 0177.0.0.1:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a hexadecimal address",
+        "GET /api/v1/skills HTTP/1.1\nHost: 0x7f000001:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "the other loopback",
+        "GET /api/v1/skills HTTP/1.1\nHost: [::1]:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "loopback in the other's clothes",
+        "GET /api/v1/skills HTTP/1.1\nHost: [::ffff:127.0.0.1]:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a user in front",
+        "GET /api/v1/skills HTTP/1.1\nHost: evil.com@{at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "the address as a user",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}@evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("no port", "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {token}\n\n"),
+    (
+        "another port",
+        "GET /api/v1/skills HTTP/1.1\nHost: 127.0.0.1:1\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "two hosts",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nHost: evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "two hosts in one",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}, evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("an empty host", "GET /api/v1/skills HTTP/1.1\nHost:\nAuthorization: Bearer {token}\n\n"),
+    ("no host", "GET /api/v1/skills HTTP/1.1\nAuthorization: Bearer {token}\n\n"),
+    ("no host in an old version", "GET /api/v1/skills HTTP/1.0\nAuthorization: Bearer {token}\n\n"),
+    ("the page in an old version", "GET / HTTP/1.0\n\n"),
+    (
+        "a host that is forwarded",
+        "GET /api/v1/skills HTTP/1.1\nHost: evil.com\nX-Forwarded-Host: {at}\nForwarded: host={at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    // The first line says another address than the host.
+    (
+        "another address in the first line",
+        "GET http://evil.com/api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "our address in the first line, another host",
+        "GET http://{at}/api/v1/skills HTTP/1.1\nHost: evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "our other name in the first line",
+        "GET http://localhost:{port}/api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a user in the first line",
+        "GET http://x@{at}/api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "TLS in the first line",
+        "GET https://{at}/api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("a proxy's request", "CONNECT {at} HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n"),
+    ("a request to nothing", "OPTIONS * HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n"),
+    // Another site asks.
+    (
+        "another origin",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an origin of nobody",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: null\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an empty origin",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin:\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an origin that begins like ours",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://{at}.evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an origin with us as its user",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://{at}@evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an origin with a path",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://{at}/\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "another program of this machine",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://127.0.0.1:3000\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "our other name as the origin",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://localhost:{port}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "the origin with TLS",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: https://{at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "two origins",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://{at}\nOrigin: http://evil.com\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an extension's origin",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: chrome-extension://abcdefgh\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "an origin of a file",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: file://\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a page that it comes from",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nReferer: http://evil.com/{at}/\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "events for another origin",
+        "GET /api/v1/events HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nAccept: text/event-stream\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "events without a token",
+        "GET /api/v1/events HTTP/1.1\nHost: {at}\nAccept: text/event-stream\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: cors\n\n",
+    ),
+    (
+        "a fetch to /mcp",
+        "POST /mcp HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nContent-Type: application/json\nAccept: application/json, text/event-stream\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a stream of /mcp",
+        "GET /mcp HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nAccept: text/event-stream\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a picture",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors\nSec-Fetch-Dest: image\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a script",
+        "GET /app.js HTTP/1.1\nHost: {at}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors\nSec-Fetch-Dest: script\n\n",
+    ),
+    (
+        "a frame",
+        "GET / HTTP/1.1\nHost: {at}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: iframe\n\n",
+    ),
+    (
+        "a tab with what only programs see",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a neighbour's page",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nSec-Fetch-Site: same-site\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "two answers to where from",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nSec-Fetch-Site: same-origin\nSec-Fetch-Site: cross-site\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a question before a fetch",
+        "OPTIONS /api/v1/skills HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Headers: authorization, content-type\n\n",
+    ),
+    (
+        "a question for a private network",
+        "OPTIONS /mcp HTTP/1.1\nHost: {at}\nOrigin: https://evil.com\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Private-Network: true\n\n",
+    ),
+    (
+        "a question without an origin",
+        "OPTIONS /api/v1/links HTTP/1.1\nHost: {at}\nAccess-Control-Request-Method: POST\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "just asking",
+        "OPTIONS /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    // A form of another site.
+    (
+        "a form",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: application/x-www-form-urlencoded\nAuthorization: Bearer {token}\nContent-Length: 3\n\na=b",
+    ),
+    (
+        "a form of text",
+        "POST /api/v1/session HTTP/1.1\nHost: {at}\nContent-Type: text/plain\nContent-Length: 13\n\n{\"code\":\"x=\"}",
+    ),
+    (
+        "a form of parts",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: multipart/form-data; boundary=x\nAuthorization: Bearer {token}\nContent-Length: 5\n\n--x--",
+    ),
+    (
+        "no type",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "no type and no body",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\nContent-Length: 0\n\n",
+    ),
+    (
+        "a type that only looks like it",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: text/plain; application/json\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "two types",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Type: text/plain\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "text for /mcp",
+        "POST /mcp HTTP/1.1\nHost: {at}\nContent-Type: text/plain\nAccept: application/json, text/event-stream\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a beacon",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nContent-Type: application/json\nSec-Fetch-Mode: no-cors\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a body in a code",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Encoding: gzip\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a body in chunks without a type",
+        "DELETE /mcp HTTP/1.1\nHost: {at}\nTransfer-Encoding: chunked\nAuthorization: Bearer {token}\n\n0\n\n",
+    ),
+    (
+        "a length and chunks",
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 5\nTransfer-Encoding: chunked\nAuthorization: Bearer bad\n\n0\n\n",
+    ),
+    (
+        "a change by a GET",
+        "GET /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a change by a HEAD",
+        "HEAD /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("a session by a GET", "GET /api/v1/session?code=x HTTP/1.1\nHost: {at}\n\n"),
+    (
+        "another method in a header",
+        "GET /api/v1/links HTTP/1.1\nHost: {at}\nX-HTTP-Method-Override: POST\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "another method for a form",
+        "POST /api/v1/skills HTTP/1.1\nHost: {at}\nContent-Type: application/json\nX-Method-Override: GET\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "another method in the query",
+        "GET /api/v1/links?_method=POST HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a method that nobody knows",
+        "BREW /api/v1/skills HTTP/1.1\nHost: {at}\nContent-Type: application/json\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("an echo", "TRACE /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n"),
+    (
+        "a form for the page",
+        "POST / HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 2\n\n{}",
+    ),
+    // A socket.
+    (
+        "a WebSocket",
+        "GET /api/v1/events HTTP/1.1\nHost: {at}\nOrigin: http://evil.com\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a WebSocket of our own",
+        "GET /mcp HTTP/1.1\nHost: {at}\nUpgrade: WebSocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\nAuthorization: Bearer {token}\n\n",
+    ),
+    // No token, or not quite.
+    ("no token", "GET /api/v1/skills HTTP/1.1\nHost: {at}\n\n"),
+    (
+        "no token for /mcp",
+        "POST /mcp HTTP/1.1\nHost: {at}\nContent-Type: application/json\nAccept: application/json, text/event-stream\nContent-Length: 2\n\n{}",
+    ),
+    ("no token for the figures", "GET /metrics HTTP/1.1\nHost: {at}\n\n"),
+    ("no token for the document", "GET /api/v1/openapi.json HTTP/1.1\nHost: {at}\n\n"),
+    ("an empty token", "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer \n\n"),
+    ("half a word", "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer\n\n"),
+    ("a short token", "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer 0\n\n"),
+    (
+        "an old token",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n\n",
+    ),
+    (
+        "more than a token",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}0\n\n",
+    ),
+    (
+        "a list of tokens",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer 0, Bearer {token}\n\n",
+    ),
+    (
+        "two tokens",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer 0\nAuthorization: Bearer {token}\n\n",
+    ),
+    ("a password", "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Basic {token}\n\n"),
+    (
+        "a token without a word",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: {token}\n\n",
+    ),
+    ("a token in the query", "GET /api/v1/skills?token={token} HTTP/1.1\nHost: {at}\n\n"),
+    (
+        "a token in the query, as some have it",
+        "GET /api/v1/skills?access_token={token} HTTP/1.1\nHost: {at}\n\n",
+    ),
+    (
+        "a token in a cookie",
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nCookie: token={token}; session={token}\n\n",
+    ),
+    (
+        "a token as a code",
+        "POST /api/v1/session HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 75\n\n{\"code\":\"{token}\"}",
+    ),
+    (
+        "an empty code",
+        "POST /api/v1/session HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 11\n\n{\"code\":\"\"}",
+    ),
+    // A path that goes somewhere else.
+    ("a path that climbs", "GET /../../../../etc/passwd HTTP/1.1\nHost: {at}\n\n"),
+    ("a path that climbs in a code", "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\nHost: {at}\n\n"),
+    ("a path that climbs into the API", "GET /x/%2e%2e/api/v1/skills HTTP/1.1\nHost: {at}\n\n"),
+    ("a path that climbs backwards", "GET /..%5c..%5cetc HTTP/1.1\nHost: {at}\n\n"),
+    ("two slashes", "GET //api/v1/skills HTTP/1.1\nHost: {at}\n\n"),
+    ("the API in a code", "GET /api%2fv1%2fskills HTTP/1.1\nHost: {at}\n\n"),
+    ("the API in capitals", "GET /API/v1/skills HTTP/1.1\nHost: {at}\n\n"),
+    ("the API with a slash", "GET /api/v1/skills/ HTTP/1.1\nHost: {at}\n\n"),
+    (
+        "/mcp with a slash",
+        "POST /mcp/ HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "the session with a slash",
+        "POST /api/v1/session/ HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 2\n\n{}",
+    ),
+    ("a path with nothing in it", "GET /%00 HTTP/1.1\nHost: {at}\n\n"),
+    (
+        "the files of the project",
+        "GET /.claude/skills/quarterly-numbers/SKILL.md HTTP/1.1\nHost: {at}\n\n",
+    ),
+];
+
+/// What a client of ours sends: refusing everything would be no guard.
+const WELCOME: &[(&str, u16, &str)] = &[
+    ("the page", 200, "GET / HTTP/1.1\nHost: {at}\n\n"),
+    ("the page by its other name", 200, "GET / HTTP/1.1\nHost: localhost:{port}\n\n"),
+    (
+        "the page, typed by a person",
+        200,
+        "GET / HTTP/1.1\nHost: {at}\nSec-Fetch-Site: none\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\n\n",
+    ),
+    (
+        "the page by a link elsewhere",
+        200,
+        "GET / HTTP/1.1\nHost: {at}\nReferer: https://example.com/\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\n\n",
+    ),
+    ("its head", 200, "HEAD / HTTP/1.1\nHost: {at}\n\n"),
+    ("the health", 200, "GET /healthz HTTP/1.1\nHost: {at}\n\n"),
+    ("skills", 200, "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n"),
+    (
+        "skills by the other name",
+        200,
+        "GET /api/v1/skills HTTP/1.1\nHost: LocalHost:{port}\nAuthorization: bearer {token}\n\n",
+    ),
+    (
+        "skills for the page",
+        200,
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nSec-Fetch-Site: same-origin\nSec-Fetch-Mode: cors\nReferer: http://{at}/\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "skills by a whole address",
+        200,
+        "GET http://{at}/api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "skills in an old version",
+        200,
+        "GET /api/v1/skills HTTP/1.0\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "the document",
+        200,
+        "GET /api/v1/openapi.json HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a link for the page",
+        200,
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nOrigin: http://{at}\nSec-Fetch-Site: same-origin\nContent-Type: application/json\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a link for a program",
+        200,
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: Application/JSON; charset=utf-8\nAuthorization: Bearer {token}\nContent-Length: 2\n\n{}",
+    ),
+    (
+        "a body in chunks",
+        200,
+        "POST /api/v1/links HTTP/1.1\nHost: {at}\nContent-Type: application/json\nTransfer-Encoding: chunked\nAuthorization: Bearer {token}\n\n2\n{}\n0\n\n",
+    ),
+    (
+        "a client that offers another protocol",
+        200,
+        "GET /api/v1/skills HTTP/1.1\nHost: {at}\nUpgrade: h2c\nAuthorization: Bearer {token}\n\n",
+    ),
+    (
+        "a session of MCP",
+        200,
+        "POST /mcp HTTP/1.1\nHost: {at}\nContent-Type: application/json\nAccept: application/json, text/event-stream\nAuthorization: Bearer {token}\nContent-Length: 146\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}",
+    ),
+    (
+        "what is not there",
+        404,
+        "GET /api/v1/nothing HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n",
+    ),
+];
+
+#[tokio::test]
+async fn every_attack_is_refused_and_learns_nothing() {
+    assert!(ATTACKS.len() >= 40);
+    let served = Served::start().await;
+    let mut through = Vec::new();
+    for (name, request) in ATTACKS {
+        let answer = served.ask(request).await;
+        let refused = (400..500).contains(&answer.status);
+        let secrets = [served.token.as_str(), SECRET_SKILL, served.dir.as_str(), "root:"];
+        let tells = secrets.iter().any(|secret| answer.whole.contains(secret));
+        let opens = answer.whole.to_ascii_lowercase().contains("access-control-allow");
+        if !refused || tells || opens {
+            through.push(format!("{name}: {}", answer.whole));
+        }
+    }
+    assert_eq!(through, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_our_clients_send_gets_through() {
+    let served = Served::start().await;
+    for (name, status, request) in WELCOME {
+        let answer = served.ask(request).await;
+        assert_eq!(answer.status, *status, "{name}: {}", answer.whole);
+        assert!(answer.header("x-request-id").is_some(), "{name}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{name}");
+        assert!(!answer.whole.to_ascii_lowercase().contains("access-control"), "{name}");
+        assert!(!answer.whole.to_ascii_lowercase().contains("set-cookie"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_on_the_other_loopback_answers_to_that_one() {
+    let served = Served::start_at("::1".parse().unwrap(), Rules::default()).await;
+    let ask = |host: &str| {
+        let request = format!(
+            "GET /api/v1/skills HTTP/1.1\nHost: {host}:{{port}}\nAuthorization: Bearer {{token}}\n\n"
+        );
+        let served = &served;
+        async move { served.ask(&request).await.status }
+    };
+    assert_eq!(ask("[::1]").await, 200);
+    assert_eq!(ask("[0:0::1]").await, 200);
+    assert_eq!(ask("localhost").await, 200);
+    for host in ["127.0.0.1", "[::ffff:127.0.0.1]", "[::]", "[::2]", "::1"] {
+        assert_eq!(ask(host).await, 421, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_was_allowed_is_answered_and_only_that() {
+    let names = vec!["rep.example.com".parse().unwrap()];
+    let served = Served::start_with(Rules { names, ..Rules::default() }).await;
+    let ask = |host: &str, origin: &str| {
+        let request = format!(
+            "GET /api/v1/skills HTTP/1.1\nHost: {host}\nOrigin: {origin}\nAuthorization: Bearer {{token}}\n\n"
+        );
+        let served = &served;
+        async move { served.ask(&request).await.status }
+    };
+    assert_eq!(ask("rep.example.com", "https://rep.example.com").await, 200);
+    assert_eq!(ask("rep.example.com:{port}", "http://rep.example.com:{port}").await, 200);
+    assert_eq!(ask("{at}", "http://{at}").await, 200);
+    assert_eq!(ask("rep.example.com", "https://evil.com").await, 403);
+    assert_eq!(ask("rep.example.com", "http://{at}").await, 403);
+    assert_eq!(ask("x.rep.example.com", "https://x.rep.example.com").await, 421);
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_and_has_a_number_that_is_ours() {
+    let served = Served::start().await;
+    let request = "GET /api/v1/skills HTTP/1.1\nHost: {at}\nX-Request-Id: <script>\n\n";
+    let (first, second) = (served.ask(request).await, served.ask(request).await);
+    let number = first.header("x-request-id").unwrap();
+    assert_ne!(Some(number), second.header("x-request-id"));
+    assert!(!first.whole.contains("script"));
+    assert_eq!(first.header("content-type"), Some("application/problem+json"));
+    assert_eq!(first.header("www-authenticate"), Some("Bearer realm=\"rep serve\""));
+    let problem = first.json();
+    assert_eq!(problem["status"], 401);
+    assert_eq!(problem["request_id"], number);
+    assert_eq!(problem["detail"], "a token is needed, and this is none that is good");
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let served = Served::start().await;
+    let request = "DELETE /api/v1/links HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+    let answer = served.ask(request).await;
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
+    assert_eq!(answer.json()["status"], 405);
+    let answer = served.ask("DELETE / HTTP/1.1\nHost: {at}\n\n").await;
+    assert_eq!((answer.status, answer.header("allow")), (405, Some("GET,HEAD")));
+}
+
+#[tokio::test]
+async fn the_page_comes_with_a_policy_that_lets_nothing_else_in() {
+    let served = Served::start().await;
+    let page = served.ask("GET / HTTP/1.1\nHost: {at}\n\n").await;
+    let policy = page.header("content-security-policy").unwrap();
+    for rule in
+        ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"]
+    {
+        assert!(policy.contains(rule), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    assert_eq!(page.header("cross-origin-opener-policy"), Some("same-origin"));
+    assert_eq!(page.header("cross-origin-resource-policy"), Some("same-origin"));
+    assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    let skills = "GET /api/v1/skills HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+    assert_eq!(served.ask(skills).await.header("cache-control"), Some("no-store"));
+}
+
+/// A code, as the page redeems it.
+async fn redeem(served: &Served, code: &str) -> daemon::Answer {
+    let body = serde_json::json!({ "code": code }).to_string();
+    let length = body.len();
+    let request = format!(
+        "POST /api/v1/session HTTP/1.1\nHost: {{at}}\nOrigin: http://{{at}}\nContent-Type: application/json\nContent-Length: {length}\n\n{body}"
+    );
+    served.ask(&request).await
+}
+
+async fn skills_with(served: &Served, token: &str) -> u16 {
+    let request =
+        format!("GET /api/v1/skills HTTP/1.1\nHost: {{at}}\nAuthorization: Bearer {token}\n\n");
+    served.ask(&request).await.status
+}
+
+#[tokio::test]
+async fn a_link_opens_one_page_which_expires() {
+    let served = Served::start().await;
+    let code = served.keys.lend_code(served.now_ms()).unwrap();
+    assert_eq!(skills_with(&served, &code).await, 401);
+    let session = redeem(&served, &code).await;
+    assert_eq!(session.status, 200);
+    let session = session.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(skills_with(&served, &session).await, 200);
+    assert_eq!(redeem(&served, &code).await.status, 401);
+    served.pass(SESSION_LIFE);
+    assert_eq!(skills_with(&served, &session).await, 401);
+    let late = served.keys.lend_code(served.now_ms()).unwrap();
+    served.pass(CODE_LIFE);
+    assert_eq!(redeem(&served, &late).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let served = Served::start().await;
+    let large = "x".repeat(HttpLimits::default().body_bytes_max);
+    let answer = redeem(&served, &large).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(answer.json()["detail"], "a body has at most 1048576 bytes");
+    let fits = "x".repeat(HttpLimits::default().body_bytes_max / 2);
+    assert_eq!(redeem(&served, &fits).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let served = Served::start().await;
+    let long = "x".repeat(HttpLimits::default().head_bytes_max);
+    let answer = served.ask(&format!("GET / HTTP/1.1\nHost: {{at}}\nX-Long: {long}\n\n")).await;
+    assert_eq!(answer.status, 431);
+    let many: String = (0..200).map(|at| format!("X-{at}: y\n")).collect();
+    let answer = served.ask(&format!("GET / HTTP/1.1\nHost: {{at}}\n{many}\n")).await;
+    assert_eq!(answer.status, 431);
+}
+
+/// Limits that a test can wait for.
+fn hasty() -> Rules {
+    let short = Duration::from_millis(300);
+    let limits = HttpLimits {
+        head_timeout: short,
+        body_timeout: short,
+        write_timeout: short,
+        stop_timeout: short,
+        ..HttpLimits::default()
+    };
+    Rules { limits, ..Rules::default() }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_finish_its_request_is_let_go() {
+    let served = Served::start_with(hasty()).await;
+    for begun in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: "] {
+        let mut stream = served.connect().await;
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        assert!(!String::from_utf8_lossy(&answer).contains(" 200 "), "{begun:?}");
+    }
+    let slow = "POST /api/v1/session HTTP/1.1\nHost: {at}\nContent-Type: application/json\nContent-Length: 100\n\n{";
+    assert_eq!(served.ask(slow).await.status, 408);
+    assert_eq!(served.ask("GET / HTTP/1.1\nHost: {at}\n\n").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_let_go() {
+    let served = Served::start_with(hasty()).await;
+    let mut stream = served.connect().await;
+    let one =
+        "GET /api/v1/openapi.json HTTP/1.1\r\nHost: {at}\r\nAuthorization: Bearer {token}\r\n\r\n";
+    let one = one.replace("{at}", &served.address.to_string()).replace("{token}", &served.token);
+    // Many requests and no reading: what does not fit into the buffers has to wait, and is given up.
+    let gone = async {
+        while stream.write_all(one.as_bytes()).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the connection is closed");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told_so() {
+    let limits = HttpLimits { connections_max: 2, ..HttpLimits::default() };
+    let served = Served::start_with(Rules { limits, ..Rules::default() }).await;
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let mut stream = served.connect().await;
+        stream.write_all(&served.fill("GET / HTTP/1.1\nHost: {at}\nX-Part:")).await.unwrap();
+        kept.push(stream);
+    }
+    let page = "GET / HTTP/1.1\nHost: {at}\n\n";
+    let answer = served.ask(page).await;
+    assert_eq!((answer.status, answer.body()), (503, "there are too many connections now\n"));
+    drop(kept);
+    let again = async {
+        while served.ask(page).await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("who left makes room");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_open_does_not_keep_the_daemon() {
+    let mut served = Served::start_with(hasty()).await;
+    let (name, _, request) = WELCOME.iter().find(|(name, ..)| *name == "a session of MCP").unwrap();
+    let session = served.ask(request).await;
+    let session = session.header("mcp-session-id").expect(name).to_owned();
+    let listening = format!(
+        "GET /mcp HTTP/1.1\nHost: {{at}}\nAccept: text/event-stream\nMcp-Session-Id: {session}\nAuthorization: Bearer {{token}}\n\n"
+    );
+    let mut stream = served.connect().await;
+    stream.write_all(&served.fill(&listening)).await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    served.shutdown.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(10), served.task.take().unwrap()).await;
+    ended.expect("it ends").unwrap().unwrap();
+}
+
+/// What a folder holds, by name and size; what the database keeps beside itself comes and goes.
+fn traces(dir: &camino::Utf8Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir_utf8().unwrap() {
+            let entry = entry.unwrap();
+            let metadata = entry.metadata().unwrap();
+            match metadata.is_dir() {
+                true => folders.push(entry.path().to_owned()),
+                false if entry.path().as_str().contains(".db-") => {}
+                false => found.push((entry.path().to_string(), metadata.len())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn no_get_leaves_a_trace() {
+    let served = Served::start().await;
+    let document =
+        "GET /api/v1/openapi.json HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+    let document = served.ask(document).await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let asked = paths.iter().filter(|(_, operations)| operations.get("get").is_some());
+    let before = traces(&served.dir);
+    let mut count = 0;
+    for (path, _) in asked.filter(|(path, _)| !path.contains("events")) {
+        let path: String = path
+            .split('/')
+            .map(|part| {
+                if part.starts_with('{') { "/x" } else { "/" }.to_owned()
+                    + part.trim_matches(|c| matches!(c, '{' | '}'))
+            })
+            .collect();
+        let path = path.replacen('/', "", 1);
+        let request =
+            format!("GET {path} HTTP/1.1\nHost: {{at}}\nAuthorization: Bearer {{token}}\n\n");
+        let status = served.ask(&request).await.status;
+        assert!((200..500).contains(&status), "{path}: {status}");
+        count += 1;
+    }
+    assert!(count >= 2, "{document}");
+    assert_eq!(traces(&served.dir), before);
+}

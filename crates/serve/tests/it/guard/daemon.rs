@@ -1,0 +1,169 @@
+//! A daemon of its own on a free port, and requests that are written to its socket byte by byte.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_journal::{Journal, Target};
+use repertoire_select::{Document, Model, Selector, Settings};
+use repertoire_serve::House;
+use repertoire_serve::house::Parts;
+use repertoire_serve::http::token::Keys;
+use repertoire_serve::http::{self, Rules};
+use repertoire_skill::discover::Request;
+use repertoire_skill::library::Library;
+use repertoire_skill::profile::{Places, ProfileId};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A word that no answer to a stranger may hold.
+pub(crate) const SECRET_SKILL: &str = "quarterly-numbers";
+/// Longer than any answer takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A daemon that runs.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) dir: Utf8PathBuf,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) task: Option<JoinHandle<std::io::Result<()>>>,
+    clock: Arc<AtomicU64>,
+    _keep: tempfile::TempDir,
+}
+
+/// An answer as it came.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) whole: String,
+}
+
+impl Answer {
+    fn of(bytes: &[u8]) -> Self {
+        let whole = String::from_utf8_lossy(bytes).into_owned();
+        let status = whole.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, whole }
+    }
+
+    /// The value of a header, as it was written.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let (head, _) = self.whole.split_once("\r\n\r\n")?;
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub(crate) fn body(&self) -> &str {
+        self.whole.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.body()).unwrap()
+    }
+}
+
+impl Served {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Rules::default()).await
+    }
+
+    pub(crate) async fn start_with(rules: Rules) -> Self {
+        Self::start_at(IpAddr::from([127, 0, 0, 1]), rules).await
+    }
+
+    pub(crate) async fn start_at(ip: IpAddr, rules: Rules) -> Self {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+        let clock = Arc::new(AtomicU64::new(1_000_000));
+        let house = house(&dir, &clock).await;
+        let (keys, token) = Keys::open(&dir.join("data/serve/token")).unwrap();
+        let keys = Arc::new(keys);
+        let (listener, address) = http::bind(SocketAddr::new(ip, 0)).await.unwrap();
+        let shutdown = CancellationToken::new();
+        let daemon =
+            http::Daemon { house, keys: Arc::clone(&keys), address, conformance: false, rules };
+        let task = Some(tokio::spawn(http::serve(listener, daemon, shutdown.clone())));
+        Served { address, token, keys, dir, shutdown, task, clock, _keep: keep }
+    }
+
+    /// Moves the clock on.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.clock.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// Fills in what only this daemon knows, and lines as they go over the wire. It is the only request of its connection.
+    pub(crate) fn fill(&self, request: &str) -> Vec<u8> {
+        let text = request
+            .replacen('\n', "\nConnection: close\n", 1)
+            .replace("{at}", &self.address.to_string())
+            .replace("{port}", &self.address.port().to_string())
+            .replace("{token}", &self.token);
+        text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and reads all that comes back. The request has to end the connection, or be refused.
+    pub(crate) async fn send(&self, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect().await;
+        // Whoever is refused early may find the door closed while still writing.
+        let _ = stream.write_all(bytes).await;
+        Answer::of(&read_all(&mut stream).await)
+    }
+
+    pub(crate) async fn ask(&self, request: &str) -> Answer {
+        self.send(&self.fill(request)).await
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub(crate) async fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let reading = async {
+        let mut part = [0; 4096];
+        while let Ok(read @ 1..) = stream.read(&mut part).await {
+            bytes.extend_from_slice(&part[..read]);
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("an answer ends");
+    bytes
+}
+
+async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> House {
+    let skill = format!(
+        "---\nname: {SECRET_SKILL}\ndescription: Adds up the quarter. Use when asked for numbers.\n---\n\nAdd.\n"
+    );
+    let path = dir.join("project/.claude/skills").join(SECRET_SKILL).join("SKILL.md");
+    repertoire_text::fs::write_atomic(&path, skill.as_bytes()).unwrap();
+    let here = dir.join("project");
+    let places = Places { home: dir.join("home"), pack: dir.join("pack"), here: here.clone() };
+    let clock = Arc::clone(clock);
+    let clock: repertoire_serve::house::Clock = Arc::new(move || clock.load(Ordering::Relaxed));
+    let journal = Target::File(dir.join("data/journal.db"));
+    House::new(Parts {
+        library: Arc::new(Library::open(Request::new(ProfileId::Repertoire, places))),
+        make_selector: Arc::new(|catalog, settings| {
+            Selector::new(&Document::all(catalog), Model::embedded(), settings, None)
+        }),
+        settings: Settings::default(),
+        journal: Journal::open(&journal, Arc::clone(&clock)).await.unwrap(),
+        project: here,
+        data: dir.join("data"),
+        clock,
+    })
+}
