@@ -21,6 +21,7 @@ mod uri;
 
 use std::sync::Arc;
 
+use repertoire_agent::form::Form;
 use rmcp::ServiceExt as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -43,18 +44,21 @@ pub enum McpError {
     Broken(String),
 }
 
-/// Serves one client on a pair of streams, until it goes.
+/// Serves one client on a pair of streams, until it goes. With a form, the client's tools are those that fill it in, and
+/// they need not be told which.
 ///
 /// # Errors
 ///
 /// [`McpError`].
 pub async fn stdio(
     house: House,
+    form: Option<Form>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     shutdown: CancellationToken,
 ) -> Result<(), McpError> {
-    let handler = Handler::new(Arc::new(State::new(house, Vec::new())), None);
+    let state = State::new(house, Vec::new()).filling_in(form);
+    let handler = Handler::new(Arc::new(state), None);
     let session = handler
         .serve_with_ct((input, output), shutdown)
         .await

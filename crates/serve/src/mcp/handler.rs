@@ -53,7 +53,7 @@ impl Handler {
 
     fn tools(&self) -> Vec<Tool> {
         let fixtures = self.fixtures.iter().flat_map(|fixtures| fixtures.tools());
-        tools::list().into_iter().chain(fixtures).collect()
+        tools::list(&self.state).into_iter().chain(fixtures).collect()
     }
 }
 
@@ -101,7 +101,7 @@ impl ServerHandler for Handler {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let fixture = || self.fixtures.as_ref()?.tools().into_iter().find(|tool| tool.name == name);
-        tools::find(name).or_else(fixture)
+        tools::find(&self.state, name).or_else(fixture)
     }
 
     async fn call_tool(

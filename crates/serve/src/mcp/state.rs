@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use repertoire_agent::form::Form;
 use repertoire_skill::catalog::Entry;
 use rmcp::ErrorData;
 
@@ -12,6 +13,8 @@ use crate::house::House;
 pub(super) struct State {
     /// What is served.
     pub(super) house: House,
+    /// The one form that this server was started to fill in.
+    pub(super) form: Option<Form>,
     /// Skills that are served beside those of the house.
     extra: Arc<[Entry]>,
     shelf: Mutex<Option<Arc<Shelf>>>,
@@ -19,7 +22,12 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(house: House, extra: Vec<Entry>) -> Self {
-        State { house, extra: extra.into(), shelf: Mutex::new(None) }
+        State { house, form: None, extra: extra.into(), shelf: Mutex::new(None) }
+    }
+
+    /// The same, to fill in one form.
+    pub(super) fn filling_in(self, form: Option<Form>) -> Self {
+        State { form, ..self }
     }
 
     /// The skills as they are served now.

@@ -1,13 +1,22 @@
 //! Tools for clients that know nothing of the Skills extension. One tool a file, with typed arguments and a typed result;
 //! [`TOOLS`] is the list of them.
 
+mod form;
+mod hand_in;
+mod plan_verdict;
+mod review_finding;
 mod skill;
 mod skill_resource;
 mod skill_search;
+mod workflow;
+mod workflow_record;
+mod workflow_start;
+mod workflow_step;
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use repertoire_agent::form::{FINDING, HAND_IN, VERDICT};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +30,16 @@ const TOOLS: &[Row] = &[
     row::<skill_search::SkillSearch>(),
     row::<skill::Skill>(),
     row::<skill_resource::SkillResource>(),
+    row::<workflow_start::WorkflowStart>(),
+    row::<workflow_step::WorkflowStep>(),
+    row::<workflow_record::WorkflowRecord>(),
+    row::<review_finding::ReviewFinding>(),
+    row::<plan_verdict::PlanVerdict>(),
+    row::<hand_in::HandIn>(),
 ];
+
+/// Those that fill in forms.
+const OF_FORMS: &[&str] = &[FINDING, VERDICT, HAND_IN];
 
 /// What a tool is.
 trait ServedTool {
@@ -50,6 +68,8 @@ trait ServedTool {
 enum Effect {
     /// Nothing.
     Reads,
+    /// It adds to what there is, and takes nothing away.
+    Adds,
 }
 
 /// What a tool gives: text for a model, and the same for a program.
@@ -76,14 +96,20 @@ const fn row<T: ServedTool + 'static>() -> Row {
     }
 }
 
-/// The tools as they are listed.
-pub(super) fn list() -> Vec<Tool> {
-    TOOLS.iter().map(|row| (row.describe)()).collect()
+/// The tools as they are listed. Of those that fill in forms, a server that was started for one form has the form's.
+pub(super) fn list(state: &State) -> Vec<Tool> {
+    let Some(form) = &state.form else { return TOOLS.iter().map(|row| (row.describe)()).collect() };
+    let is_part = |row: &&Row| !OF_FORMS.contains(&row.name) || form.tools().contains(&row.name);
+    let described = |row: &Row| match OF_FORMS.contains(&row.name) {
+        true => form::bound(form, (row.describe)()),
+        false => (row.describe)(),
+    };
+    TOOLS.iter().filter(is_part).map(described).collect()
 }
 
 /// One of them.
-pub(super) fn find(name: &str) -> Option<Tool> {
-    TOOLS.iter().find(|row| row.name == name).map(|row| (row.describe)())
+pub(super) fn find(state: &State, name: &str) -> Option<Tool> {
+    list(state).into_iter().find(|tool| tool.name == name)
 }
 
 /// Calls a tool; `None` if there is none of that name.
@@ -93,7 +119,12 @@ pub(super) async fn answer(
     given: JsonObject,
 ) -> Option<CallToolResult> {
     let row = TOOLS.iter().find(|row| row.name == name)?;
-    Some((row.call)(Arc::clone(state), given).await)
+    match &state.form {
+        Some(form) if OF_FORMS.contains(&name) => {
+            form.tools().contains(&name).then(|| form::call_bound(form, name, given))
+        }
+        _ => Some((row.call)(Arc::clone(state), given).await),
+    }
 }
 
 fn describe<T: ServedTool>() -> Tool {
