@@ -154,6 +154,8 @@ enum Command {
     Serve(commands::serve::Args),
     /// Serve skills to one agent over MCP, on standard input and output
     Mcp(commands::mcp::Args),
+    /// Let another agent load skills from here over MCP: write its configuration, check it, take it back
+    Setup(commands::setup::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),
     /// Print the configuration and where each value came from
@@ -230,6 +232,7 @@ impl Command {
             | Command::Daemon(_)
             | Command::Worker(_)
             | Command::Serve(_)
+            | Command::Setup(_)
             | Command::Config(_) => None,
         }
     }
@@ -366,6 +369,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
         Command::Serve(args) => commands::serve::run(&ctx, &args, ui),
         Command::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
+        Command::Setup(args) => commands::setup::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),

@@ -27,6 +27,7 @@ pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
+pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod sync;
 pub(crate) mod to_prompt;

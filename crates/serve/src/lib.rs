@@ -3,6 +3,7 @@
 //! Everything here is thin: a request is translated, the [`House`] is asked, and the answer is translated back. What is
 //! decided about skills, runs and reviews is decided in the crates below.
 
+pub mod clients;
 pub mod house;
 pub mod http;
 pub mod limits;

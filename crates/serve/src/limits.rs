@@ -49,3 +49,7 @@ pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 pub const LENT_MAX: usize = 64;
 /// Largest file that holds a token, a link or an address.
 pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
+/// Largest configuration file of another program that is edited.
+pub const CONFIG_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// How long a server may take to say who it is.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -23,6 +23,8 @@ mod review;
 mod run;
 mod runs;
 mod runs_git;
+mod serve;
+mod setup;
 mod show;
 mod sync;
 mod talking;

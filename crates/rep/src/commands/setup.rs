@@ -1,0 +1,320 @@
+//! `rep setup`: tells other agents where skills are served, and takes it back.
+
+mod check;
+
+use std::fmt::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use repertoire_serve::clients::disk::{Config, Done, FileError};
+use repertoire_serve::clients::edit::{EditError, Place};
+use repertoire_serve::clients::{Client, Scope, Surroundings, all, find};
+use serde_json::json;
+
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::ui::{self, Ui, pad};
+
+/// The name of our entry, and so the first part of the names of its tools.
+const NAME: &str = "repertoire";
+/// What we are called on PATH.
+const PROGRAM: &str = "rep";
+
+/// Which client, and what to do with its configuration.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The client; all are listed without one
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(all().iter().map(|client| client.id.as_str())))]
+    client: Option<String>,
+    /// Print what to put into its configuration, and write nothing
+    #[arg(long, conflicts_with_all = ["check", "remove"])]
+    print: bool,
+    /// Check that it is set up, and that the command answers
+    #[arg(long, conflicts_with = "remove")]
+    check: bool,
+    /// Take our entry out again
+    #[arg(long)]
+    remove: bool,
+    /// Whose configuration: that of the project or that of the user
+    #[arg(long, value_enum, value_name = "SCOPE")]
+    scope: Option<ScopeArg>,
+    /// The name of the entry
+    #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
+    name: String,
+    /// The program that the client starts; for a project `rep` if that is this one, else the whole path of this one
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["check", "remove"])]
+    command: Option<String>,
+    /// Replace another entry of the same name
+    #[arg(long, conflicts_with_all = ["check", "remove", "print"])]
+    replace: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScopeArg {
+    Project,
+    User,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(arg: ScopeArg) -> Self {
+        match arg {
+            ScopeArg::Project => Scope::Project,
+            ScopeArg::User => Scope::User,
+        }
+    }
+}
+
+/// Clients make names of tools of it.
+fn name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match !text.is_empty() && text.len() <= 64 && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("a name has letters, digits, `-` and `_`, at most 64".to_owned()),
+    }
+}
+
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let var = |name: &str| ctx.env.var(name).map(str::to_owned);
+    let around = Surroundings { home: ctx.env.home(), project: ctx.project_dir(None), var: &var };
+    let Some(client) = args.client.as_deref().and_then(find) else {
+        return match args.print || args.check || args.remove || args.replace {
+            true => Err(Failure::usage("which client is meant?")
+                .hint("`rep setup` lists those that are known.")),
+            false => list(ctx, args, &around, ui),
+        };
+    };
+    let scope = args.scope.map_or(client.scope, Scope::from);
+    let path = client.file(scope, &around).ok_or_else(|| no_such_file(client, scope))?;
+    let memory = memory(ctx);
+    let config = Config { path: &path, place: place(client, &args.name), memory: &memory };
+    let one = One { ctx, args, client, scope, config };
+    match (args.print, args.check, args.remove) {
+        (true, ..) => one.print(ui),
+        (_, true, _) => check::run(&one, ui),
+        (_, _, true) => one.remove(ui),
+        _ => one.set(ui),
+    }
+}
+
+/// One client, and what is asked about it.
+struct One<'a> {
+    ctx: &'a Ctx<'a>,
+    args: &'a Args,
+    client: &'a Client,
+    scope: Scope,
+    config: Config<'a>,
+}
+
+impl One<'_> {
+    fn set(&self, ui: &mut Ui<'_>) -> Outcome {
+        let entry = self.entry();
+        if self.args.replace
+            && self.config.get().is_ok_and(|found| found.is_some_and(|found| found != entry))
+        {
+            self.config.remove().map_err(|error| self.failure(error))?;
+        }
+        let done = self.config.set(&entry).map_err(|error| self.failure(error))?;
+        let text = match done {
+            Done::Made => "was made, with our entry",
+            Done::Unchanged => "has our entry already",
+            Done::Changed | Done::Removed => "has our entry now",
+        };
+        self.say(done, text, ui)?;
+        if !ui.json && done != Done::Unchanged {
+            for note in &self.client.notes {
+                ui.note(note)?;
+            }
+            let scope = if self.scope == self.client.scope { "" } else { self.scope_flag() };
+            ui.note(&format!("`rep setup {}{scope} --check` tries it.", self.client.id))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn remove(&self, ui: &mut Ui<'_>) -> Outcome {
+        let done = self.config.remove().map_err(|error| self.failure(error))?;
+        let text = match done {
+            Done::Removed => "was made for our entry, and is gone",
+            Done::Unchanged => "has no entry of ours",
+            Done::Changed | Done::Made => "has our entry no more",
+        };
+        self.say(done, text, ui)?;
+        Ok(Exit::Done)
+    }
+
+    fn print(&self, ui: &mut Ui<'_>) -> Outcome {
+        let entry = self.entry();
+        if ui.json {
+            let file = self.config.path;
+            ui.print_json(&json!({ "client": self.client.id, "scope": self.scope, "file": file, "keys": self.client.keys, "name": self.args.name, "entry": entry }))?;
+            return Ok(Exit::Done);
+        }
+        ui.note(&format!("In {}:", self.short()))?;
+        write!(ui.out, "{}", self.client.snippet(&self.args.name, &entry))?;
+        Ok(Exit::Done)
+    }
+
+    fn say(&self, done: Done, text: &str, ui: &mut Ui<'_>) -> Result<(), Failure> {
+        if ui.json {
+            let done = match done {
+                Done::Made => "made",
+                Done::Changed => "changed",
+                Done::Unchanged => "unchanged",
+                Done::Removed => "removed",
+            };
+            let file = self.config.path;
+            ui.print_json(&json!({ "client": self.client.id, "scope": self.scope, "file": file, "done": done }))?;
+            return Ok(());
+        }
+        writeln!(ui.out, "{}: {} {text}", self.client.name, self.short())?;
+        Ok(())
+    }
+
+    fn entry(&self) -> serde_json::Value {
+        let program = match &self.args.command {
+            Some(program) => program.clone(),
+            None => self.program(),
+        };
+        self.client.entry(&program, &["mcp".to_owned()])
+    }
+
+    /// A project's file is for everybody who has the project, so it names no place of this machine where it need not. A user's
+    /// may be read by a program that has another PATH.
+    fn program(&self) -> String {
+        let real = |path: &Utf8Path| path.canonicalize_utf8().ok();
+        let Some(own) = own_program() else { return PROGRAM.to_owned() };
+        let on_path = self.ctx.env.program(PROGRAM);
+        let is_on_path = on_path.is_some_and(|found| real(&found) == real(&own));
+        match self.scope {
+            Scope::Project if is_on_path => PROGRAM.to_owned(),
+            Scope::Project | Scope::User => own.to_string(),
+        }
+    }
+
+    fn short(&self) -> String {
+        self.ctx.config.places().shorten(self.config.path)
+    }
+
+    fn scope_flag(&self) -> &'static str {
+        match self.scope {
+            Scope::Project => " --scope project",
+            Scope::User => " --scope user",
+        }
+    }
+
+    fn failure(&self, error: FileError) -> Failure {
+        let hint = match &error {
+            FileError::Edit { source: EditError::Taken { .. }, .. } => {
+                "`--replace` replaces it, `--name NAME` leaves it alone.".to_owned()
+            }
+            FileError::Edit { .. } | FileError::Link { .. } | FileError::Read { .. } => format!(
+                "Nothing was changed. `rep setup {} --print` prints what to put there by hand.",
+                self.client.id
+            ),
+            FileError::ReadOnly { .. } | FileError::Write { .. } => {
+                "Nothing was changed. Mind who may write it, and try again.".to_owned()
+            }
+            FileError::Changed { .. } => "Nothing was changed. Try again.".to_owned(),
+        };
+        Failure::cannot_run(error.to_string()).hint(hint)
+    }
+}
+
+/// This very program.
+fn own_program() -> Option<Utf8PathBuf> {
+    Utf8PathBuf::from_path_buf(std::env::current_exe().ok()?).ok()
+}
+
+fn memory(ctx: &Ctx<'_>) -> Utf8PathBuf {
+    ctx.env.data_dir().join("setup")
+}
+
+fn place<'a>(client: &'a Client, name: &'a str) -> Place<'a> {
+    Place { format: client.format, keys: &client.keys, name }
+}
+
+fn no_such_file(client: &Client, scope: Scope) -> Failure {
+    let (whose, other) = match scope {
+        Scope::Project => ("a project", "user"),
+        Scope::User => ("the user", "project"),
+    };
+    Failure::usage(format!("{} has no file of {whose} for this", client.name))
+        .hint(format!("`--scope {other}`"))
+}
+
+/// All clients: which are here, and which know us.
+fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) -> Outcome {
+    let memory = memory(ctx);
+    let mut rows = Vec::new();
+    for client in all() {
+        let is_here = ctx.env.program(&client.program).is_some() || client.was_used(around);
+        let mut files = Vec::new();
+        for scope in [Scope::Project, Scope::User] {
+            let Some(path) = client.file(scope, around) else { continue };
+            let config = Config { path: &path, place: place(client, &args.name), memory: &memory };
+            let state = match config.get() {
+                Ok(Some(_)) => State::SetUp,
+                Ok(None) => State::Not,
+                Err(error) => State::Broken(error.to_string()),
+            };
+            files.push((scope, path, state));
+        }
+        rows.push((client, is_here, files));
+    }
+    if ui.json {
+        let rows: Vec<serde_json::Value> = rows.iter().map(|(client, is_here, files)| {
+            let files: Vec<serde_json::Value> = files.iter().map(|(scope, path, state)| {
+                let (set_up, problem) = match state {
+                    State::SetUp => (true, None),
+                    State::Not => (false, None),
+                    State::Broken(why) => (false, Some(why)),
+                };
+                json!({ "scope": scope, "file": path, "set_up": set_up, "problem": problem })
+            }).collect();
+            json!({ "client": client.id, "name": client.name, "found": is_here, "files": files })
+        }).collect();
+        ui.print_json(&json!({ "clients": rows }))?;
+        return Ok(Exit::Done);
+    }
+    for (client, is_here, files) in &rows {
+        let line = row(ctx, client, *is_here, files, ui);
+        writeln!(ui.out, "{line}")?;
+    }
+    ui.note("`rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.")?;
+    Ok(Exit::Done)
+}
+
+/// What a file says of us.
+enum State {
+    SetUp,
+    Not,
+    Broken(String),
+}
+
+fn row(
+    ctx: &Ctx<'_>,
+    client: &Client,
+    is_here: bool,
+    files: &[(Scope, Utf8PathBuf, State)],
+    ui: &Ui<'_>,
+) -> String {
+    let short = |path: &Utf8Path| ctx.config.places().shorten(path);
+    let mut text = format!("{}  {}  ", pad(&client.id, 8), pad(&client.name, 11));
+    let set_up: Vec<String> = files
+        .iter()
+        .filter(|(.., state)| matches!(state, State::SetUp))
+        .map(|(_, path, _)| short(path))
+        .collect();
+    let state = match (is_here, set_up.as_slice()) {
+        (_, [_, ..]) => ui.paint(ui::GOOD, format!("set up in {}", set_up.join(" and "))),
+        (true, []) => "found, not set up".to_owned(),
+        (false, []) => ui.paint(ui::FAINT, "not found"),
+    };
+    text.push_str(&state);
+    for (.., state) in files {
+        if let State::Broken(why) = state {
+            let _ = write!(text, "\n            {}", ui.paint(ui::WARN, format!("! {why}")));
+        }
+    }
+    text
+}

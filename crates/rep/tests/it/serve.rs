@@ -1,0 +1,172 @@
+//! `rep serve`: what it prints, how it is found again, and what it refuses.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+/// A daemon on a free port, ended with the test.
+struct Daemon {
+    child: Child,
+    said: Value,
+}
+
+impl Daemon {
+    fn start(ws: &Workspace, args: &[&str]) -> Self {
+        let all = [&["--json", "serve", "--port", "0"], args].concat();
+        let mut command = ws.command(&all);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Daemon { child, said: serde_json::from_str(&line).unwrap() }
+    }
+
+    fn address(&self) -> &str {
+        self.said["address"].as_str().unwrap()
+    }
+
+    /// The status of an answer.
+    fn ask(&self, head: &str, body: &str) -> u16 {
+        let (address, length) = (self.address(), body.len());
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!(
+            "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer[9..12].parse().unwrap()
+    }
+
+    fn redeem(&self, link: &str) -> u16 {
+        let (_, code) = link.trim().split_once("#code=").unwrap();
+        self.ask("POST /api/v1/session", &format!("{{\"code\":\"{code}\"}}"))
+    }
+
+    /// Asks it to end, as a supervisor does, and waits.
+    fn end(&mut self) -> i32 {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_daemon_says_where_it_is_and_links_open_one_page_each() {
+    let ws = Workspace::new();
+    assert_snapshot!(ws.rep("serve link"), @"
+    [stderr]
+    error: no daemon is running
+    hint: `rep serve` starts one.
+    [exit 1]
+    ");
+    let mut daemon = Daemon::start(&ws, &[]);
+    let token_file = daemon.said["token_file"].as_str().unwrap();
+    assert_eq!(token_file, ws.path("data/serve/token"));
+    let first = daemon.said["link"].as_str().unwrap();
+    assert_eq!((daemon.redeem(first), daemon.redeem(first)), (200, 401));
+
+    let second = ws.rep("serve link");
+    assert_eq!(second.code, 0, "{second}");
+    assert!(second.stdout.starts_with(&format!("http://{}/#code=", daemon.address())), "{second}");
+    assert_eq!((daemon.redeem(&second.stdout), daemon.redeem(&second.stdout)), (200, 401));
+    let third: Value = serde_json::from_str(&ws.rep("--json serve link").stdout).unwrap();
+    assert_eq!(third["address"], daemon.said["address"]);
+
+    assert_eq!(daemon.end(), 0);
+    assert!(!ws.path("data/serve/address").exists());
+    assert_eq!(ws.rep("serve link").code, 1);
+}
+
+#[test]
+fn a_second_daemon_on_the_same_port_is_told_of_the_first() {
+    let ws = Workspace::new();
+    let daemon = Daemon::start(&ws, &[]);
+    let (_, port) = daemon.address().rsplit_once(':').unwrap();
+    let second = ws.rep(&format!("serve --port {port}"));
+    assert_eq!(second.code, 3);
+    assert_eq!(second.stdout, "");
+    let said =
+        second.stderr.replace(port, "[PORT]").replace(&daemon.child.id().to_string(), "[PID]");
+    assert_snapshot!(said, @"
+    error: a daemon is at 127.0.0.1:[PORT] already: process [PID], for [TMP]/project
+    hint: `rep serve link` prints a link to its page.
+    hint: `--port 0` takes any port that is free.
+    ");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let third = ws.rep(&format!("serve --port {port}")).stderr.replace(&port, "[PORT]");
+    assert_snapshot!(third, @"
+    error: another program listens on 127.0.0.1:[PORT]
+    hint: `--port 0` takes any port that is free.
+    ");
+}
+
+#[test]
+fn a_daemon_that_was_killed_is_not_found() {
+    let ws = Workspace::new();
+    let daemon = Daemon::start(&ws, &[]);
+    drop(daemon);
+    assert!(ws.path("data/serve/address").exists());
+    assert_eq!(ws.rep("serve link").code, 1);
+    assert!(!ws.path("data/serve/address").exists());
+}
+
+#[test]
+fn other_machines_are_let_in_only_on_purpose() {
+    let ws = Workspace::new();
+    assert_snapshot!(ws.rep("serve --host 0.0.0.0 --port 0"), @"");
+    let check = |line: &str| {
+        let ran = ws.rep(line);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran}");
+    };
+    check("serve --host 0.0.0.0 --port 0 --allow-remote");
+    check("serve --host 0.0.0.0 --port 0 --allowed-host rep.example.com");
+    check("serve --host 0.0.0.0 --port 0 --allow-remote --allowed-host http://x/");
+    check("serve --host 0.0.0.0 --port 0 --allow-remote --allowed-host x --conformance");
+    check("serve --port 0 --allow-remote --allowed-host x");
+}
+
+#[test]
+fn a_token_that_others_could_read_is_replaced_with_a_note() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let ws = Workspace::new();
+    let mut daemon = Daemon::start(&ws, &[]);
+    daemon.end();
+    let (path, before) = (ws.path("data/serve/token"), ws.text("data/serve/token"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut daemon = Daemon::start(&ws, &["--work"]);
+    assert_eq!(
+        daemon.ask(
+            &format!(
+                "GET /api/v1/skills HTTP/1.1\r\nAuthorization: Bearer {}\r\nX:",
+                before.trim()
+            ),
+            ""
+        ),
+        401
+    );
+    assert_ne!(ws.text("data/serve/token"), before);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(daemon.end(), 0);
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    assert_snapshot!(ws.rep("serve --port 0"), @"
+    [stderr]
+    error: [TMP]/data/serve/token is a link: the token is kept here, and nowhere else
+    hint: Remove it, and a new one is made.
+    [exit 3]
+    ");
+}

@@ -1,0 +1,133 @@
+//! `rep setup`: set, checked and taken back for every client, on files like those that people have.
+
+use insta::assert_snapshot;
+
+use crate::workspace::Workspace;
+
+/// Each client, where its file is, and something that was in it before.
+const FILES: &[(&str, &str, &str)] = &[
+    (
+        "claude",
+        "project/.mcp.json",
+        "{\n  \"mcpServers\": {\n    \"docs\": { \"command\": \"npx\" }\n  }\n}",
+    ),
+    (
+        "codex",
+        "home/.codex/config.toml",
+        "# mine\r\nmodel = \"gpt-5\"\r\n\r\n[mcp_servers.docs]\r\ncommand = \"npx\" # why\r\n",
+    ),
+    (
+        "opencode",
+        "project/opencode.json",
+        "{\n\t\"$schema\": \"https://opencode.ai/config.json\",\n\t// servers\n\t\"mcp\": {}\n}\n",
+    ),
+    ("gemini", "project/.gemini/settings.json", "{\"theme\":\"Dracula\"}"),
+    (
+        "cursor",
+        "project/.cursor/mcp.json",
+        "\u{feff}{\n    \"mcpServers\": {\n        // none yet\n    },\n}\n",
+    ),
+    (
+        "vscode",
+        "project/.vscode/mcp.json",
+        "{\r\n  \"inputs\": [ ], // asked\r\n  \"servers\": {\r\n  }\r\n}\r\n",
+    ),
+];
+
+#[test]
+fn every_client_is_set_up_checked_and_left_as_it_was() {
+    for (client, path, before) in FILES {
+        let ws = Workspace::new();
+        ws.write(path, before);
+        let missing = ws.rep(&format!("setup {client} --check"));
+        assert_eq!(missing.code, 1, "{missing}");
+        let set = ws.rep(&format!("setup {client}"));
+        assert_eq!(set.code, 0, "{set}");
+        let after = ws.text(path);
+        assert_ne!(after, *before);
+        let check = ws.rep(&format!("setup {client} --check"));
+        assert_eq!(check.code, 0, "{check}");
+        assert!(check.stdout.contains("it answers as repertoire"), "{check}");
+        let again = ws.rep(&format!("setup {client}"));
+        assert!(again.stdout.ends_with("has our entry already\n"), "{again}");
+        assert_eq!(ws.text(path), after);
+        let removed = ws.rep(&format!("setup {client} --remove"));
+        assert_eq!(removed.code, 0, "{removed}");
+        assert_eq!(ws.text(path), *before, "{client}");
+    }
+}
+
+#[test]
+fn a_file_that_was_made_is_gone_with_the_entry() {
+    let ws = Workspace::new();
+    let (project, home) = (ws.files("project"), ws.files("home"));
+    for (client, path, _) in FILES {
+        for scope in ["project", "user"] {
+            if (*client, scope) == ("codex", "project") {
+                continue;
+            }
+            let set = ws.rep(&format!("setup {client} --scope {scope}"));
+            assert_eq!(set.code, 0, "{set}");
+            let check = ws.rep(&format!("setup {client} --scope {scope} --check"));
+            assert_eq!(check.code, 0, "{check}");
+            let removed = ws.rep(&format!("setup {client} --scope {scope} --remove"));
+            assert!(removed.stdout.contains("was made for our entry, and is gone"), "{removed}");
+        }
+        assert!(!ws.path(path).exists());
+    }
+    assert_eq!(ws.files("project"), project);
+    assert_eq!(ws.files("home"), home);
+}
+
+#[test]
+fn what_is_known_and_what_is_set_up_is_listed() {
+    let mut ws = Workspace::new();
+    ws.write("bin/claude", "");
+    ws.set("PATH", ws.path("bin").as_str());
+    let program = std::fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    std::fs::set_permissions(ws.path("bin/claude"), program).unwrap();
+    ws.write("project/.vscode/mcp.json", "{\"servers\": []}");
+    ws.rep("setup cursor");
+    assert_snapshot!(ws.rep("setup"), @"");
+}
+
+#[test]
+fn what_is_printed_can_be_pasted() {
+    let ws = Workspace::new();
+    assert_snapshot!(ws.rep("setup claude --print --command rep"), @"");
+    assert_snapshot!(ws.rep("setup codex --print --command rep"), @"");
+    assert_snapshot!(ws.rep("setup opencode --print --command rep --name skills"), @"");
+    assert!(!ws.path("project/.mcp.json").exists());
+}
+
+#[test]
+fn a_broken_file_stays_untouched_and_is_named() {
+    let check = |client: &str, path: &str, text: &str| {
+        let ws = Workspace::new();
+        ws.write(path, text);
+        let ran = ws.rep(&format!("setup {client}"));
+        assert_eq!(ws.text(path), text);
+        assert!(ran.code == 3 && ran.stdout.is_empty(), "{ran}");
+        ran.stderr
+    };
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": "), @"");
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": []}"), @"");
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": {\"repertoire\": {\"command\": \"x\"}}}"), @"");
+    assert_snapshot!(check("codex", "home/.codex/config.toml", "mcp_servers = 1\n"), @"");
+}
+
+#[test]
+fn a_command_of_somebody_else_is_not_started() {
+    let ws = Workspace::new();
+    ws.write("project/trap.sh", "#!/bin/sh\ntouch sprung\n");
+    let program = std::fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    std::fs::set_permissions(ws.path("project/trap.sh"), program).unwrap();
+    let text =
+        "{\"mcpServers\": {\"repertoire\": {\"command\": \"./trap.sh\", \"args\": [\"mcp\"]}}}";
+    ws.write("project/.mcp.json", text);
+    assert_snapshot!(ws.rep("setup claude --check"), @"");
+    assert!(!ws.path("project/sprung").exists());
+    let replaced = ws.rep("setup claude --replace");
+    assert_eq!(replaced.code, 0, "{replaced}");
+    assert_eq!(ws.rep("setup claude --check").code, 0);
+}

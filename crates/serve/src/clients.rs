@@ -1,0 +1,226 @@
+//! Programs that load skills from us, and the one entry in their configuration that makes them do so.
+//!
+//! What there is to know about them is data, in `clients/clients.toml`. Files are edited as text: what is not our entry stays
+//! as it is, byte for byte, and taking the entry back gives the bytes from before.
+
+pub mod disk;
+pub mod edit;
+mod jsonc;
+pub mod probe;
+mod tables;
+
+use std::sync::LazyLock;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A program that speaks MCP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What is typed.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What is on `PATH` where it is installed.
+    pub program: String,
+    /// How its configuration is written.
+    pub format: Format,
+    /// The keys on the way to the list of servers.
+    pub keys: Vec<String>,
+    /// What is meant if nobody says.
+    pub scope: Scope,
+    /// What a user should know.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    entry: Map<String, Value>,
+    signs: Vec<String>,
+    file: Vec<Candidate>,
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// JSON to the letter.
+    Json,
+    /// JSON with comments and trailing commas.
+    Jsonc,
+    /// TOML.
+    Toml,
+}
+
+/// Whose configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The project's.
+    Project,
+    /// The user's.
+    User,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Candidate {
+    scope: Scope,
+    platform: Option<String>,
+    env: Option<String>,
+    #[serde(default)]
+    exists: bool,
+    path: String,
+}
+
+/// Where a client would look.
+pub struct Surroundings<'a> {
+    /// The user's home.
+    pub home: Utf8PathBuf,
+    /// The project.
+    pub project: Utf8PathBuf,
+    /// An environment variable that is set and not empty.
+    pub var: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// All that are known.
+pub fn all() -> &'static [Client] {
+    #[derive(Deserialize)]
+    struct All {
+        client: Vec<Client>,
+    }
+    static ALL: LazyLock<Vec<Client>> = LazyLock::new(|| {
+        let all: All = toml_edit::de::from_str(include_str!("clients/clients.toml"))
+            .expect("the file is part of the program, and a test reads it");
+        all.client
+    });
+    &ALL
+}
+
+/// The one of that name.
+pub fn find(id: &str) -> Option<&'static Client> {
+    all().iter().find(|client| client.id == id)
+}
+
+impl Client {
+    /// The file to edit, if the client has one of that scope.
+    pub fn file(&self, scope: Scope, around: &Surroundings<'_>) -> Option<Utf8PathBuf> {
+        let of_scope = self.file.iter().filter(|candidate| candidate.scope == scope);
+        of_scope.into_iter().find_map(|candidate| candidate.path(around))
+    }
+
+    /// Whether there are signs that somebody uses it.
+    pub fn was_used(&self, around: &Surroundings<'_>) -> bool {
+        self.signs.iter().any(|sign| around.fill(sign, None).exists())
+    }
+
+    /// What is written for a command.
+    pub fn entry(&self, program: &str, args: &[String]) -> Value {
+        let filled = |value: &Value| match value.as_str() {
+            Some("{program}") => Value::from(program),
+            Some("{args}") => Value::from(args),
+            Some("{command}") => {
+                std::iter::once(program).chain(args.iter().map(String::as_str)).collect()
+            }
+            _ => value.clone(),
+        };
+        self.entry.iter().map(|(key, value)| (key.clone(), filled(value))).collect()
+    }
+
+    /// The command that an entry names, and its arguments: the way back of [`Client::entry`].
+    pub fn command_of(&self, entry: &Value) -> Option<(String, Vec<String>)> {
+        let words = |value: &Value| -> Option<Vec<String>> {
+            value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect()
+        };
+        let of = |placeholder: &str| {
+            let (key, _) = self.entry.iter().find(|(_, value)| *value == placeholder)?;
+            entry.get(key)
+        };
+        if let Some(command) = of("{command}") {
+            let (program, args) =
+                words(command)?.split_first().map(|(p, a)| (p.clone(), a.to_vec()))?;
+            return Some((program, args));
+        }
+        let args = of("{args}").map_or_else(|| Some(Vec::new()), words)?;
+        Some((of("{program}")?.as_str()?.to_owned(), args))
+    }
+
+    /// The entry as a file of its own would hold it, to be pasted.
+    pub fn snippet(&self, name: &str, entry: &Value) -> String {
+        edit::whole(self.format, &self.keys, name, entry)
+    }
+}
+
+impl Candidate {
+    fn path(&self, around: &Surroundings<'_>) -> Option<Utf8PathBuf> {
+        if self.platform.as_ref().is_some_and(|platform| platform != std::env::consts::OS) {
+            return None;
+        }
+        let env = match &self.env {
+            None => None,
+            Some(name) => Some((around.var)(name)?),
+        };
+        let path = around.fill(&self.path, env.as_deref());
+        (!self.exists || path.exists()).then_some(path)
+    }
+}
+
+impl Surroundings<'_> {
+    fn fill(&self, path: &str, env: Option<&str>) -> Utf8PathBuf {
+        let config = (self.var)("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+        let config = config.filter(|dir| dir.is_absolute());
+        let config = config.unwrap_or_else(|| self.home.join(".config"));
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let first = match first {
+            "{project}" => self.project.as_path(),
+            "{home}" => self.home.as_path(),
+            "{config}" => config.as_path(),
+            "{env}" => Utf8Path::new(env.unwrap_or_default()),
+            other => Utf8Path::new(other),
+        };
+        first.join(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(var: &dyn Fn(&str) -> Option<String>) -> Surroundings<'_> {
+        Surroundings { home: "/home/me".into(), project: "/home/me/shop".into(), var }
+    }
+
+    #[test]
+    fn every_client_has_a_file_of_its_usual_scope_and_an_entry_that_reads_back() {
+        let nothing = |_: &str| None;
+        let args = vec!["mcp".to_owned(), "--x".to_owned()];
+        assert_eq!(all().len(), 6);
+        for client in all() {
+            assert!(client.file(client.scope, &around(&nothing)).is_some(), "{}", client.id);
+            let entry = client.entry("/bin/rep", &args);
+            let read = client.command_of(&entry);
+            assert_eq!(read, Some(("/bin/rep".to_owned(), args.clone())), "{entry}");
+            assert!(
+                !entry.to_string().contains('{') || !entry.to_string().contains("{p"),
+                "{entry}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_follow_the_environment() {
+        let check =
+            |id: &str, scope, var: &dyn Fn(&str) -> Option<String>, expect: Option<&str>| {
+                let file = find(id).unwrap().file(scope, &around(var));
+                assert_eq!(file.as_deref(), expect.map(Utf8Path::new), "{id}");
+            };
+        let nothing = |_: &str| None;
+        check("claude", Scope::Project, &nothing, Some("/home/me/shop/.mcp.json"));
+        check("claude", Scope::User, &nothing, Some("/home/me/.claude.json"));
+        check("codex", Scope::Project, &nothing, None);
+        check("codex", Scope::User, &nothing, Some("/home/me/.codex/config.toml"));
+        let codex = |name: &str| (name == "CODEX_HOME").then(|| "/srv/codex".to_owned());
+        check("codex", Scope::User, &codex, Some("/srv/codex/config.toml"));
+        let config = |name: &str| (name == "XDG_CONFIG_HOME").then(|| "/cfg".to_owned());
+        check("opencode", Scope::User, &config, Some("/cfg/opencode/opencode.json"));
+    }
+}

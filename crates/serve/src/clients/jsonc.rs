@@ -1,0 +1,449 @@
+//! Entries of JSON, with or without comments. The text is parsed for its ranges and then cut and pasted: an entry goes in right
+//! behind an opening brace, with a comma if others follow, so that all that was there stays in one piece.
+
+use std::ops::Range;
+
+use jsonc_parser::ast::{self, Object, ObjectProp};
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::{
+    CollectOptions, CommentCollectionStrategy, ParseOptions, ParseResult, parse_to_ast,
+};
+use serde_json::{Map, Value};
+
+use super::Format;
+use super::edit::{EditError, Made, Place};
+
+const BOM: char = '\u{feff}';
+const INDENT: &str = "  ";
+
+/// The objects on the way to an entry, from the outside.
+struct Way<'t, 'a> {
+    objects: Vec<&'t Object<'a>>,
+    /// The keys that lead from each to the next.
+    props: Vec<&'t ObjectProp<'a>>,
+}
+
+pub(super) fn get(place: &Place<'_>, text: &str) -> Result<Option<Value>, EditError> {
+    let text = text.trim_start_matches(BOM);
+    let parsed = parse(place, text)?;
+    let Some(way) = walk(place, parsed.value.as_ref())? else { return Ok(None) };
+    Ok(way.entry(place)?.map(|prop| value_of(&prop.value)))
+}
+
+pub(super) fn set(
+    place: &Place<'_>,
+    text: &str,
+    entry: &Value,
+) -> Result<(String, Made), EditError> {
+    let (bom, text) = split_bom(text);
+    let parsed = parse(place, text)?;
+    let Some(way) = walk(place, parsed.value.as_ref())? else {
+        let made = Made { objects: place.keys.len() + 1, opened: false };
+        return Ok((format!("{bom}{}{text}", whole(place, entry).trim_end()), made));
+    };
+    // What is missing of the way is made along with the entry.
+    let here = way.objects.len() - 1;
+    let missing = place.keys.get(here..).unwrap_or_default();
+    let (key, value) = nest(missing, place.name, entry);
+    let target = way.objects[here];
+    let layout = Layout::of(text, way.objects[0], target);
+    let (at, chunk) = layout.chunk(target, &key, &value);
+    let opened = layout.opens;
+    let edited = format!("{}{chunk}{}", &text[..at], &text[at..]);
+    let mut expected = parsed.value.as_ref().map_or(Value::Null, value_of);
+    *slot(&mut expected, &place.keys[..here]).entry(key).or_insert(Value::Null) = value;
+    verify(place, &edited, &expected)?;
+    Ok((format!("{bom}{edited}"), Made { objects: missing.len(), opened }))
+}
+
+pub(super) fn remove(place: &Place<'_>, text: &str, made: Made) -> Result<String, EditError> {
+    let (bom, text) = split_bom(text);
+    let parsed = parse(place, text)?;
+    let way = walk(place, parsed.value.as_ref())?.ok_or_else(|| place.form())?;
+    let prop = way.entry(place)?.ok_or_else(|| place.form())?;
+    let comments = comment_ranges(&parsed);
+    let is_only = |object: &Object<'_>| {
+        object.properties.len() == 1
+            && !comments.iter().any(|comment| {
+                object.range.start <= comment.start && comment.end <= object.range.end
+            })
+    };
+    // What was made for the entry goes with it, as long as nothing else has moved in.
+    let last = way.objects.len() - 1;
+    let gone = (0..made.objects.min(way.objects.len()))
+        .take_while(|up| is_only(way.objects[last - up]))
+        .count();
+    if gone == way.objects.len() {
+        let range = way.objects[0].range;
+        return Ok(format!("{bom}{}{}", &text[..range.start], &text[range.end..]));
+    }
+    let (object, prop) = match gone {
+        0 => (way.objects[last], prop),
+        gone => (way.objects[last - gone], way.props[last - gone]),
+    };
+    let opened = made.opened && gone == made.objects;
+    let mut expected = parsed.value.as_ref().map_or(Value::Null, value_of);
+    let depth = last - gone;
+    slot(&mut expected, &place.keys[..depth]).shift_remove(prop.name.as_str());
+    for lead in [Lead::Cut, Lead::Kept] {
+        let edited = cut(text, &cuts(text, object, prop, opened, lead));
+        if verify(place, &edited, &expected).is_ok() {
+            return Ok(format!("{bom}{edited}"));
+        }
+    }
+    Err(place.form())
+}
+
+/// A text that holds nothing but the entry.
+pub(super) fn whole(place: &Place<'_>, entry: &Value) -> String {
+    let (key, value) = nest(place.keys, place.name, entry);
+    let layout = Layout {
+        newline: "\n",
+        base: String::new(),
+        indent: INDENT.to_owned(),
+        unit: INDENT.to_owned(),
+        many: true,
+        opens: false,
+        after: 0,
+    };
+    format!("{{\n{INDENT}{}\n}}\n", layout.property(&key, &value))
+}
+
+fn split_bom(text: &str) -> (&str, &str) {
+    text.split_at(text.len() - text.trim_start_matches(BOM).len())
+}
+
+fn parse<'a>(place: &Place<'_>, text: &'a str) -> Result<ParseResult<'a>, EditError> {
+    let lenient = place.format == Format::Jsonc;
+    let options = ParseOptions {
+        allow_comments: lenient,
+        allow_trailing_commas: lenient,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let collect = CollectOptions { comments: CommentCollectionStrategy::Separate, tokens: false };
+    let parsed = parse_to_ast(text, &collect, &options)
+        .map_err(|error| EditError::Syntax { format: "JSON", message: error.to_string() })?;
+    let has_comments = parsed.comments.as_ref().is_some_and(|comments| !comments.is_empty());
+    if parsed.value.is_none() && has_comments {
+        let message = "there is nothing but comments".to_owned();
+        return Err(EditError::Syntax { format: "JSON", message });
+    }
+    Ok(parsed)
+}
+
+fn comment_ranges(parsed: &ParseResult<'_>) -> Vec<jsonc_parser::common::Range> {
+    let all = parsed.comments.iter().flat_map(|comments| comments.values());
+    all.flat_map(|comments| comments.iter().map(|comment| comment.range())).collect()
+}
+
+/// Goes as far towards the entry as there are objects; nowhere if the text is empty.
+fn walk<'t, 'a>(
+    place: &Place<'_>,
+    root: Option<&'t ast::Value<'a>>,
+) -> Result<Option<Way<'t, 'a>>, EditError> {
+    let Some(root) = root else { return Ok(None) };
+    let mut way = Way { objects: vec![object(place, 0, root)?], props: Vec::new() };
+    for (at, key) in place.keys.iter().enumerate() {
+        let Some(prop) = only(way.objects[at], key, || place.key(at + 1, None))? else { break };
+        way.objects.push(object(place, at + 1, &prop.value)?);
+        way.props.push(prop);
+    }
+    Ok(Some(way))
+}
+
+impl<'t, 'a> Way<'t, 'a> {
+    /// The entry, if the way leads to one.
+    fn entry(&self, place: &Place<'_>) -> Result<Option<&'t ObjectProp<'a>>, EditError> {
+        match self.objects.get(place.keys.len()) {
+            None => Ok(None),
+            Some(object) => {
+                only(object, place.name, || place.key(place.keys.len(), Some(place.name)))
+            }
+        }
+    }
+}
+
+fn object<'t, 'a>(
+    place: &Place<'_>,
+    depth: usize,
+    value: &'t ast::Value<'a>,
+) -> Result<&'t Object<'a>, EditError> {
+    let found = match value {
+        ast::Value::Object(object) => return Ok(object),
+        ast::Value::Array(_) => "a list",
+        ast::Value::StringLit(_) => "a text",
+        ast::Value::NumberLit(_) => "a number",
+        ast::Value::BooleanLit(_) => "true or false",
+        ast::Value::NullKeyword(_) => "null",
+    };
+    let key =
+        if depth == 0 { "the file".to_owned() } else { format!("`{}`", place.key(depth, None)) };
+    Err(EditError::NotAnObject { key, found })
+}
+
+fn only<'t, 'a>(
+    object: &'t Object<'a>,
+    key: &str,
+    path: impl Fn() -> String,
+) -> Result<Option<&'t ObjectProp<'a>>, EditError> {
+    let mut found = object.properties.iter().filter(|prop| prop.name.as_str() == key);
+    match (found.next(), found.next()) {
+        (prop, None) => Ok(prop),
+        _ => Err(EditError::Twice(path())),
+    }
+}
+
+/// The entry inside of the objects that it still needs.
+fn nest(missing: &[String], name: &str, entry: &Value) -> (String, Value) {
+    match missing.split_first() {
+        None => (name.to_owned(), entry.clone()),
+        Some((first, rest)) => {
+            let (key, value) = nest(rest, name, entry);
+            (first.clone(), Value::Object(Map::from_iter([(key, value)])))
+        }
+    }
+}
+
+/// How a text is laid out around an object.
+struct Layout {
+    newline: &'static str,
+    /// How far the line of the opening brace is indented.
+    base: String,
+    /// How far what is in the object is.
+    indent: String,
+    unit: String,
+    /// Whether the object has lines of its own.
+    many: bool,
+    /// Whether it is an empty pair of braces that gets some.
+    opens: bool,
+    /// Where something new goes.
+    after: usize,
+}
+
+impl Layout {
+    fn of(text: &str, root: &Object<'_>, target: &Object<'_>) -> Self {
+        let newline = match text.find('\n') {
+            Some(at) if text[..at].ends_with('\r') => "\r\n",
+            _ => "\n",
+        };
+        let inside = |object: &Object<'_>| &text[object.range.start..object.range.end];
+        let unit = root.properties.first().and_then(|prop| line_indent(text, prop.range.start));
+        let unit = unit.filter(|unit| !unit.is_empty() && unit.len() <= 16).unwrap_or(INDENT);
+        let line = text[..target.range.start].rfind('\n').map_or(0, |at| at + 1);
+        let base = blank_prefix(&text[line..target.range.start]);
+        let first = target.properties.first();
+        let indent = first.and_then(|prop| line_indent(text, prop.range.start));
+        let indent = indent.map_or_else(|| format!("{base}{unit}"), str::to_owned);
+        let has_lines = inside(target).contains('\n');
+        let opens = !has_lines && target.properties.is_empty() && inside(root).contains('\n');
+        Layout {
+            newline,
+            base: base.to_owned(),
+            indent,
+            unit: unit.to_owned(),
+            many: has_lines || opens,
+            opens,
+            after: after_brace(text, target.range.start),
+        }
+    }
+
+    /// What to insert, and where.
+    fn chunk(&self, target: &Object<'_>, key: &str, value: &Value) -> (usize, String) {
+        let property = self.property(key, value);
+        let comma = if target.properties.is_empty() { "" } else { "," };
+        let Layout { newline, base, indent, .. } = self;
+        let chunk = match (self.many, self.opens) {
+            (false, _) => format!("{property}{comma}"),
+            (true, false) => format!("{newline}{indent}{property}{comma}"),
+            (true, true) => format!("{newline}{indent}{property}{newline}{base}"),
+        };
+        (self.after, chunk)
+    }
+
+    fn property(&self, key: &str, value: &Value) -> String {
+        let key = Value::from(key);
+        if !self.many {
+            return format!("{key}:{value}");
+        }
+        let mut out = format!("{key}: ");
+        self.pretty(value, &self.indent, &mut out);
+        out
+    }
+
+    /// Objects a key a line; lists are short, and stay on theirs.
+    fn pretty(&self, value: &Value, indent: &str, out: &mut String) {
+        match value {
+            Value::Object(object) if !object.is_empty() => {
+                let inner = format!("{indent}{}", self.unit);
+                out.push('{');
+                for (at, (key, value)) in object.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    out.push_str(&format!(
+                        "{comma}{}{inner}{}: ",
+                        self.newline,
+                        Value::from(key.as_str())
+                    ));
+                    self.pretty(value, &inner, out);
+                }
+                out.push_str(&format!("{}{indent}}}", self.newline));
+            }
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+                out.push_str(&format!("[{}]", items.join(", ")));
+            }
+            value => out.push_str(&value.to_string()),
+        }
+    }
+}
+
+/// Behind an opening brace, and behind the comments that stand on its line.
+fn after_brace(text: &str, brace: usize) -> usize {
+    let mut at = brace + 1;
+    loop {
+        let rest = &text[at..];
+        let comment = rest.trim_start_matches([' ', '\t']);
+        let from = at + rest.len() - comment.len();
+        if comment.starts_with("//") {
+            let end = comment.find(['\n', '\r']).unwrap_or(comment.len());
+            return from + end;
+        }
+        match comment.strip_prefix("/*").and_then(|inside| inside.find("*/")) {
+            Some(end) => at = from + 2 + end + 2,
+            None => return at,
+        }
+    }
+}
+
+/// The blanks in front of something that is the first on its line.
+fn line_indent(text: &str, at: usize) -> Option<&str> {
+    let line = text[..at].rfind('\n')? + 1;
+    let before = &text[line..at];
+    (blank_prefix(before) == before).then_some(before)
+}
+
+fn blank_prefix(text: &str) -> &str {
+    let rest = text.trim_start_matches([' ', '\t']);
+    &text[..text.len() - rest.len()]
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    Cut,
+    Kept,
+}
+
+/// What goes with a property: itself, the line break in front of it, and one comma.
+fn cuts(
+    text: &str,
+    object: &Object<'_>,
+    prop: &ObjectProp<'_>,
+    opened: bool,
+    lead: Lead,
+) -> Vec<Range<usize>> {
+    let at = object.properties.iter().position(|other| other.range == prop.range).unwrap_or(0);
+    let before = at.checked_sub(1).map(|at| &object.properties[at]);
+    let is_last = at + 1 == object.properties.len();
+    let range = prop.range;
+    let start = text[..range.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
+    let has_line = text[start..range.start].contains('\n');
+    let start =
+        if lead == Lead::Cut && (has_line || before.is_some()) { start } else { range.start };
+    let mut cuts = vec![start..range.end];
+    if let Some(comma) = comma_in(text, range.end, object.range.end) {
+        cuts.push(comma..comma + 1);
+    } else if let Some(before) = before.filter(|_| is_last)
+        && let Some(comma) = comma_in(text, before.range.end, range.start)
+    {
+        cuts.push(comma..comma + 1);
+    }
+    if opened && object.properties.len() == 1 {
+        let rest = &text[range.end..object.range.end];
+        let line = rest.find('\n').filter(|at| rest[..*at].trim().is_empty());
+        if let Some(line) = line {
+            let blank = blank_prefix(&rest[line + 1..]).len();
+            let base = text[..object.range.start].rfind('\n').map_or(0, |at| at + 1);
+            let base = blank_prefix(&text[base..object.range.start]).len();
+            cuts.push(range.end..range.end + line + 1 + blank.min(base));
+        }
+    }
+    cuts
+}
+
+/// The comma between two places that have nothing but blanks and comments between them.
+fn comma_in(text: &str, from: usize, to: usize) -> Option<usize> {
+    let mut at = from;
+    while at < to {
+        let rest = &text[at..to];
+        if let Some(comment) = rest.strip_prefix("//") {
+            at += 2 + comment.find('\n').unwrap_or(comment.len());
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            at += 2 + comment.find("*/").map_or(comment.len(), |end| end + 2);
+        } else if rest.starts_with(',') {
+            return Some(at);
+        } else {
+            let next = rest.chars().next()?;
+            if !next.is_whitespace() {
+                return None;
+            }
+            at += next.len_utf8();
+        }
+    }
+    None
+}
+
+fn cut(text: &str, ranges: &[Range<usize>]) -> String {
+    let mut ranges = ranges.to_vec();
+    ranges.sort_by_key(|range| range.start);
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for range in ranges {
+        out.push_str(&text[at..range.start.max(at)]);
+        at = at.max(range.end);
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// Whether an edited text says what it should: whoever edits by ranges had better look.
+fn verify(place: &Place<'_>, text: &str, expected: &Value) -> Result<(), EditError> {
+    let parsed = parse(place, text).map_err(|_| place.form())?;
+    match parsed.value.as_ref().map(value_of).as_ref() == Some(expected) {
+        true => Ok(()),
+        false => Err(place.form()),
+    }
+}
+
+/// The object at the end of a way through a value.
+fn slot<'v>(value: &'v mut Value, keys: &[String]) -> &'v mut Map<String, Value> {
+    let mut here = value;
+    for key in keys {
+        here = &mut here[key.as_str()];
+    }
+    if !here.is_object() {
+        *here = Value::Object(Map::new());
+    }
+    here.as_object_mut().expect("it was just made one")
+}
+
+fn value_of(value: &ast::Value<'_>) -> Value {
+    match value {
+        ast::Value::StringLit(text) => Value::from(text.value.as_ref()),
+        // A number that is too large for us is still the same one before and after.
+        ast::Value::NumberLit(number) => {
+            serde_json::from_str(number.value).unwrap_or_else(|_| Value::from(number.value))
+        }
+        ast::Value::BooleanLit(boolean) => Value::from(boolean.value),
+        ast::Value::NullKeyword(_) => Value::Null,
+        ast::Value::Array(array) => array.elements.iter().map(value_of).collect(),
+        ast::Value::Object(object) => {
+            let props = object.properties.iter();
+            props.map(|prop| (prop.name.as_str().to_owned(), value_of(&prop.value))).collect()
+        }
+    }
+}

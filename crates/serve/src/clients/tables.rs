@@ -1,0 +1,181 @@
+//! Entries of TOML: a table at the end of the file. Nothing in front of it is touched, and it is found again by its header.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+use toml_edit::{Document, Item, Table, TableLike};
+
+use super::edit::{EditError, Made, Place};
+
+pub(super) fn get(place: &Place<'_>, text: &str) -> Result<Option<Value>, EditError> {
+    let document = parse(text)?;
+    let Some(list) = walk(place, document.as_table())? else { return Ok(None) };
+    Ok(list.get(place.name).map(value_of))
+}
+
+pub(super) fn set(
+    place: &Place<'_>,
+    text: &str,
+    entry: &Value,
+) -> Result<(String, Made), EditError> {
+    let newline = match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    };
+    let table = whole(place, entry, newline);
+    let edited = match text {
+        "" => table,
+        // A blank line between.
+        text if text.ends_with('\n') => format!("{text}{newline}{table}"),
+        // A file whose last line has no end keeps it that way.
+        text => format!("{text}{newline}{}", table.trim_end()),
+    };
+    let is_right = get(place, &edited).is_ok_and(|found| found.as_ref() == Some(entry));
+    match is_right && is_same_otherwise(place, text, &edited) {
+        true => Ok((edited, Made::default())),
+        false => Err(place.form()),
+    }
+}
+
+pub(super) fn remove(place: &Place<'_>, text: &str) -> Result<String, EditError> {
+    let document = parse(text)?;
+    let list = walk(place, document.as_table())?.ok_or_else(|| place.form())?;
+    let table = list.get(place.name).and_then(Item::as_table).ok_or_else(|| place.form())?;
+    let mut blocks = Vec::new();
+    gather(table, text, &mut blocks).ok_or_else(|| place.form())?;
+    blocks.sort_by_key(|block: &Range<usize>| block.start);
+    let (mut edited, mut at) = (String::with_capacity(text.len()), 0);
+    for block in blocks {
+        edited.push_str(&text[at..block.start.max(at)]);
+        at = block.end.max(at);
+    }
+    edited.push_str(&text[at..]);
+    let is_gone = get(place, &edited).is_ok_and(|found| found.is_none());
+    match is_gone && is_same_otherwise(place, &edited, text) {
+        true => Ok(edited),
+        false => Err(place.form()),
+    }
+}
+
+/// The table, with its header.
+pub(super) fn whole(place: &Place<'_>, entry: &Value, newline: &str) -> String {
+    let keys = place.keys.iter().map(String::as_str).chain([place.name]);
+    let path: Vec<String> = keys.map(|key| toml_edit::Key::new(key).to_string()).collect();
+    let mut out = format!("[{}]{newline}", path.join("."));
+    for (key, value) in entry.as_object().into_iter().flatten() {
+        out.push_str(&format!("{} = {}{newline}", toml_edit::Key::new(key), literal(value)));
+    }
+    out
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::String(text) => toml_edit::Value::from(text.as_str()).to_string(),
+        value => value.to_string(),
+    }
+}
+
+fn parse(text: &str) -> Result<Document<&str>, EditError> {
+    Document::parse(text).map_err(|error| {
+        let line =
+            error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let line = line.map_or_else(String::new, |line| format!(" on line {line}"));
+        EditError::Syntax { format: "TOML", message: format!("{}{line}", error.message().trim()) }
+    })
+}
+
+/// The table that lists the servers, if there is one.
+fn walk<'d>(place: &Place<'_>, root: &'d Table) -> Result<Option<&'d dyn TableLike>, EditError> {
+    let mut here: &dyn TableLike = root;
+    for (at, key) in place.keys.iter().enumerate() {
+        let Some(item) = here.get(key) else { return Ok(None) };
+        let found = match item {
+            Item::ArrayOfTables(_) => "a list of tables",
+            Item::Value(value) if value.is_array() => "a list",
+            Item::Value(value) if value.is_str() => "a text",
+            _ => "a value",
+        };
+        let key = || format!("`{}`", place.key(at + 1, None));
+        here = item.as_table_like().ok_or_else(|| EditError::NotAnObject { key: key(), found })?;
+    }
+    Ok(Some(here))
+}
+
+/// The lines of a table and of those below it, each with the blank line in front.
+fn gather(table: &Table, text: &str, blocks: &mut Vec<Range<usize>>) -> Option<()> {
+    if !table.is_implicit() {
+        if table.is_dotted() {
+            return None;
+        }
+        let header = table.span()?;
+        let values = table.iter().filter_map(|(_, item)| item.as_value()?.span());
+        let end = values.map(|span| span.end).max().unwrap_or(header.end).max(header.end);
+        blocks.push(block(text, header.start, end));
+    }
+    let mut inner = table.iter().filter_map(|(_, item)| match item {
+        Item::Table(table) => Some(gather(table, text, blocks)),
+        Item::ArrayOfTables(_) => Some(None),
+        Item::None | Item::Value(_) => None,
+    });
+    inner.all(|gathered| gathered.is_some()).then_some(())
+}
+
+/// Whole lines, with one line break in front where there is a blank line, or where the file ends without one.
+fn block(text: &str, from: usize, to: usize) -> Range<usize> {
+    let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[to..].find('\n').map(|at| to + at + 1);
+    let before = &text[..start];
+    let shorter = before.strip_suffix("\r\n").or_else(|| before.strip_suffix('\n'));
+    let start = match shorter {
+        Some(shorter) if end.is_none() || shorter.is_empty() || shorter.ends_with('\n') => {
+            shorter.len()
+        }
+        _ => start,
+    };
+    start..end.unwrap_or(text.len())
+}
+
+/// Whether two texts say the same but for the entry, which only the second one has.
+fn is_same_otherwise(place: &Place<'_>, without: &str, with: &str) -> bool {
+    let (Ok(without), Ok(with)) = (parse(without), parse(with)) else { return false };
+    let mut with = value_of(&Item::Table(with.as_table().clone()));
+    let mut without = value_of(&Item::Table(without.as_table().clone()));
+    for value in [&mut with, &mut without] {
+        let mut here = value;
+        for key in place.keys {
+            let Some(object) = here.as_object_mut() else { return false };
+            // An empty list of servers is as good as none.
+            here = object.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
+        }
+        if let Some(list) = here.as_object_mut() {
+            list.shift_remove(place.name);
+        }
+    }
+    with == without
+}
+
+fn value_of(item: &Item) -> Value {
+    let of_table = |table: &dyn TableLike| {
+        Value::Object(table.iter().map(|(key, item)| (key.to_owned(), value_of(item))).collect())
+    };
+    match item {
+        Item::None => Value::Null,
+        Item::Table(table) => of_table(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| of_table(table)).collect(),
+        Item::Value(value) => match value {
+            toml_edit::Value::String(text) => Value::from(text.value().as_str()),
+            toml_edit::Value::Integer(number) => Value::from(*number.value()),
+            toml_edit::Value::Boolean(boolean) => Value::from(*boolean.value()),
+            toml_edit::Value::Float(number) => Value::from(number.value().to_string()),
+            toml_edit::Value::Datetime(time) => Value::from(time.value().to_string()),
+            toml_edit::Value::Array(items) => {
+                items.iter().map(|item| value_of(&Item::Value(item.clone()))).collect()
+            }
+            toml_edit::Value::InlineTable(table) => of_table(table),
+        },
+    }
+}
