@@ -4,6 +4,7 @@
 
 mod agents_tools;
 mod config;
+mod conformance;
 mod demo_misc;
 mod deps;
 mod doctor;

@@ -5,3 +5,4 @@
 mod api;
 mod guard;
 mod house;
+mod mcp;
