@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8PathBuf;
+use repertoire_agent::sandbox::Sandbox;
+use repertoire_agent::workplace::Workplace;
 use repertoire_journal::{Journal, Target};
 use repertoire_select::{Model, Selector, Settings};
 use repertoire_serve::House;
@@ -90,6 +92,10 @@ impl Field {
             journal: Journal::open(&target, Arc::clone(&clock)).await.unwrap(),
             project: self.project(),
             data: self.root.join("data"),
+            workplace: {
+                let spill = self.root.join("data/spill");
+                Arc::new(move |dir| Workplace::new(dir, &spill, Sandbox::None))
+            },
             clock,
         })
     }
@@ -122,8 +128,13 @@ impl Served {
         let (keys, token) = Keys::open(&field.root.join("data/serve/token")).unwrap();
         let (listener, address) = http::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let stop = CancellationToken::new();
-        let daemon =
-            Daemon { house: house.clone(), keys: Arc::new(keys), address, conformance: false, rules: http::Rules::default() };
+        let daemon = Daemon {
+            house: house.clone(),
+            keys: Arc::new(keys),
+            address,
+            conformance: false,
+            rules: http::Rules::default(),
+        };
         tokio::spawn(http::serve(listener, daemon, stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Served { field, house, address, token, client, stop }

@@ -6,3 +6,4 @@ mod api;
 mod clients;
 mod guard;
 mod house;
+mod mcp;

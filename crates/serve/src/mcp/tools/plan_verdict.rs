@@ -26,7 +26,8 @@ pub(super) struct Arguments {
 impl ServedTool for PlanVerdict {
     const NAME: &'static str = repertoire_agent::form::VERDICT;
     const TITLE: &'static str = "Give a verdict";
-    const ABOUT: &'static str = "Hands in your verdict on a step of a plan, on the form that you were told.";
+    const ABOUT: &'static str =
+        "Hands in your verdict on a step of a plan, on the form that you were told.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
     type Output = Taken;

@@ -26,7 +26,8 @@ pub(super) struct Arguments {
 impl ServedTool for ReviewFinding {
     const NAME: &'static str = repertoire_agent::form::FINDING;
     const TITLE: &'static str = "Report a finding";
-    const ABOUT: &'static str = "Reports one finding of a review, as you find it, on the form that you were told.";
+    const ABOUT: &'static str =
+        "Reports one finding of a review, as you find it, on the form that you were told.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
     type Output = Taken;

@@ -68,7 +68,9 @@ impl ServedTool for WorkflowRecord {
 
     async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<At>, Complaint> {
         if asked.items.is_empty() && asked.checks.is_empty() {
-            return Err(Complaint("There is nothing to record. Give `items` or `checks`.".to_owned()));
+            return Err(Complaint(
+                "There is nothing to record. Give `items` or `checks`.".to_owned(),
+            ));
         }
         let gate = asked.gate.as_deref().map(StepId::from);
         let record = Record { gate, items: items(&asked.items)?, checks: checks(&asked.checks)? };

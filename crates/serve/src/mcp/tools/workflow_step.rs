@@ -84,7 +84,8 @@ fn said(asked: Arguments) -> Result<Option<Said>, Complaint> {
     let reports = report != Report::default();
     match asked.error {
         Some(_) if reports => Err(Complaint(
-            "A step that could not be carried out has nothing else to report. Give `error` alone.".to_owned(),
+            "A step that could not be carried out has nothing else to report. Give `error` alone."
+                .to_owned(),
         )),
         Some(why) => Ok(Some(Said::Failed(why))),
         None => Ok(reports.then_some(Said::Done(report))),
