@@ -29,6 +29,7 @@ pub(crate) struct Key(pub(crate) &'static str);
 
 impl Browser {
     /// Starts one. `None`, with a line that cannot be overlooked, where there is none; where `CI` is set there has to be.
+    #[expect(clippy::disallowed_methods, reason = "whether this is CI is said by the environment")]
     pub(crate) fn start() -> Option<Browser> {
         let Some(program) = PROGRAMS.iter().find(|path| std::path::Path::new(path).exists()) else {
             assert!(
