@@ -1,12 +1,11 @@
 // One run, live: its steps, what the agent said, how far the plan is, what it costs, what it changed, and what a person can do.
 
-import { all, get, part, post } from "./api.js";
+import { all, get, lastEvents, part, post } from "./api.js";
 import { costLine, progress } from "./charts.js";
 import { diff } from "./diff.js";
 import { sentence } from "./eventwords.js";
 import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
 
-const EVENTS_SHOWN_MAX = 500;
 const OVER = ["completed", "failed", "cancelled"];
 /** What a person can do in which state. */
 const ORDERS = [
@@ -52,9 +51,9 @@ class RunView {
     const asking = (this.asking = new AbortController());
     try {
       const data = await get(`/runs/${part(this.id)}`, {}, asking.signal);
-      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { signal: asking.signal }), all(`/runs/${part(this.id)}/events`, {}, { max: 5000, signal: asking.signal })]);
+      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { signal: asking.signal }), lastEvents(this.id, 500, asking.signal)]);
       if (this.gone) return;
-      this.data = { ...data, steps: steps.items, events: events.items };
+      this.data = { ...data, steps: steps.items, events };
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError" && !this.gone) replace(this.root, h("a", { class: "back-link", href: "#/runs" }, icon("back"), "All runs"), failure(error, () => this.load()));
@@ -194,7 +193,7 @@ class RunView {
   }
 
   eventList(events) {
-    return h("ol", { class: "event-list" }, [...events].reverse().slice(0, EVENTS_SHOWN_MAX).map((event) => {
+    return h("ol", { class: "event-list" }, [...events].reverse().map((event) => {
       const said = sentence(event);
       return h("li", {}, h("span", { class: "faint num" }, clock(event.at_ms)), h("span", { class: `event-type ${said.tone}` }, words(event.type.toLowerCase())), h("span", { class: "event-text" }, said.text));
     }));

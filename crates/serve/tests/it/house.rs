@@ -122,8 +122,13 @@ impl Served {
         let (keys, token) = Keys::open(&field.root.join("data/serve/token")).unwrap();
         let (listener, address) = http::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let stop = CancellationToken::new();
-        let daemon =
-            Daemon { house: house.clone(), keys: Arc::new(keys), address, conformance: false, rules: http::Rules::default() };
+        let daemon = Daemon {
+            house: house.clone(),
+            keys: Arc::new(keys),
+            address,
+            conformance: false,
+            rules: http::Rules::default(),
+        };
         tokio::spawn(http::serve(listener, daemon, stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Served { field, house, address, token, client, stop }
