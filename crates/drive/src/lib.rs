@@ -22,6 +22,7 @@ pub mod limits;
 pub mod plan;
 mod program;
 pub mod review;
+pub mod runs;
 pub mod usage;
 pub mod worker;
 pub mod workflow;

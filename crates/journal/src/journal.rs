@@ -238,6 +238,21 @@ impl Journal {
         after: Cursor,
         limit: u32,
     ) -> Result<(Vec<Event>, Cursor), JournalError> {
+        let tail = self.tail(after, limit).await?;
+        let last = tail.last().map_or(after, |(cursor, _)| *cursor);
+        Ok((tail.into_iter().map(|(_, event)| event).collect(), last))
+    }
+
+    /// As [`Journal::events_all`], with the place behind every event.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    pub async fn tail(
+        &self,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<Vec<(Cursor, Event)>, JournalError> {
         self.read(|| self.store().tail(after, page(limit))).await
     }
 

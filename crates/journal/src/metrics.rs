@@ -12,7 +12,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::error::JournalError;
 use crate::event::{Event, Payload, StepOutcome};
+use crate::journal::{Cursor, Filter, Journal};
 use crate::limits::{METRIC_STEPS_MAX, METRIC_WORD_CHARS_MAX, METRIC_WORDS_MAX};
 use crate::run::{RunId, RunStatus, Spent};
 
@@ -180,6 +182,62 @@ fn outcome_word(outcome: StepOutcome) -> &'static str {
         StepOutcome::Failed => "failed",
         StepOutcome::SentBack => "sent_back",
         StepOutcome::Stopped => "stopped",
+    }
+}
+
+/// What was counted so far, and up to where.
+pub struct Counted {
+    metrics: Metrics,
+    at: Cursor,
+}
+
+impl Counted {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let metrics = Metrics::new();
+        metrics.set_runs(&BTreeMap::new());
+        Counted { metrics, at: Cursor::default() }
+    }
+
+    /// Counts what happened since the last time.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    pub async fn go_on(&mut self, journal: &Journal) -> Result<(), JournalError> {
+        loop {
+            let (events, next) = journal.events_all(self.at, 0).await?;
+            if events.is_empty() {
+                break;
+            }
+            self.at = next;
+            events.iter().for_each(|event| self.metrics.note(event));
+        }
+        let mut by_status = BTreeMap::new();
+        let mut filter = Filter::default();
+        loop {
+            let page = journal.runs(&filter).await?;
+            for run in &page.items {
+                *by_status.entry(run.status).or_insert(0) += 1;
+            }
+            match page.next {
+                Some(next) => filter.before = Some(next),
+                None => break,
+            }
+        }
+        self.metrics.set_runs(&by_status);
+        Ok(())
+    }
+
+    /// As Prometheus reads it.
+    pub fn text(&self) -> String {
+        self.metrics.encode()
+    }
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Counted::new()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use repertoire_agent::clock::{Clock as _, SystemClock};
 use repertoire_serve::House;
-use repertoire_serve::house::Parts;
+use repertoire_serve::house::{Extras, Parts};
 use repertoire_skill::library::Library;
 
 use crate::cli::Ctx;
@@ -23,6 +23,7 @@ impl Ctx<'_> {
             workplace: self.make_workplace()?,
             clock: Arc::new(|| SystemClock.now_ms()),
         };
-        Ok(House::new(parts))
+        let extras = Extras { tools: self.env.tool_environment(false), ..Extras::default() };
+        Ok(House::with(parts, extras))
     }
 }

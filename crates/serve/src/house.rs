@@ -9,11 +9,19 @@ use repertoire_drive::review::store::Reviews;
 use repertoire_drive::workflow::Runs;
 use repertoire_drive::workflow::desk::{Desk, MakeWorkplace};
 use repertoire_journal::Journal;
+use futures_util::future::BoxFuture;
+use repertoire_agent::system::{MakeSelector, Preview};
+use repertoire_drive::git::Git;
+use repertoire_drive::review::store::Reviews;
+use repertoire_drive::workflow::Runs;
+use repertoire_journal::{Journal, JournalError, RunId};
 use repertoire_select::{Selector, Settings};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::watch::{WatchOptions, Watching};
 use repertoire_skill::library::{Library, Reload};
-use tokio::sync::broadcast;
+use tokio::sync::{OnceCell, broadcast};
+
+use crate::http::events::Hub;
 
 /// News that nobody has taken are forgotten beyond this many: whoever is slower asks again.
 const NEWS_MAX: usize = 256;
@@ -49,8 +57,43 @@ pub struct House {
 
 struct Inner {
     parts: Parts,
+    extras: Extras,
     selector: Mutex<Option<(u64, Arc<Selector>)>>,
     news: broadcast::Sender<News>,
+    hub: OnceCell<Arc<Hub>>,
+}
+
+/// What a house may have besides.
+#[derive(Default)]
+pub struct Extras {
+    /// The environment of programs that are started, such as git.
+    pub tools: Vec<(String, String)>,
+    /// Makes the prompt that an agent would be given.
+    pub preview: Option<MakePrompt>,
+}
+
+/// Makes the prompt that an agent would be given, and sends nothing.
+pub type MakePrompt =
+    Arc<dyn Fn(PromptAsk) -> BoxFuture<'static, Result<Preview, PromptError>> + Send + Sync>;
+
+/// What a prompt is wanted for.
+#[derive(Clone, Debug)]
+pub struct PromptAsk {
+    /// What is to be done.
+    pub task: String,
+    /// The agent; the default one if nobody says.
+    pub agent: Option<String>,
+}
+
+/// Why there is no prompt.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PromptError {
+    /// There is no such agent.
+    #[error("{0}")]
+    NoAgent(String),
+    /// A prompt cannot be made here.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Something that changed and that no run tells of.
@@ -63,8 +106,52 @@ pub enum News {
 impl House {
     /// Puts a house together. Nothing is watched before [`House::watch`].
     pub fn new(parts: Parts) -> Self {
+        House::with(parts, Extras::default())
+    }
+
+    /// As [`House::new`], with more.
+    pub fn with(parts: Parts, extras: Extras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
-        House { inner: Arc::new(Inner { parts, selector: Mutex::new(None), news }) }
+        let (selector, hub) = (Mutex::new(None), OnceCell::new());
+        House { inner: Arc::new(Inner { parts, extras, selector, news, hub }) }
+    }
+
+    /// What happens, for everybody who listens. It is read from the first time on that somebody does.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be used.
+    pub async fn hub(&self) -> Result<Arc<Hub>, JournalError> {
+        let start = || async {
+            let hub = Hub::start(self.journal().clone(), self.news()).await?;
+            Ok(Arc::new(hub))
+        };
+        self.inner.hub.get_or_try_init(start).await.cloned()
+    }
+
+    /// The hub, if anybody has listened yet.
+    pub fn hub_if_there(&self) -> Option<&Arc<Hub>> {
+        self.inner.hub.get()
+    }
+
+    /// Makes the prompt that an agent would be given, where that can be done.
+    pub fn preview(&self) -> Option<&MakePrompt> {
+        self.inner.extras.preview.as_ref()
+    }
+
+    /// Git in a folder.
+    pub fn git(&self, dir: &Utf8Path) -> Git {
+        Git::new(dir, self.inner.extras.tools.clone())
+    }
+
+    /// Where a run leaves files for people.
+    pub fn left_behind(&self, run: &RunId) -> Utf8PathBuf {
+        self.data().join("runs").join(run.as_str())
+    }
+
+    /// Where runs work.
+    pub fn worktrees(&self) -> Utf8PathBuf {
+        self.data().join("worktrees")
     }
 
     /// Follows the disk until the result is dropped, and tells everybody who listens.

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod authority;
 mod envelope;
+pub mod events;
 mod guard;
 mod listen;
 pub mod openapi;

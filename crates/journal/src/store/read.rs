@@ -165,7 +165,7 @@ impl Store {
         &self,
         after: Cursor,
         limit: u32,
-    ) -> Result<(Vec<Event>, Cursor), Fault> {
+    ) -> Result<Vec<(Cursor, Event)>, Fault> {
         let rows: Vec<EventRow> = on!(self, (conn, sql =
             "SELECT 0, id, run, seq, v, at_ms, type, payload FROM event \
              WHERE $1 = $1 AND id > $2 ORDER BY id LIMIT $3",
@@ -177,8 +177,8 @@ impl Store {
                 .bind(i64::from(limit))
                 .fetch_all(conn)
                 .await?);
-        let last = rows.last().map(|row| Cursor { xact: unsigned(row.0), id: unsigned(row.1) });
-        Ok((rows.into_iter().map(event_of).collect(), last.unwrap_or(after)))
+        let place = |row: &EventRow| Cursor { xact: unsigned(row.0), id: unsigned(row.1) };
+        Ok(rows.into_iter().map(|row| (place(&row), event_of(row))).collect())
     }
 
     /// Behind everything that a tail would show now.

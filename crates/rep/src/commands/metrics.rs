@@ -1,10 +1,10 @@
 //! `rep metrics`: figures for Prometheus, counted from all events; and the file that a daemon keeps of them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_journal::{Cursor, Filter, Journal, JournalError, Metrics};
+use repertoire_journal::Journal;
+use repertoire_journal::metrics::Counted;
 use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
@@ -31,50 +31,6 @@ pub(crate) fn run(ctx: &Ctx<'_>, _args: &Args, ui: &mut Ui<'_>) -> Outcome {
     })?;
     write!(ui.out, "{text}")?;
     Ok(Exit::Done)
-}
-
-/// What was counted so far, and up to where.
-struct Counted {
-    metrics: Metrics,
-    at: Cursor,
-}
-
-impl Counted {
-    fn new() -> Self {
-        let metrics = Metrics::new();
-        metrics.set_runs(&BTreeMap::new());
-        Counted { metrics, at: Cursor::default() }
-    }
-
-    /// Counts what happened since the last time.
-    async fn go_on(&mut self, journal: &Journal) -> Result<(), JournalError> {
-        loop {
-            let (events, next) = journal.events_all(self.at, 0).await?;
-            if events.is_empty() {
-                break;
-            }
-            self.at = next;
-            events.iter().for_each(|event| self.metrics.note(event));
-        }
-        let mut by_status = BTreeMap::new();
-        let mut filter = Filter::default();
-        loop {
-            let page = journal.runs(&filter).await?;
-            for run in &page.items {
-                *by_status.entry(run.status).or_insert(0) += 1;
-            }
-            match page.next {
-                Some(next) => filter.before = Some(next),
-                None => break,
-            }
-        }
-        self.metrics.set_runs(&by_status);
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        self.metrics.encode()
-    }
 }
 
 /// Keeps a file of figures up to date until `shutdown`, for a collector of text files. What is in the way is told once,

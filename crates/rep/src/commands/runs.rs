@@ -133,17 +133,9 @@ pub(crate) fn failed(error: JournalError) -> Failure {
     }
 }
 
-/// All events of a run, after one.
+/// All events of a run.
 pub(crate) async fn events_of(journal: &Journal, run: &Run) -> Result<Vec<Event>, Failure> {
-    let mut events: Vec<Event> = Vec::new();
-    loop {
-        let after = events.last().map_or(0, |event| event.seq);
-        let page = journal.events(&run.id, after, 0).await.map_err(failed)?;
-        if page.is_empty() {
-            return Ok(events);
-        }
-        events.extend(page);
-    }
+    repertoire_drive::runs::events_of(journal, &run.id).await.map_err(failed)
 }
 
 pub(crate) fn now_ms() -> u64 {

@@ -3,8 +3,6 @@
 mod house;
 mod pictures;
 
-use std::time::Duration;
-
 use crate::browser::{Browser, Key};
 use crate::workspace::Workspace;
 use house::{RunDesk, Served, house, repository, small_house};
@@ -23,8 +21,9 @@ fn visit(ws: &Workspace) -> Option<(Served, Browser)> {
     Some((served, browser))
 }
 
-fn go(browser: &mut Browser, view: &str) {
-    browser.eval(&format!("location.hash = '#/{view}'"));
+fn go(browser: &mut Browser, place: &str) {
+    browser.eval(&format!("location.hash = '#/{place}'"));
+    let view = place.split('/').next().unwrap_or_default();
     browser.wait(&format!("document.querySelector('.view-{view}')"));
 }
 
@@ -387,5 +386,4 @@ fn findings_of_a_review_stand_in_their_diff() {
         "document.querySelector('.diff-lines .review-finding').previousElementSibling.className",
     );
     assert!(after.as_str().unwrap().starts_with("diff-line"), "{after}");
-    std::thread::sleep(Duration::from_millis(1));
 }

@@ -2,8 +2,11 @@
 //! made of the same table, so that neither can say what the other does not.
 
 mod budgets;
+mod costs;
 mod diagnostics;
+mod events;
 mod health;
+mod runs;
 mod select;
 mod session;
 mod skills;
@@ -142,6 +145,9 @@ pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
         diagnostics::add,
         budgets::add,
         select::add,
+        events::add,
+        runs::add,
+        costs::add,
     ];
     parts.iter().fold(Api::new(house.clone(), Arc::clone(keys)), |api, add| add(api))
 }

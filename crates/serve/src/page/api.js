@@ -116,6 +116,14 @@ export async function all(path, query = {}, { max = 2000, signal } = {}) {
   return { items, more: Boolean(cursor), total: total ?? items.length };
 }
 
+/** The last events of a run, in their order. */
+export async function lastEvents(run, most = 500, signal = undefined) {
+  const path = `/runs/${part(run)}/events`;
+  const first = await get(path, { limit: most }, signal);
+  if (!first.next) return first.items;
+  return (await get(path, { limit: most, cursor: first.total - most }, signal)).items;
+}
+
 /** A part of an address. */
 export const part = (text) => encodeURIComponent(text);
 

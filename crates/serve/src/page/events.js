@@ -1,6 +1,6 @@
 // Events: everything that happens, as it happens. It can be filtered, and held still while somebody reads.
 
-import { get, part, stream } from "./api.js";
+import { get, lastEvents, stream } from "./api.js";
 import { sentence } from "./eventwords.js";
 import { append, clock, command, count, debounce, empty, failure, h, icon, replace, skeleton, words } from "./ui.js";
 
@@ -44,10 +44,10 @@ class Events {
   async load() {
     try {
       const runs = (await get("/runs", { limit: 8 })).items;
-      const lists = await Promise.all(runs.map((run) => get(`/runs/${part(run.id)}/events`, { limit: 500 }).catch(() => ({ items: [] }))));
+      const lists = await Promise.all(runs.map((run) => lastEvents(run.id, 200).catch(() => [])));
       for (const run of runs) this.names.set(run.id, run.name);
       const known = new Set(this.events.map(identity));
-      const before = lists.flatMap((list) => list.items).filter((event) => !known.has(identity(event)));
+      const before = lists.flat().filter((event) => !known.has(identity(event)));
       this.events = [...this.events, ...before].sort((a, b) => b.at_ms - a.at_ms || (b.seq ?? 0) - (a.seq ?? 0)).slice(0, KEPT_MAX);
       if (!this.gone) this.draw();
     } catch (error) {

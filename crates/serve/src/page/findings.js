@@ -10,7 +10,7 @@ export function finding(one, { link = false } = {}) {
     h("div", { class: "card-pad stack-small" },
       h("div", { class: "row" }, chip(one.severity, tone(one.severity)), h("span", { class: "finding-message" }, one.message)),
       source(one),
-      one.help && h("p", { class: "hint" }, h("b", {}, "Next: "), one.help, one.fixable && [" ", h("code", {}, "rep lint --fix"), " does it."]),
+      one.help && h("p", { class: "hint" }, h("b", {}, "Next: "), one.help, one.fixable && !one.help.includes("--fix") && [" ", h("code", {}, "rep lint --fix"), " does it."]),
       h("p", { class: "row faint finding-place" }, h("span", { class: "mono", title: one.name }, one.code), place && h("span", { class: "path" }, place),
         link && one.skill && h("a", { href: `#/skills/${part(one.skill)}` }, one.skill))));
 }

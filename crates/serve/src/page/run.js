@@ -1,12 +1,11 @@
 // One run, live: its steps, what the agent said, how far the plan is, what it costs, what it changed, and what a person can do.
 
-import { all, get, part, post } from "./api.js";
+import { all, get, lastEvents, part, post } from "./api.js";
 import { costLine, progress } from "./charts.js";
 import { diff } from "./diff.js";
 import { sentence } from "./eventwords.js";
 import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
 
-const EVENTS_SHOWN_MAX = 500;
 const OVER = ["completed", "failed", "cancelled"];
 /** What a person can do in which state. */
 const ORDERS = [
@@ -52,9 +51,9 @@ class RunView {
     const asking = (this.asking = new AbortController());
     try {
       const data = await get(`/runs/${part(this.id)}`, {}, asking.signal);
-      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { signal: asking.signal }), all(`/runs/${part(this.id)}/events`, {}, { max: 5000, signal: asking.signal })]);
+      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { signal: asking.signal }), lastEvents(this.id, 500, asking.signal)]);
       if (this.gone) return;
-      this.data = { ...data, steps: steps.items, events: events.items };
+      this.data = { ...data, steps: steps.items, events };
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError" && !this.gone) replace(this.root, h("a", { class: "back-link", href: "#/runs" }, icon("back"), "All runs"), failure(error, () => this.load()));
@@ -136,7 +135,26 @@ class RunView {
   async order(order) {
     if (order.id === "steer") return this.steer();
     if (order.id === "cancel" || order.id === "merge") return this.sure(order);
-    await this.send(order.id, {});
+    try {
+      await this.send(order.id, {});
+    } catch (error) {
+      if (order.id !== "resume" || !/has used its/.test(error.detail)) throw error;
+      this.raise(error);
+    }
+  }
+
+  /** A run that has used what it may goes on with more. */
+  raise(error) {
+    const { limits, spent } = this.data.run;
+    const [field, unit, now] = /dollars/.test(error.detail) ? ["max_cost_usd", "dollars", Math.ceil((limits.cost_usd ?? 1) * 2)]
+      : /tokens/.test(error.detail) ? ["max_tokens", "tokens", limits.tokens * 2] : ["max_time_ms", "minutes", Math.ceil((spent.time_ms * 2) / 60_000)];
+    const input = h("input", { type: "number", min: "0", step: "any", value: String(now), "aria-label": `Most ${unit}` });
+    const go = action("Resume", async () => {
+      await this.send("resume", { [field]: Number(input.value) * (unit === "minutes" ? 60_000 : 1) });
+      box.close();
+    }, { tone: "primary" });
+    const box = dialog("What may it use from now on?", h("div", { class: "stack-small" }, h("p", {}, error.detail), h("label", { class: "field" }, `Most ${unit} of the whole run`, input)), h("button", { class: "button", value: "no" }, "Not now"), go);
+    input.select();
   }
 
   async send(id, body) {
@@ -146,9 +164,11 @@ class RunView {
   }
 
   sure(order) {
-    const about = order.id === "cancel" ? "The step that is under way is stopped. What was committed stays on its branch." : "The branch of the run is merged into the one that it began on.";
+    const vouched = this.data.run.status === "completed";
+    const about = order.id === "cancel" ? "The step that is under way is stopped. What was committed stays on its branch."
+      : vouched ? "The branch of the run is merged into the one that it began on." : "The run is not completed, so nothing vouches for its work. Look at the changes before you take them over.";
     const yes = action(order.label, async () => {
-      await this.send(order.id, {});
+      await this.send(order.id, order.id === "merge" ? { force: !vouched } : {});
       box.close();
     }, { tone: order.id === "cancel" ? "danger" : "primary" });
     const box = dialog(`${order.label} this run?`, h("p", {}, about), h("button", { class: "button", value: "no" }, "Not now"), yes);
@@ -173,7 +193,7 @@ class RunView {
   }
 
   eventList(events) {
-    return h("ol", { class: "event-list" }, [...events].reverse().slice(0, EVENTS_SHOWN_MAX).map((event) => {
+    return h("ol", { class: "event-list" }, [...events].reverse().map((event) => {
       const said = sentence(event);
       return h("li", {}, h("span", { class: "faint num" }, clock(event.at_ms)), h("span", { class: `event-type ${said.tone}` }, words(event.type.toLowerCase())), h("span", { class: "event-text" }, said.text));
     }));
@@ -194,7 +214,7 @@ class RunView {
   output(place) {
     get(`/runs/${part(this.id)}/output`, { limit: 200 }).then((page) => {
       const items = page.items;
-      replace(place, items.length ? h("div", { class: "stack-small" }, items.map((one) => h("section", { class: "stack-small" }, h("div", { class: "spread" }, h("h3", {}, one.title), copier(one.text)), h("pre", { class: "code tall" }, one.text), one.cut && chip("cut", "warn"))))
+      replace(place, items.length ? h("div", { class: "stack" }, [...items].reverse().map(said))
         : empty("Nothing was said yet", "What agents say appears here after each step."));
     }, (error) => replace(place, failure(error)));
   }
@@ -209,6 +229,12 @@ class RunView {
     if (!this.data || OVER.includes(this.data.run.status)) return;
     for (const one of this.root.querySelectorAll("[data-since]")) one.textContent = span(Date.now() - Number(one.dataset.since));
   }
+}
+
+function said(one) {
+  return h("section", { class: "stack-small" },
+    h("div", { class: "spread" }, h("div", { class: "row" }, h("h3", {}, words(one.title)), one.tool_calls > 0 && h("span", { class: "faint" }, count(one.tool_calls, "tool call")), one.cut && chip("only its end is shown", "warn")), copier(one.text)),
+    one.text ? h("pre", { class: "code tall" }, one.text) : h("p", { class: "hint" }, "Nothing was said."));
 }
 
 const stat = (value, text) => h("div", { class: "stat" }, h("b", {}, value), h("span", {}, text));

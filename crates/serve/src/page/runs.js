@@ -69,7 +69,9 @@ class Runs {
     try {
       const page = await get("/runs", { status: this.state, limit: this.limit }, asking.signal);
       this.draw(page);
-      this.drawCosts(await get("/costs", {}, asking.signal));
+      let costs = await get("/costs", {}, asking.signal);
+      if (costs.points.length < 3) costs = await get("/costs", { bucket: "hour", points: 24 }, asking.signal);
+      this.drawCosts(costs);
     } catch (error) {
       if (error.name !== "AbortError") replace(this.list, inItem(failure(error, () => this.load())));
     }

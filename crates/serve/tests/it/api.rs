@@ -1,4 +1,5 @@
 //! The API, as programs meet it.
 
+mod runs;
 mod skills;
 mod wrong;

@@ -4,6 +4,7 @@
 
 mod api;
 mod clients;
+mod events;
 mod guard;
 mod house;
 mod mcp;

@@ -1,11 +1,9 @@
 //! `rep runs diff`: what a run changed.
 
-use repertoire_drive::git::{Diff, DiffOf, FileDiff, Git, GitError, Oid};
-use repertoire_drive::limits::GIT_OUTPUT_BYTES_MAX;
-use repertoire_journal::{Payload, Run};
-use repertoire_text::fs;
+use repertoire_drive::git::Git;
+use repertoire_drive::runs::{DiffError, diff};
 
-use super::{RunArg, events_of};
+use super::{RunArg, failed};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
@@ -29,17 +27,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut found = runtime()?.block_on(async {
         let journal = ctx.journal_of_runs().await?;
         let run = args.run.find(&journal).await?;
-        let events = events_of(&journal, &run).await?;
-        // A worktree that is gone was known once.
-        let place = events.iter().rev().find_map(|event| match &event.payload {
-            Payload::WorktreeCreated { branch, base, .. } => Some((branch.clone(), base.clone())),
-            _ => None,
-        });
-        match place {
-            Some((branch, base)) => changes(ctx, &run, &branch, &base).await,
-            None => Err(Failure::no(format!("run {} has changed nothing yet", run.id.short()))
-                .hint(format!("`rep runs show {}` says how far it is.", run.id.short()))),
-        }
+        let git = Git::new(run.workspace.as_str(), ctx.env.tool_environment(false));
+        let left_behind = ctx.run_places().runs.join(run.id.as_str());
+        diff(&journal, &run, &git, &left_behind).await.map_err(not_told)
     })?;
     if ui.json {
         if args.stat {
@@ -61,110 +51,17 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn changes(
-    ctx: &Ctx<'_>,
-    run: &Run,
-    branch: &str,
-    base: &str,
-) -> Result<RunDiffJson, Failure> {
-    match compared(ctx, run, branch, base).await {
-        Ok(Some(diff)) => Ok(diff),
-        Ok(None) => recorded(ctx, run, None),
-        Err(error) => recorded(ctx, run, Some(error)),
-    }
-}
-
-/// The branch against the commit that it began on; nothing if either is gone.
-async fn compared(
-    ctx: &Ctx<'_>,
-    run: &Run,
-    branch: &str,
-    base: &str,
-) -> Result<Option<RunDiffJson>, GitError> {
-    let git = Git::new(run.workspace.as_str(), ctx.env.tool_environment(false));
-    let (Some(from), Some(to)) = (git.find(base).await?, git.branch_tip(branch).await?) else {
-        return Ok(None);
-    };
-    let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
-    let diff = git.diff(&of, GIT_OUTPUT_BYTES_MAX).await?;
-    Ok(Some(json(run, "branch", diff, Some(from), Some(to))))
-}
-
-/// What the run left behind.
-fn recorded(ctx: &Ctx<'_>, run: &Run, why: Option<GitError>) -> Result<RunDiffJson, Failure> {
-    let path = ctx.run_places().runs.join(run.id.as_str()).join("changes.diff");
-    let read = fs::read_text(&path, GIT_OUTPUT_BYTES_MAX as u64);
-    let text = read.map_err(|error| {
-        let branch = why.map_or_else(|| "its branch is gone".to_owned(), |why| why.to_string());
-        Failure::no(format!("what run {} changed cannot be told: {branch}", run.id.short()))
-            .hint(format!("{path} cannot be read either: {error}."))
-    })?;
-    let files = files_of(&text);
-    let diff = Diff {
-        insertions: files.iter().filter_map(|file| file.insertions).sum(),
-        deletions: files.iter().filter_map(|file| file.deletions).sum(),
-        files,
-        text,
-        cut: false,
-    };
-    Ok(json(run, "record", diff, None, None))
-}
-
-fn json(
-    run: &Run,
-    source: &'static str,
-    diff: Diff,
-    from: Option<Oid>,
-    to: Option<Oid>,
-) -> RunDiffJson {
-    let file = |file: FileDiff| ChangedFile {
-        path: file.path,
-        from: file.from,
-        insertions: file.insertions,
-        deletions: file.deletions,
-    };
-    RunDiffJson {
-        run: run.id.clone(),
-        source,
-        from: from.map(String::from),
-        to: to.map(String::from),
-        files: diff.files.into_iter().map(file).collect(),
-        insertions: diff.insertions,
-        deletions: diff.deletions,
-        cut: diff.cut,
-        text: Some(diff.text),
-    }
-}
-
-/// The files of a diff as git writes it, counted line by line.
-fn files_of(text: &str) -> Vec<FileDiff> {
-    let mut files: Vec<FileDiff> = Vec::new();
-    let mut in_hunk = false;
-    for line in text.lines() {
-        if let Some(names) = line.strip_prefix("diff --git ") {
-            in_hunk = false;
-            let (_, path) = names.split_once(" b/").unwrap_or(("", names));
-            let path = path.to_owned();
-            let (insertions, deletions) = (Some(0), Some(0));
-            files.push(FileDiff { path, from: None, insertions, deletions });
-            continue;
+fn not_told(error: DiffError) -> Failure {
+    let failure = Failure::no(error.to_string());
+    match error {
+        DiffError::Nothing { run } => {
+            failure.hint(format!("`rep runs show {}` says how far it is.", run.short()))
         }
-        let Some(file) = files.last_mut() else { continue };
-        if line.starts_with("@@ ") {
-            in_hunk = true;
-        } else if let (true, Some(count)) = (in_hunk && line.starts_with('+'), &mut file.insertions)
-        {
-            *count += 1;
-        } else if let (true, Some(count)) = (in_hunk && line.starts_with('-'), &mut file.deletions)
-        {
-            *count += 1;
-        } else if let (false, Some(from)) = (in_hunk, line.strip_prefix("rename from ")) {
-            file.from = Some(from.to_owned());
-        } else if !in_hunk && line.starts_with("Binary files ") {
-            (file.insertions, file.deletions) = (None, None);
+        DiffError::Gone { path, source, .. } => {
+            failure.hint(format!("{path} cannot be read either: {source}."))
         }
+        DiffError::Journal(error) => failed(error),
     }
-    files
 }
 
 /// To a terminal in colour, with what would move the cursor made visible; elsewhere as it is, for `git apply`.
@@ -224,43 +121,4 @@ fn name(file: &ChangedFile) -> String {
         None => file.path.clone(),
     };
     ui::fit(&name, usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diff_that_was_left_behind_is_counted() {
-        let text = "\
-diff --git a/a.txt b/a.txt
-index 1..2 100644
---- a/a.txt
-+++ b/a.txt
-@@ -1,2 +1,3 @@
- one
---- two
-+++ two
-+three
-diff --git a/old b/new
-similarity index 100%
-rename from old
-rename to new
-diff --git a/x.png b/x.png
-Binary files a/x.png and b/x.png differ
-";
-        let files = files_of(text);
-        let shown: Vec<_> = files
-            .iter()
-            .map(|file| (file.path.as_str(), file.from.as_deref(), file.insertions, file.deletions))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                ("a.txt", None, Some(2), Some(1)),
-                ("new", Some("old"), Some(0), Some(0)),
-                ("x.png", None, None, None),
-            ]
-        );
-    }
 }

@@ -1,21 +1,19 @@
 //! `rep runs list`: a table, the newest first.
 
 use clap::ValueEnum;
-use repertoire_drive::plan::PlanState;
-use repertoire_journal::{Filter, Journal, Run, RunStatus};
+use repertoire_drive::runs;
+use repertoire_journal::{Filter, Journal, RunStatus};
 
 use super::{NO_RUNS, failed, now_ms};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::runs_text::{Clock, short_dollars, short_time, status_style};
-use crate::schema::runs::{RunRow, RunsJson, TasksDone};
+use crate::schema::runs::{RunRow, RunsJson};
 use crate::ui::{self, Ui};
 
 /// Runs that are listed where nothing else is asked.
 const SHOWN: u32 = 20;
-/// Events that are read to count tasks; runs behind that many have no count.
-const EVENTS_READ_MAX: u64 = 100_000;
 /// Columns that a workspace takes at most.
 const WORKSPACE_COLUMNS_MAX: usize = 32;
 
@@ -103,25 +101,13 @@ async fn read(
     };
     let (mut rows, mut events_read) = (Vec::new(), 0);
     loop {
-        let page = journal.runs(&filter).await.map_err(failed)?;
-        for run in &page.items {
-            events_read += run.seq;
-            let tasks = match events_read <= EVENTS_READ_MAX {
-                true => tasks_done(journal, run).await?,
-                false => None,
-            };
-            rows.push(RunRow::new(run, tasks));
-        }
+        let page = runs::rows(journal, &filter, &mut events_read).await.map_err(failed)?;
+        rows.extend(page.items);
         if !args.all || page.next.is_none() {
             return Ok((rows, page.next));
         }
         filter.before = page.next;
     }
-}
-
-async fn tasks_done(journal: &Journal, run: &Run) -> Result<Option<TasksDone>, Failure> {
-    let events = super::events_of(journal, run).await?;
-    Ok(TasksDone::of(&PlanState::replay(&events)))
 }
 
 /// The cells of a row, without those that share what room is left.

@@ -49,8 +49,7 @@ async fn wrong_bodies_are_named() {
 #[tokio::test]
 async fn methods_that_an_address_does_not_know_are_a_problem_too() {
     let served = Field::with_skills().serve().await;
-    let problem = served.post("/api/v1/skills", &json!({})).await.refused(405);
-    assert!(problem["hint"].as_str().unwrap().contains("Allow"), "{problem}");
+    served.post("/api/v1/skills", &json!({})).await.refused(405);
     served.get("/api/v1/nothing").await.refused(404);
 }
 

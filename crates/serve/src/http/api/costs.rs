@@ -1,0 +1,192 @@
+//! What runs have cost, over time.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use repertoire_journal::{Filter, Journal, JournalError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::runs::failed;
+use super::{Answer, Api, Call, Nothing};
+
+const HOUR_MS: u64 = 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+/// Points of a curve, at most.
+const POINTS_MAX: u64 = 200;
+/// Runs that are looked at, the newest first.
+const RUNS_MAX: usize = 2_000;
+
+/// What was spent over time.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Costs {
+    /// How long a point stands for.
+    bucket: Bucket,
+    /// Points in the order of time, without gaps; what is not known is nothing.
+    points: Vec<Point>,
+    /// Dollars of all points.
+    total: f64,
+    /// Whether something was used whose price nobody knows.
+    is_partial: bool,
+    /// Whether there are more runs than were looked at.
+    is_cut: bool,
+}
+
+/// What was spent in a time.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+struct Point {
+    /// When the time begins, in milliseconds since 1970.
+    at_ms: u64,
+    /// The same, shortly, in UTC.
+    label: String,
+    /// The same with what was spent.
+    title: String,
+    /// Dollars.
+    value: f64,
+    /// Tokens.
+    tokens: u64,
+    /// Steps that ended in it.
+    steps: u64,
+}
+
+/// How long a point stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Bucket {
+    /// An hour.
+    Hour,
+    /// A day.
+    #[default]
+    Day,
+}
+
+/// Which costs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Which {
+    /// How long a point stands for; a day if nothing is said.
+    bucket: Option<Bucket>,
+    /// How many points at most; 30 if nothing is said.
+    #[schemars(range(min = 1, max = 200))]
+    points: Option<u64>,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    api.add(Method::GET, "/api/v1/costs", "runs", "What runs have cost, over time", costs)
+}
+
+async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
+    let bucket = call.query.bucket.unwrap_or_default();
+    let points = call.query.points.unwrap_or(30);
+    if !(1..=POINTS_MAX).contains(&points) {
+        let problem = format!("`points` is 1 to {POINTS_MAX}");
+        return Err(crate::http::problem::Problem::bad_request(problem));
+    }
+    let length = match bucket {
+        Bucket::Hour => HOUR_MS,
+        Bucket::Day => DAY_MS,
+    };
+    let last = call.house.now_ms() / length;
+    let first = last.saturating_sub(points - 1);
+    let spent = Spent::read(call.house.journal(), first * length, length).await.map_err(failed)?;
+    // Empty times at the start say nothing.
+    let start = spent.points.keys().next().copied().unwrap_or(last).max(first);
+    let points: Vec<Point> = (start..=last).map(|at| spent.point(at, length)).collect();
+    Ok(Costs {
+        bucket,
+        total: points.iter().map(|point| point.value).sum(),
+        points,
+        is_partial: spent.is_partial,
+        is_cut: spent.is_cut,
+    })
+}
+
+/// What steps have used, by the time in which they ended.
+#[derive(Default)]
+struct Spent {
+    /// Millionths of dollars, tokens and steps.
+    points: BTreeMap<u64, (u64, u64, u64)>,
+    is_partial: bool,
+    is_cut: bool,
+}
+
+impl Spent {
+    async fn read(journal: &Journal, from_ms: u64, length: u64) -> Result<Self, JournalError> {
+        let mut out = Spent::default();
+        let mut filter = Filter::default();
+        let mut looked_at = 0;
+        loop {
+            let page = journal.runs(&filter).await?;
+            for run in page.items.iter().filter(|run| run.updated_ms >= from_ms) {
+                for step in journal.steps(&run.id).await? {
+                    let at_ms = step.ended_ms.unwrap_or(step.started_ms);
+                    if at_ms < from_ms {
+                        continue;
+                    }
+                    let (cost, tokens, steps) = out.points.entry(at_ms / length).or_default();
+                    *cost = cost.saturating_add(step.spent.cost_micro_usd);
+                    *tokens = tokens.saturating_add(step.spent.tokens());
+                    *steps += 1;
+                    out.is_partial |= step.spent.unpriced;
+                }
+            }
+            looked_at += page.items.len();
+            match page.next {
+                Some(next) if looked_at < RUNS_MAX => filter.before = Some(next),
+                next => {
+                    out.is_cut = next.is_some();
+                    return Ok(out);
+                }
+            }
+        }
+    }
+
+    fn point(&self, at: u64, length: u64) -> Point {
+        let (cost, tokens, steps) = self.points.get(&at).copied().unwrap_or_default();
+        let at_ms = at * length;
+        let value = cost as f64 / 1e6;
+        let (year, month, day) = date(at_ms / DAY_MS);
+        let label = match length {
+            HOUR_MS => format!("{:02}:00", at_ms / HOUR_MS % 24),
+            _ => format!("{month:02}-{day:02}"),
+        };
+        let title = match length {
+            HOUR_MS => format!("{year}-{month:02}-{day:02} {label}: ${value:.4}"),
+            _ => format!("{year}-{month:02}-{day:02}: ${value:.4}"),
+        };
+        Point { at_ms, label, title, value, tokens, steps }
+    }
+}
+
+/// Year, month and day of a day since 1970 (Gregorian, UTC). Years begin in March here, so that a leap day is their last.
+fn date(day: u64) -> (u64, u64, u64) {
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    // From 1 March of the year 0.
+    let day = day + 719_468;
+    let (era, day) = (day / DAYS_OF_400_YEARS, day % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day_of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_their_dates() {
+        for (day, expected) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (19_723, (2024, 1, 1)),
+            (19_782, (2024, 2, 29)),
+            (20_773, (2026, 11, 16)),
+        ] {
+            assert_eq!(date(day), expected, "{day}");
+        }
+    }
+}

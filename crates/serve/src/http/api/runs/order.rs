@@ -1,0 +1,201 @@
+//! What people tell runs to do.
+
+use http::{Method, StatusCode};
+use repertoire_drive::plan::{EndingWord, PlanState};
+use repertoire_drive::runs::{DeliveredJson, MergeError, events_of, merge as take_over};
+use repertoire_drive::worktree::Worktrees;
+use repertoire_journal::run::Limits;
+use repertoire_journal::{Command, Payload, Run, RunStatus};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::{Answer, Api, Call, Nothing};
+use super::{RunPath, TAG, failed, find};
+use crate::house::House;
+use crate::http::problem::Problem;
+
+/// Who gives orders here.
+const BY: &str = "page";
+
+/// Nothing more to say.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoWords {}
+
+/// What a run may use from now on; what is not said stays.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Resume {
+    /// Most US dollars of the whole run.
+    #[serde(default)]
+    #[schemars(range(min = 0.0))]
+    max_cost_usd: Option<f64>,
+    /// Most tokens of the whole run.
+    #[serde(default)]
+    max_tokens: Option<u64>,
+    /// Longest time at work of the whole run, in milliseconds.
+    #[serde(default)]
+    max_time_ms: Option<u64>,
+}
+
+/// What to try again.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    /// Only these tasks; all that failed otherwise.
+    #[serde(default)]
+    tasks: Vec<String>,
+}
+
+/// A word for the next prompt.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Steer {
+    /// What the next prompt begins with.
+    #[schemars(regex(pattern = r"[A-Za-z0-9]"))]
+    note: String,
+}
+
+/// How to take over what a run changed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Merge {
+    /// How; `merge` if nothing is said.
+    #[serde(default)]
+    how: How,
+    /// Whether to take it although the run is not completed: nothing vouches for the work then.
+    #[serde(default)]
+    force: bool,
+}
+
+/// How to take over what a run changed.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum How {
+    /// With its commits.
+    #[default]
+    Merge,
+    /// As one commit.
+    Squash,
+    /// On a branch of its own.
+    Branch,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    let no = "It makes no sense for the run as it is.";
+    let post = Method::POST;
+    api.add(post.clone(), "/api/v1/runs/{id}/pause", TAG, "Pause after this step", pause)
+        .refuses(StatusCode::CONFLICT, no)
+        .add(post.clone(), "/api/v1/runs/{id}/resume", TAG, "Let a run go on", resume)
+        .refuses(StatusCode::CONFLICT, no)
+        .add(post.clone(), "/api/v1/runs/{id}/cancel", TAG, "End a run", cancel)
+        .refuses(StatusCode::CONFLICT, no)
+        .add(post.clone(), "/api/v1/runs/{id}/retry", TAG, "Try again what failed", retry)
+        .refuses(StatusCode::CONFLICT, no)
+        .add(post.clone(), "/api/v1/runs/{id}/steer", TAG, "Say something to a run", steer)
+        .refuses(StatusCode::CONFLICT, no)
+        .add(post, "/api/v1/runs/{id}/merge", TAG, "Take over what a run changed", merge)
+        .refuses(StatusCode::CONFLICT, "It cannot be taken over as it is.")
+}
+
+async fn pause(call: Call<RunPath, Nothing, NoWords>) -> Answer<Run> {
+    order(&call.house, &call.path, Command::Pause { by: BY.to_owned() }).await
+}
+
+async fn cancel(call: Call<RunPath, Nothing, NoWords>) -> Answer<Run> {
+    order(&call.house, &call.path, Command::Cancel { by: BY.to_owned() }).await
+}
+
+async fn steer(call: Call<RunPath, Nothing, Steer>) -> Answer<Run> {
+    let note = call.body.note;
+    if note.trim().is_empty() {
+        return Err(Problem::bad_request("there is nothing to say")
+            .hint("`note` is what the next prompt begins with."));
+    }
+    order(&call.house, &call.path, Command::Steer { by: BY.to_owned(), note }).await
+}
+
+async fn resume(call: Call<RunPath, Nothing, Resume>) -> Answer<Run> {
+    let run = find(&call.house, &call.path).await?;
+    let Resume { max_cost_usd, max_tokens, max_time_ms } = call.body;
+    if max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+        return Err(Problem::bad_request("`max_cost_usd` is a number from 0"));
+    }
+    let said = Limits { cost_usd: max_cost_usd, tokens: max_tokens, time_ms: max_time_ms };
+    let limits = Limits {
+        cost_usd: said.cost_usd.or(run.limits.cost_usd),
+        tokens: said.tokens.or(run.limits.tokens),
+        time_ms: said.time_ms.or(run.limits.time_ms),
+    };
+    // One that is over is refused by the journal, with a better reason.
+    if let Some(word) = used_up(&run, &limits).filter(|_| run.status != RunStatus::Completed) {
+        let detail = format!("the run would stop again at once: it has used its {word}");
+        return Err(Problem::new(StatusCode::CONFLICT, detail)
+            .hint("Send a higher `max_cost_usd`, `max_tokens` or `max_time_ms`."));
+    }
+    let limits = (said != Limits::default()).then_some(limits);
+    order(&call.house, &call.path, Command::Resume { by: BY.to_owned(), limits }).await
+}
+
+async fn retry(call: Call<RunPath, Nothing, Retry>) -> Answer<Run> {
+    let run = find(&call.house, &call.path).await?;
+    let tasks = call.body.tasks;
+    let events = events_of(call.house.journal(), &run.id).await.map_err(failed)?;
+    let state = PlanState::replay(&events);
+    // It would otherwise be silently passed over.
+    if let Some(unknown) = tasks.iter().find(|id| !state.tasks.contains_key(*id)) {
+        let detail = format!("run {} has no task `{unknown}`", run.id.short());
+        return Err(
+            Problem::new(StatusCode::CONFLICT, detail).hint("The plan of the run names its tasks.")
+        );
+    }
+    order(&call.house, &call.path, Command::Retry { by: BY.to_owned(), tasks }).await
+}
+
+async fn merge(call: Call<RunPath, Nothing, Merge>) -> Answer<DeliveredJson> {
+    let run = find(&call.house, &call.path).await?;
+    let git = call.house.git(run.workspace.as_str().into());
+    let worktrees = Worktrees::new(git.clone(), call.house.worktrees());
+    let ending = match call.body.how {
+        How::Merge => EndingWord::Merge,
+        How::Squash => EndingWord::Squash,
+        How::Branch => EndingWord::Branch,
+    };
+    let journal = call.house.journal();
+    let merged = take_over(journal, &run, &worktrees, &git, ending, call.body.force).await;
+    let merged = merged.map_err(not_merged)?;
+    match merged.delivered {
+        Payload::Delivered { strategy, branch, commit } => {
+            Ok(DeliveredJson { strategy, branch, commit })
+        }
+        _ => Err(Problem::new(StatusCode::CONFLICT, "there was nothing to take over")),
+    }
+}
+
+fn not_merged(error: MergeError) -> Problem {
+    let problem = Problem::new(StatusCode::CONFLICT, error.to_string());
+    match error {
+        MergeError::Running { .. } => problem.hint("Pause it first."),
+        MergeError::NotVouched { .. } => {
+            problem.hint("Look at what it changed; `force` takes it all the same.")
+        }
+        MergeError::Refused { dir, .. } => problem.hint(format!("The work is in {dir}.")),
+        MergeError::Journal(error) => failed(error),
+        MergeError::Gone { .. } | MergeError::Place(_) => problem,
+    }
+}
+
+async fn order(house: &House, path: &RunPath, command: Command) -> Answer<Run> {
+    let run = find(house, path).await?;
+    house.journal().order(&run.id, command).await.map_err(failed)
+}
+
+fn used_up(run: &Run, limits: &Limits) -> Option<&'static str> {
+    let spent = &run.spent;
+    match () {
+        () if limits.cost_usd.is_some_and(|max| spent.cost_usd() >= max) => Some("dollars"),
+        () if limits.tokens.is_some_and(|max| spent.tokens() >= max) => Some("tokens"),
+        () if limits.time_ms.is_some_and(|max| spent.time_ms >= max) => Some("time"),
+        () => None,
+    }
+}

@@ -1,0 +1,330 @@
+//! One reader of the journal for everybody who listens: what it reads is kept for a while in one ring, and whoever listens
+//! has no more than a place in it.
+//!
+//! A listener that is too slow for the ring loses its place and is told so, with a cursor that goes on without loss: a queue
+//! of its own that could grow it does not have.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use repertoire_journal::{Cursor, Event, Journal, JournalError, RunId};
+use tokio::sync::{broadcast, watch};
+use tokio::task::AbortHandle;
+
+use super::news::SkillsNews;
+use crate::house::News;
+
+/// Events that are kept for those who are a little behind.
+pub const RING_EVENTS_MAX: usize = 4_096;
+/// The same, in bytes: an event may be large.
+pub const RING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events that are read at once.
+const READ_MAX: u32 = 500;
+/// What is handed to a listener at once, in bytes, unless one item alone has more.
+const HANDED_BYTES_MAX: usize = 32 * 1024;
+/// How often the journal is looked at when it does not call.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long to wait after the journal could not be read.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What listeners are sent.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// The place behind it; nothing for news that are in no journal.
+    pub(super) cursor: Option<Cursor>,
+    /// The run that it is about.
+    pub(super) run: Option<RunId>,
+    /// As it is sent.
+    pub(super) text: Bytes,
+}
+
+impl Item {
+    pub(super) fn event(cursor: Cursor, event: &Event) -> Self {
+        let data = serde_json::to_string(event).unwrap_or_default();
+        let text = format!("id: {cursor}\nevent: run\ndata: {data}\n\n");
+        Item { cursor: Some(cursor), run: Some(event.run.clone()), text: text.into() }
+    }
+
+    fn skills(news: &SkillsNews) -> Self {
+        let data = serde_json::to_string(news).unwrap_or_default();
+        let text = format!("event: skills\ndata: {data}\n\n");
+        Item { cursor: None, run: None, text: text.into() }
+    }
+}
+
+/// The ring and the task that fills it. The task ends when this is dropped.
+pub struct Hub {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+struct Shared {
+    ring: Mutex<Ring>,
+    /// The number behind the newest item.
+    head: watch::Sender<u64>,
+    listeners: Arc<()>,
+}
+
+/// The newest items, with numbers that only grow.
+#[derive(Debug, Default)]
+struct Ring {
+    items: VecDeque<Item>,
+    bytes: usize,
+    /// The number of the oldest item.
+    first: u64,
+    /// The place that everything before the oldest item is at.
+    before: Cursor,
+    /// The place of the newest.
+    at: Cursor,
+}
+
+impl Ring {
+    fn end(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    fn push(&mut self, item: Item) {
+        self.bytes += item.text.len();
+        self.at = item.cursor.unwrap_or(self.at);
+        self.items.push_back(item);
+        while self.items.len() > RING_EVENTS_MAX
+            || self.bytes > RING_BYTES_MAX && self.items.len() > 1
+        {
+            let Some(oldest) = self.items.pop_front() else { break };
+            self.bytes -= oldest.text.len();
+            self.first += 1;
+            self.before = oldest.cursor.unwrap_or(self.before);
+        }
+    }
+
+    /// The number of the first item behind a place, if the ring still has everything behind it.
+    fn number_after(&self, cursor: Cursor) -> Option<u64> {
+        if cursor < self.before {
+            return None;
+        }
+        let is_seen = |item: &Item| item.cursor.is_some_and(|at| at <= cursor);
+        // News without a place belong to the event before them.
+        let last_seen = self.items.iter().rposition(is_seen);
+        Some(self.first + last_seen.map_or(0, |at| at as u64 + 1))
+    }
+}
+
+/// A place in the ring.
+pub(super) struct Listener {
+    shared: Arc<Shared>,
+    next: u64,
+    at: Cursor,
+    head: watch::Receiver<u64>,
+    /// Counts listeners by how often it is held.
+    _counted: Arc<()>,
+}
+
+/// What a listener hears.
+pub(super) enum Heard {
+    /// Items in their order, at least one.
+    Items(Vec<Item>),
+    /// What was next is no longer there.
+    Lost,
+}
+
+impl Hub {
+    /// Begins to read the journal, from now on.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub(crate) async fn start(
+        journal: Journal,
+        news: broadcast::Receiver<News>,
+    ) -> Result<Self, JournalError> {
+        let at = journal.last_cursor().await?;
+        let ring = Ring { before: at, at, ..Ring::default() };
+        let shared = Arc::new(Shared {
+            ring: Mutex::new(ring),
+            head: watch::Sender::new(0),
+            listeners: Arc::new(()),
+        });
+        let task = tokio::spawn(fill(Arc::clone(&shared), journal, news, at)).abort_handle();
+        Ok(Hub { shared, task })
+    }
+
+    /// A place behind everything that is known now.
+    pub(super) fn listen(&self) -> Listener {
+        let (next, at) = {
+            let ring = self.shared.ring();
+            (ring.end(), ring.at)
+        };
+        self.shared.listener(next, at)
+    }
+
+    /// A place behind a cursor, if the ring still has everything behind it.
+    pub(super) fn listen_after(&self, cursor: Cursor) -> Option<Listener> {
+        let next = self.shared.ring().number_after(cursor)?;
+        Some(self.shared.listener(next, cursor))
+    }
+
+    /// The place that the ring begins behind.
+    pub(super) fn begins_behind(&self) -> Cursor {
+        self.shared.ring().before
+    }
+
+    /// How many listen.
+    pub fn listeners(&self) -> usize {
+        Arc::strong_count(&self.shared.listeners) - 1
+    }
+
+    /// What the ring holds, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.shared.ring().bytes
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listener(self: &Arc<Self>, next: u64, at: Cursor) -> Listener {
+        let (shared, head) = (Arc::clone(self), self.head.subscribe());
+        Listener { shared, next, at, head, _counted: Arc::clone(&self.listeners) }
+    }
+
+    fn push(&self, items: impl IntoIterator<Item = Item>) {
+        let end = {
+            let mut ring = self.ring();
+            items.into_iter().for_each(|item| ring.push(item));
+            ring.end()
+        };
+        self.head.send_replace(end);
+    }
+}
+
+impl Listener {
+    /// The place of what was heard last.
+    pub(super) fn cursor(&self) -> Cursor {
+        self.at
+    }
+
+    /// Waits for what comes next, at most `items_max` of it.
+    pub(super) async fn next(&mut self, items_max: usize) -> Heard {
+        loop {
+            self.head.borrow_and_update();
+            match self.take(items_max) {
+                Some(Heard::Items(items)) if items.is_empty() => {}
+                Some(heard) => return heard,
+                None => {}
+            }
+            if self.head.changed().await.is_err() {
+                // The hub is gone, and with it whatever could be heard.
+                return Heard::Lost;
+            }
+        }
+    }
+
+    fn take(&mut self, items_max: usize) -> Option<Heard> {
+        let ring = self.shared.ring();
+        if self.next < ring.first {
+            return Some(Heard::Lost);
+        }
+        let start = usize::try_from(self.next - ring.first).ok()?;
+        let mut bytes = 0;
+        let fits = |item: &&Item| {
+            let first = bytes == 0;
+            bytes += item.text.len();
+            first || bytes <= HANDED_BYTES_MAX
+        };
+        let waiting = ring.items.iter().skip(start).take(items_max);
+        let items: Vec<Item> = waiting.take_while(fits).cloned().collect();
+        self.next += items.len() as u64;
+        self.at = items.iter().rev().find_map(|item| item.cursor).unwrap_or(self.at);
+        Some(Heard::Items(items))
+    }
+}
+
+/// Fills the ring until it is stopped.
+async fn fill(
+    shared: Arc<Shared>,
+    journal: Journal,
+    mut news: broadcast::Receiver<News>,
+    mut at: Cursor,
+) {
+    let mut changes = journal.changes();
+    loop {
+        match journal.tail(at, READ_MAX).await {
+            Ok(events) if events.is_empty() => {}
+            Ok(events) => {
+                at = events.last().map_or(at, |(cursor, _)| *cursor);
+                shared.push(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
+                continue;
+            }
+            // Whoever listens hears it later; there is nobody here to complain to.
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
+        tokio::select! {
+            _ = changes.next(LOOK) => {}
+            told = news.recv() => match told {
+                Ok(News::Skills(reload)) => shared.push([Item::skills(&SkillsNews::of(&reload))]),
+                // News that were missed are news all the same.
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => {
+                    changes.next(LOOK).await;
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cursor(id: u64) -> Cursor {
+        format!("0-{id}").parse().expect("a cursor")
+    }
+
+    fn item(id: u64, bytes: usize) -> Item {
+        Item { cursor: Some(cursor(id)), run: None, text: vec![b'x'; bytes].into() }
+    }
+
+    fn ring(ids: impl IntoIterator<Item = u64>, bytes: usize) -> Ring {
+        let mut ring = Ring::default();
+        ids.into_iter().for_each(|id| ring.push(item(id, bytes)));
+        ring
+    }
+
+    #[test]
+    fn a_ring_keeps_no_more_than_it_may() {
+        let full = ring(1..=RING_EVENTS_MAX as u64 + 10, 1);
+        assert_eq!((full.items.len(), full.first), (RING_EVENTS_MAX, 10));
+        assert_eq!((full.before, full.bytes), (cursor(10), RING_EVENTS_MAX));
+        let large = ring(1..=20, RING_BYTES_MAX / 4);
+        assert_eq!((large.items.len(), large.bytes), (4, RING_BYTES_MAX));
+        let huge = ring(1..=2, RING_BYTES_MAX + 1);
+        assert_eq!(huge.items.len(), 1, "one that is too large alone is still told");
+    }
+
+    #[test]
+    fn a_place_is_found_as_long_as_nothing_behind_it_is_lost() {
+        let mut ring = ring(1..=RING_EVENTS_MAX as u64 + 10, 1);
+        ring.push(Item { cursor: None, run: None, text: Bytes::new() });
+        // The oldest that is left is number 11 of the journal by now.
+        assert_eq!(ring.number_after(cursor(10)), None);
+        assert_eq!(ring.number_after(cursor(11)), Some(ring.first));
+        assert_eq!(ring.number_after(cursor(12)), Some(ring.first + 1));
+        let last = RING_EVENTS_MAX as u64 + 10;
+        assert_eq!(ring.number_after(cursor(last)), Some(ring.end() - 1), "news come again");
+        assert_eq!(ring.number_after(cursor(last + 99)), Some(ring.end() - 1));
+    }
+}

@@ -1,0 +1,79 @@
+//! Streams of events: nothing is lost, nothing comes twice, and nobody who is slow holds up the rest.
+
+use std::time::Duration;
+
+use crate::house::{Field, Work};
+
+#[tokio::test]
+async fn events_come_as_they_happen_and_a_lost_connection_goes_on_where_it_was() {
+    let served = Field::with_skills().serve().await;
+    let work = Work::begin(served.house.journal(), "a", "/a").await;
+    let mut live = served.listen("", None).await;
+    let hello = live.next().await.unwrap();
+    assert_eq!((hello.event.as_str(), &hello.data["generation"]), ("hello", &1.into()));
+    assert_eq!(hello.id.as_deref(), hello.data["cursor"].as_str());
+    for number in 1..=5 {
+        work.note(number).await;
+    }
+    let mut ids = Vec::new();
+    for number in 1..=5 {
+        let (id, found) = live.note().await;
+        assert_eq!(found, number);
+        ids.push(id);
+    }
+    drop(live);
+    work.note(6).await;
+    for (query, header) in
+        [(String::new(), Some(ids[2].as_str())), (format!("?after={}", ids[2]), None)]
+    {
+        let mut again = served.listen(&query, header).await;
+        for number in 4..=6 {
+            assert_eq!(again.note().await.1, number, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_from_before_the_daemon_catches_up_from_the_journal() {
+    let field = Field::with_skills();
+    let house = field.house().await;
+    let work = Work::begin(house.journal(), "a", "/a").await;
+    for number in 1..=700 {
+        work.note(number).await;
+    }
+    let served = field.serve().await;
+    let mut client = served.listen("?after=0-0", None).await;
+    for number in 1..=700 {
+        assert_eq!(client.note().await.1, number);
+    }
+    work.note(701).await;
+    assert_eq!(client.note().await.1, 701);
+}
+
+#[tokio::test]
+async fn one_run_can_be_listened_to_alone() {
+    let served = Field::with_skills().serve().await;
+    let mine = Work::begin(served.house.journal(), "mine", "/a").await;
+    let other = Work::begin(served.house.journal(), "other", "/b").await;
+    let mut client = served.listen("?run=mine", None).await;
+    other.note(1).await;
+    mine.note(2).await;
+    assert_eq!(client.note().await.1, 2);
+    served.get("/api/v1/events?run=nobody").await.refused(404);
+    served.get("/api/v1/events?after=soon").await.refused(400);
+    served.get("/api/v1/events?since=1").await.refused(400);
+}
+
+#[tokio::test]
+async fn a_hot_reload_is_news() {
+    let served = Field::with_skills().serve().await;
+    let _watching = served.house.watch();
+    let mut client = served.listen("", None).await;
+    assert_eq!(client.next().await.unwrap().event, "hello");
+    let text = "---\nname: fresh\ndescription: Just written.\n---\nbody\n";
+    served.field.write("project/.agents/skills/fresh/SKILL.md", text);
+    let news = tokio::time::timeout(Duration::from_secs(20), client.next()).await;
+    let news = news.expect("news in time").expect("the stream goes on");
+    assert_eq!((news.event.as_str(), &news.data["added"][0]), ("skills", &"fresh".into()));
+    assert_eq!(news.id, None, "news are in no journal, so there is no place to go on from");
+}
