@@ -31,9 +31,6 @@ pub struct Client {
     pub keys: Vec<String>,
     /// What is meant if nobody says.
     pub scope: Scope,
-    /// What a user should know.
-    #[serde(default)]
-    pub notes: Vec<String>,
     entry: Map<String, Value>,
     signs: Vec<String>,
     file: Vec<Candidate>,
@@ -70,6 +67,16 @@ struct Candidate {
     #[serde(default)]
     exists: bool,
     path: String,
+    note: Option<String>,
+}
+
+/// A file of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Where it is, or would be.
+    pub path: Utf8PathBuf,
+    /// What a user should know about it.
+    pub note: Option<&'static str>,
 }
 
 /// Where a client would look.
@@ -103,9 +110,11 @@ pub fn find(id: &str) -> Option<&'static Client> {
 
 impl Client {
     /// The file to edit, if the client has one of that scope.
-    pub fn file(&self, scope: Scope, around: &Surroundings<'_>) -> Option<Utf8PathBuf> {
-        let of_scope = self.file.iter().filter(|candidate| candidate.scope == scope);
-        of_scope.into_iter().find_map(|candidate| candidate.path(around))
+    pub fn file(&'static self, scope: Scope, around: &Surroundings<'_>) -> Option<File> {
+        let mut of_scope = self.file.iter().filter(|candidate| candidate.scope == scope);
+        of_scope.find_map(|candidate| {
+            Some(File { path: candidate.path(around)?, note: candidate.note.as_deref() })
+        })
     }
 
     /// Whether there are signs that somebody uses it.
@@ -210,7 +219,7 @@ mod tests {
     fn files_follow_the_environment() {
         let check =
             |id: &str, scope, var: &dyn Fn(&str) -> Option<String>, expect: Option<&str>| {
-                let file = find(id).unwrap().file(scope, &around(var));
+                let file = find(id).unwrap().file(scope, &around(var)).map(|file| file.path);
                 assert_eq!(file.as_deref(), expect.map(Utf8Path::new), "{id}");
             };
         let nothing = |_: &str| None;

@@ -85,10 +85,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         };
     };
     let scope = args.scope.map_or(client.scope, Scope::from);
-    let path = client.file(scope, &around).ok_or_else(|| no_such_file(client, scope))?;
+    let file = client.file(scope, &around).ok_or_else(|| no_such_file(client, scope))?;
     let memory = memory(ctx);
-    let config = Config { path: &path, place: place(client, &args.name), memory: &memory };
-    let one = One { ctx, args, client, scope, config };
+    let config = Config { path: &file.path, place: place(client, &args.name), memory: &memory };
+    let one = One { ctx, args, client, scope, config, note: file.note };
     match (args.print, args.check, args.remove) {
         (true, ..) => one.print(ui),
         (_, true, _) => check::run(&one, ui),
@@ -104,6 +104,8 @@ struct One<'a> {
     client: &'a Client,
     scope: Scope,
     config: Config<'a>,
+    /// What a user should know about the file.
+    note: Option<&'static str>,
 }
 
 impl One<'_> {
@@ -122,7 +124,7 @@ impl One<'_> {
         };
         self.say(done, text, ui)?;
         if !ui.json && done != Done::Unchanged {
-            for note in &self.client.notes {
+            if let Some(note) = self.note {
                 ui.note(note)?;
             }
             let scope = if self.scope == self.client.scope { "" } else { self.scope_flag() };
@@ -242,46 +244,11 @@ fn no_such_file(client: &Client, scope: Scope) -> Failure {
         .hint(format!("`--scope {other}`"))
 }
 
-/// All clients: which are here, and which know us.
-fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) -> Outcome {
-    let memory = memory(ctx);
-    let mut rows = Vec::new();
-    for client in all() {
-        let is_here = ctx.env.program(&client.program).is_some() || client.was_used(around);
-        let mut files = Vec::new();
-        for scope in [Scope::Project, Scope::User] {
-            let Some(path) = client.file(scope, around) else { continue };
-            let config = Config { path: &path, place: place(client, &args.name), memory: &memory };
-            let state = match config.get() {
-                Ok(Some(_)) => State::SetUp,
-                Ok(None) => State::Not,
-                Err(error) => State::Broken(error.to_string()),
-            };
-            files.push((scope, path, state));
-        }
-        rows.push((client, is_here, files));
-    }
-    if ui.json {
-        let rows: Vec<serde_json::Value> = rows.iter().map(|(client, is_here, files)| {
-            let files: Vec<serde_json::Value> = files.iter().map(|(scope, path, state)| {
-                let (set_up, problem) = match state {
-                    State::SetUp => (true, None),
-                    State::Not => (false, None),
-                    State::Broken(why) => (false, Some(why)),
-                };
-                json!({ "scope": scope, "file": path, "set_up": set_up, "problem": problem })
-            }).collect();
-            json!({ "client": client.id, "name": client.name, "found": is_here, "files": files })
-        }).collect();
-        ui.print_json(&json!({ "clients": rows }))?;
-        return Ok(Exit::Done);
-    }
-    for (client, is_here, files) in &rows {
-        let line = row(ctx, client, *is_here, files, ui);
-        writeln!(ui.out, "{line}")?;
-    }
-    ui.note("`rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.")?;
-    Ok(Exit::Done)
+/// A client, whether it is here, and what its files say of us.
+struct Row {
+    client: &'static Client,
+    is_here: bool,
+    files: Vec<(Scope, Utf8PathBuf, State)>,
 }
 
 /// What a file says of us.
@@ -291,29 +258,68 @@ enum State {
     Broken(String),
 }
 
-fn row(
-    ctx: &Ctx<'_>,
-    client: &Client,
-    is_here: bool,
-    files: &[(Scope, Utf8PathBuf, State)],
-    ui: &Ui<'_>,
-) -> String {
-    let short = |path: &Utf8Path| ctx.config.places().shorten(path);
-    let mut text = format!("{}  {}  ", pad(&client.id, 8), pad(&client.name, 11));
-    let set_up: Vec<String> = files
-        .iter()
-        .filter(|(.., state)| matches!(state, State::SetUp))
-        .map(|(_, path, _)| short(path))
-        .collect();
-    let state = match (is_here, set_up.as_slice()) {
+/// All clients: which are here, and which know us.
+fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) -> Outcome {
+    let rows: Vec<Row> = all().iter().map(|client| row(ctx, args, around, client)).collect();
+    if ui.json {
+        ui.print_json(&json!({ "clients": rows.iter().map(as_json).collect::<Vec<_>>() }))?;
+        return Ok(Exit::Done);
+    }
+    for row in &rows {
+        let line = as_text(ctx, row, ui);
+        writeln!(ui.out, "{line}")?;
+    }
+    ui.note("`rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.")?;
+    Ok(Exit::Done)
+}
+
+fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static Client) -> Row {
+    let memory = memory(ctx);
+    let is_here = ctx.env.program(&client.program).is_some() || client.was_used(around);
+    let state = |path: &Utf8Path| {
+        let config = Config { path, place: place(client, &args.name), memory: &memory };
+        match config.get() {
+            Ok(Some(_)) => State::SetUp,
+            Ok(None) => State::Not,
+            Err(error) => State::Broken(error.to_string()),
+        }
+    };
+    let scopes = [Scope::Project, Scope::User].into_iter();
+    let files = scopes.filter_map(|scope| {
+        let path = client.file(scope, around)?.path;
+        let state = state(&path);
+        Some((scope, path, state))
+    });
+    Row { client, is_here, files: files.collect() }
+}
+
+fn as_json(row: &Row) -> serde_json::Value {
+    let files = row.files.iter().map(|(scope, path, state)| {
+        let problem = match state {
+            State::Broken(why) => Some(why),
+            State::SetUp | State::Not => None,
+        };
+        let set_up = matches!(state, State::SetUp);
+        json!({ "scope": scope, "file": path, "set_up": set_up, "problem": problem })
+    });
+    let files: Vec<serde_json::Value> = files.collect();
+    let Row { client, is_here, .. } = row;
+    json!({ "client": client.id, "name": client.name, "found": is_here, "files": files })
+}
+
+fn as_text(ctx: &Ctx<'_>, row: &Row, ui: &Ui<'_>) -> String {
+    let set_up = row.files.iter().filter(|(.., state)| matches!(state, State::SetUp));
+    let set_up: Vec<String> =
+        set_up.map(|(_, path, _)| ctx.config.places().shorten(path)).collect();
+    let state = match (row.is_here, set_up.as_slice()) {
         (_, [_, ..]) => ui.paint(ui::GOOD, format!("set up in {}", set_up.join(" and "))),
         (true, []) => "found, not set up".to_owned(),
         (false, []) => ui.paint(ui::FAINT, "not found"),
     };
-    text.push_str(&state);
-    for (.., state) in files {
+    let mut text = format!("{}  {}  {state}", pad(&row.client.id, 8), pad(&row.client.name, 11));
+    for (.., state) in &row.files {
         if let State::Broken(why) = state {
-            let _ = write!(text, "\n            {}", ui.paint(ui::WARN, format!("! {why}")));
+            let _ = write!(text, "\n          {}", ui.paint(ui::WARN, format!("! {why}")));
         }
     }
     text

@@ -127,7 +127,13 @@ fn a_daemon_that_was_killed_is_not_found() {
 #[test]
 fn other_machines_are_let_in_only_on_purpose() {
     let ws = Workspace::new();
-    assert_snapshot!(ws.rep("serve --host 0.0.0.0 --port 0"), @"");
+    assert_snapshot!(ws.rep("serve --host 0.0.0.0 --port 0"), @"
+    [stderr]
+    error: other machines can reach 0.0.0.0, and this has no TLS
+    hint: Reach this machine by `ssh -L 7757:127.0.0.1:7757 HOST`, and leave `--host` out.
+    hint: Or say `--allow-remote --allowed-host NAME`, with the name that clients use, behind a proxy that has TLS.
+    [exit 2]
+    ");
     let check = |line: &str| {
         let ran = ws.rep(line);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran}");

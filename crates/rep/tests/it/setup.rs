@@ -88,15 +88,59 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     std::fs::set_permissions(ws.path("bin/claude"), program).unwrap();
     ws.write("project/.vscode/mcp.json", "{\"servers\": []}");
     ws.rep("setup cursor");
-    assert_snapshot!(ws.rep("setup"), @"");
+    assert_snapshot!(ws.rep("setup"), @"
+    claude    Claude Code  found, not set up
+    codex     Codex        not found
+    opencode  opencode     not found
+    gemini    Gemini CLI   not found
+    cursor    Cursor       set up in .cursor/mcp.json
+    vscode    VS Code      found, not set up
+              ! [TMP]/project/.vscode/mcp.json: `servers` is a list, not an object
+    [stderr]
+    `rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.
+    [exit 0]
+    ");
 }
 
 #[test]
 fn what_is_printed_can_be_pasted() {
     let ws = Workspace::new();
-    assert_snapshot!(ws.rep("setup claude --print --command rep"), @"");
-    assert_snapshot!(ws.rep("setup codex --print --command rep"), @"");
-    assert_snapshot!(ws.rep("setup opencode --print --command rep --name skills"), @"");
+    assert_snapshot!(ws.rep("setup claude --print --command rep"), @r#"
+    {
+      "mcpServers": {
+        "repertoire": {
+          "type": "stdio",
+          "command": "rep",
+          "args": ["mcp"]
+        }
+      }
+    }
+    [stderr]
+    In .mcp.json:
+    [exit 0]
+    "#);
+    assert_snapshot!(ws.rep("setup codex --print --command rep"), @r#"
+    [mcp_servers.repertoire]
+    command = "rep"
+    args = ["mcp"]
+    [stderr]
+    In ~/.codex/config.toml:
+    [exit 0]
+    "#);
+    assert_snapshot!(ws.rep("setup opencode --print --command rep --name skills"), @r#"
+    {
+      "mcp": {
+        "skills": {
+          "type": "local",
+          "command": ["rep", "mcp"],
+          "enabled": true
+        }
+      }
+    }
+    [stderr]
+    In opencode.json:
+    [exit 0]
+    "#);
     assert!(!ws.path("project/.mcp.json").exists());
 }
 
@@ -110,10 +154,22 @@ fn a_broken_file_stays_untouched_and_is_named() {
         assert!(ran.code == 3 && ran.stdout.is_empty(), "{ran}");
         ran.stderr
     };
-    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": "), @"");
-    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": []}"), @"");
-    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": {\"repertoire\": {\"command\": \"x\"}}}"), @"");
-    assert_snapshot!(check("codex", "home/.codex/config.toml", "mcp_servers = 1\n"), @"");
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": "), @"
+    error: [TMP]/project/.mcp.json: this is not JSON: Expected value after colon in object property on line 1 column 16
+    hint: Nothing was changed. `rep setup claude --print` prints what to put there by hand.
+    ");
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": []}"), @"
+    error: [TMP]/project/.mcp.json: `mcpServers` is a list, not an object
+    hint: Nothing was changed. `rep setup claude --print` prints what to put there by hand.
+    ");
+    assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": {\"repertoire\": {\"command\": \"x\"}}}"), @r#"
+    error: [TMP]/project/.mcp.json: there is another entry called `repertoire`: {"command":"x"}
+    hint: `--replace` replaces it, `--name NAME` leaves it alone.
+    "#);
+    assert_snapshot!(check("codex", "home/.codex/config.toml", "mcp_servers = 1\n"), @"
+    error: [TMP]/home/.codex/config.toml: `mcp_servers` is a value, not an object
+    hint: Nothing was changed. `rep setup codex --print` prints what to put there by hand.
+    ");
 }
 
 #[test]
@@ -125,7 +181,12 @@ fn a_command_of_somebody_else_is_not_started() {
     let text =
         "{\"mcpServers\": {\"repertoire\": {\"command\": \"./trap.sh\", \"args\": [\"mcp\"]}}}";
     ws.write("project/.mcp.json", text);
-    assert_snapshot!(ws.rep("setup claude --check"), @"");
+    assert_snapshot!(ws.rep("setup claude --check"), @"
+    [stderr]
+    error: .mcp.json names `./trap.sh mcp`, which is not this program, so it was not started
+    hint: `rep setup claude --replace` writes the entry anew.
+    [exit 1]
+    ");
     assert!(!ws.path("project/sprung").exists());
     let replaced = ws.rep("setup claude --replace");
     assert_eq!(replaced.code, 0, "{replaced}");
