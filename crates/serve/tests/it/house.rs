@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use camino::Utf8PathBuf;
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::workplace::Workplace;
-use repertoire_journal::{Journal, Target};
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};
