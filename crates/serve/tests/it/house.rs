@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use camino::Utf8PathBuf;
 use repertoire_agent::sandbox::Sandbox;
 use repertoire_agent::workplace::Workplace;
+use repertoire_drive::workflow::desk::MakeWorkplace;
 use repertoire_journal::{Journal, Target};
 use repertoire_select::{Model, Selector, Settings};
 use repertoire_serve::House;
@@ -92,10 +93,7 @@ impl Field {
             journal: Journal::open(&target, Arc::clone(&clock)).await.unwrap(),
             project: self.project(),
             data: self.root.join("data"),
-            workplace: {
-                let spill = self.root.join("data/spill");
-                Arc::new(move |dir| Workplace::new(dir, &spill, Sandbox::None))
-            },
+            workplace: workplace(),
             clock,
         })
     }
@@ -103,6 +101,11 @@ impl Field {
     pub(crate) async fn serve(self) -> Served {
         Served::start(self.house().await, self).await
     }
+}
+
+/// A place for programs that nothing keeps inside; no test of this crate runs any.
+pub(crate) fn workplace() -> MakeWorkplace {
+    Arc::new(|dir| Workplace::new(dir, dir.join(".spill"), Sandbox::None))
 }
 
 /// A daemon at work. It stops when this is dropped.
