@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::sandbox::Sandbox;
-use repertoire_agent::workplace::Workplace;
 use repertoire_journal::{Journal, Target};
 use repertoire_select::{Document, Model, Selector, Settings};
 use repertoire_serve::House;
@@ -166,10 +164,7 @@ async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> House {
         journal: Journal::open(&journal, Arc::clone(&clock)).await.unwrap(),
         project: here,
         data: dir.join("data"),
-        workplace: {
-            let spill = dir.join("data/spill");
-            Arc::new(move |dir| Workplace::new(dir, &spill, Sandbox::None))
-        },
+        workplace: crate::house::workplace(),
         clock,
     })
 }
