@@ -1,5 +1,6 @@
 //! Pictures of every view, for people to look at and for the documentation:
-//! `PAGE_PICTURES=docs/images cargo test -p repertoire --test it page_pictures -- --ignored`.
+//! `PAGE_PICTURES=target/pictures cargo test -p repertoire --test it page_pictures -- --ignored`. `PAGE_SIGHTS=run,diff`
+//! makes only those.
 
 use std::io::Write as _;
 
@@ -38,7 +39,11 @@ fn page_pictures() {
     let served = Served::start(&ws);
     browser.open(&served.link());
     browser.wait("document.querySelector('a.item')");
-    for sight in sights(&ws) {
+    let only = std::env::var("PAGE_SIGHTS").ok();
+    let is_wanted = |sight: &Sight| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|one| one == sight.name))
+    };
+    for sight in sights(&ws).into_iter().filter(is_wanted) {
         for (width, height) in [(1280, 800), (390, 844)] {
             for scheme in ["light", "dark"] {
                 browser.resize(width, height);
