@@ -152,8 +152,10 @@ fn days_of_work(ws: &Workspace) -> RunDesk {
             desk.pass((2 + u64::from(step)) * MINUTE_MS);
             run.end_step(step, StepOutcome::Ok, "", 90_000 * u64::from(step) + 70_000 * at as u64);
         }
-        run.mark(1, "reviewed", "the checks are green");
-        run.mark(3, "reviewed", "the checks are green");
+        let done = if matches!(at, 1 | 3) { 2 } else { 4 };
+        for task in 0..done {
+            run.mark(2 * task + 1, "reviewed", "the checks are green");
+        }
         let end = match at {
             1 => Payload::RunFailed {
                 reason: "check: the tests of the search are red after 3 attempts".into(),
