@@ -38,3 +38,81 @@ pub fn asset(path: &str) -> Option<Response<Body>> {
     }
     Some(response)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+mod tests {
+    use super::*;
+
+    fn texts() -> impl Iterator<Item = (String, String)> {
+        Assets::iter().map(|name| {
+            let text = String::from_utf8(Assets::get(&name).unwrap().data.into_owned()).unwrap();
+            (name.into_owned(), text)
+        })
+    }
+
+    #[test]
+    fn text_never_becomes_markup_or_code() {
+        let ways = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "createContextualFragment",
+            "eval(",
+            "new Function",
+            "setTimeout(\"",
+            "javascript:",
+            " style=\"",
+            " onclick=\"",
+        ];
+        for (name, text) in texts() {
+            let found: Vec<&str> = ways.into_iter().filter(|way| text.contains(way)).collect();
+            assert_eq!(found, Vec::<&str>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_of_anybody_else() {
+        for (name, text) in texts() {
+            let addresses = text
+                .split("http")
+                .filter(|rest| rest.starts_with("s://") || rest.starts_with("://"));
+            let strangers: Vec<&str> = addresses
+                .map(|rest| rest.split(['"', '\'', ' ']).next().unwrap_or_default())
+                .filter(|rest| {
+                    *rest != "://www.w3.org/2000/svg" && !rest.starts_with("://127.0.0.1:")
+                })
+                .collect();
+            assert_eq!(strangers, Vec::<&str>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_asks_for_is_there() {
+        let mut asked = 0;
+        for (name, text) in texts() {
+            let imports = text.split(['"']).filter_map(|part| part.strip_prefix("./"));
+            let links = text.split("=\"/").skip(1).filter_map(|rest| rest.split('"').next());
+            for wanted in imports.chain(links).filter(|wanted| wanted.contains('.')) {
+                assert!(Assets::get(wanted).is_some(), "{name} asks for {wanted}");
+                asked += 1;
+            }
+        }
+        assert!(asked > 20, "{asked}");
+    }
+
+    #[test]
+    fn every_file_has_its_kind_and_the_policy() {
+        for name in Assets::iter() {
+            let response = asset(&format!("/{name}")).unwrap();
+            assert_ne!(
+                response.headers()[header::CONTENT_TYPE],
+                "application/octet-stream",
+                "{name}"
+            );
+            assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY, "{name}");
+        }
+        assert!(asset("/../page.rs").is_none() && asset("/nothing").is_none());
+    }
+}

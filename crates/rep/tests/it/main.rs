@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod agents_tools;
+mod browser;
 mod config;
 mod demo_misc;
 mod deps;
@@ -13,6 +14,7 @@ mod list;
 mod matching;
 mod new_docs;
 mod pack;
+mod page;
 mod plan;
 mod plan_crash;
 mod plan_load;

@@ -1,0 +1,107 @@
+// Runs: what is under way and what was, what it cost, and one run live.
+
+import { get, stream } from "./api.js";
+import { columns, bar } from "./charts.js";
+import { ago, arrows, chip, command, debounce, dollars, empty, failure, h, keyed, number, replace, segments, skeleton, span, status } from "./ui.js";
+import { openRun } from "./run.js";
+
+const STATES = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["queued", "Queued"], ["paused", "Paused"], ["completed", "Completed"], ["failed", "Failed"], ["cancelled", "Cancelled"]];
+
+export function mount(root, to) {
+  const view = new Runs(root);
+  view.update(to);
+  return view;
+}
+
+class Runs {
+  constructor(root) {
+    this.root = root;
+    this.state = "";
+    this.limit = 50;
+    const refresh = debounce(() => this.load(), 250);
+    this.unlisten = stream.listen((event) => {
+      if (this.one) this.one.hear(event);
+      else if (event.kind === "run" || event.kind === "resync") refresh();
+    });
+  }
+
+  update(to) {
+    this.one?.destroy();
+    this.one = null;
+    if (to.parts[0]) {
+      this.list = null;
+      replace(this.root);
+      this.one = openRun(this.root, to.parts[0]);
+    } else {
+      this.build();
+      this.load();
+    }
+  }
+
+  back() {
+    if (this.one) location.hash = "#/runs";
+  }
+
+  destroy() {
+    this.unlisten();
+    this.one?.destroy();
+    this.asking?.abort();
+  }
+
+  build() {
+    document.title = "Runs · Repertoire";
+    this.states = segments("Status", STATES, this.state, (state) => {
+      this.state = state;
+      this.load();
+    });
+    this.costs = h("div", {});
+    this.list = arrows(h("ul", { class: "card rows", "aria-label": "Runs" }, h("li", {}, skeleton(5))), "a.run-row");
+    this.more = h("p", { class: "list-note" });
+    replace(this.root,
+      h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Runs"), h("p", {}, "Agents at work through plans: live, with what they cost."))),
+      h("div", { class: "stack" }, this.costs, h("div", { class: "scroll-x" }, this.states), this.list, this.more));
+  }
+
+  async load() {
+    if (!this.list) return;
+    this.asking?.abort();
+    const asking = (this.asking = new AbortController());
+    try {
+      const page = await get("/runs", { status: this.state, limit: this.limit }, asking.signal);
+      this.draw(page);
+      this.drawCosts(await get("/costs", {}, asking.signal));
+    } catch (error) {
+      if (error.name !== "AbortError") replace(this.list, inItem(failure(error, () => this.load())));
+    }
+  }
+
+  draw(page) {
+    if (!page.items.length) {
+      return replace(this.list, inItem(this.state
+        ? empty(`No ${this.state} runs`, "Other runs may be there.", h("button", { type: "button", class: "button", onclick: () => { this.states.show(""); this.state = ""; this.load(); } }, "Show all"))
+        : empty("No runs yet", "Write a plan as a check list in PLAN.md, and let an agent work through it. The run appears here while it works.", command("rep plan run"))));
+    }
+    keyed(this.list, page.items, (run) => run.id, (run) => runRow(run));
+    replace(this.more, page.next && h("button", { type: "button", class: "button", onclick: () => { this.limit = Math.min(500, this.limit + 100); this.load(); } }, "Show more"));
+  }
+
+  drawCosts(costs) {
+    const points = costs.points;
+    if (points.filter((point) => point.value > 0).length < 1) return replace(this.costs);
+    replace(this.costs, h("section", { class: "card card-pad stack-small" },
+      h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total)} in all`)), columns(points)));
+  }
+}
+
+const inItem = (what) => h("li", {}, what);
+
+function runRow(run) {
+  return h("a", { class: "run-row", href: `#/runs/${run.id}` },
+    h("span", { class: "run-status" }, status(run.status)),
+    h("span", { class: "run-main" },
+      h("span", { class: "row" }, h("span", { class: "item-name" }, run.name), chip(run.kind, "line"), h("span", { class: "faint mono" }, run.short)),
+      run.reason && h("span", { class: "item-about" }, run.reason)),
+    h("span", { class: "run-progress" }, run.tasks && [bar([["done", run.tasks.done, "c3"], ["left", run.tasks.all - run.tasks.done, "cnone"]], { thin: true, label: "Tasks" }), h("span", { class: "faint num" }, `${run.tasks.done} of ${run.tasks.all} tasks`)]),
+    h("span", { class: "run-numbers num" }, h("span", {}, dollars(run.cost_usd, run.cost_is_partial)), h("span", { class: "faint" }, `${span(run.time_ms)} · ${number(run.steps)} steps`)),
+    h("span", { class: "run-when faint" }, ago(run.updated_ms)));
+}
