@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Denial, Events, Status};
+use crate::form::Form;
 
 mod acp;
 mod allowance;
@@ -44,6 +45,11 @@ pub trait Backend: Send + Sync {
     /// What it can be held to.
     fn holds(&self) -> Holds;
 
+    /// Whether it takes servers of tools but no JSON Schema, so that answers of a shape are best handed in on a form.
+    fn wants_forms(&self) -> bool {
+        false
+    }
+
     /// Runs a task to its end. Everything that happens is told through `events`, but for the start and the end of
     /// the run, which the caller tells. It never fails: what goes wrong is a [`Finished`] as well.
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished>;
@@ -66,6 +72,8 @@ pub struct Job {
     pub session: Option<String>,
     /// The JSON Schema of the answer.
     pub schema: Option<Value>,
+    /// The form that the answer is handed in on, where the program cannot be held to a schema.
+    pub form: Option<Form>,
     /// What it may do.
     pub freedom: Freedom,
     /// What it is told of our rules, where it knows such rules.

@@ -65,6 +65,7 @@ pub mod conversation;
 pub mod definition;
 pub mod event;
 pub mod executor;
+pub mod form;
 pub mod limits;
 pub mod mcp;
 pub mod middleware;

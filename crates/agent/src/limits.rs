@@ -9,6 +9,11 @@ pub const THINKING_TOKENS_MIN: u32 = 512;
 /// Most tokens for thinking.
 pub const THINKING_TOKENS_MAX: u32 = 200_000;
 
+/// Most entries of one list of a form.
+pub const FORM_ITEMS_MAX: usize = 500;
+/// Most bytes of an answer that is handed in on a form.
+pub const FORM_BYTES_MAX: usize = 1024 * 1024;
+
 /// Caps on tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {

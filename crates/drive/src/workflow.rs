@@ -3,8 +3,11 @@
 //! The engine ([`repertoire_flow`]) decides; this keeps. A change is acknowledged when the new state is on disk, and is made
 //! under the run's lock, so that sub-agents that record at once all count.
 
+pub mod desk;
+pub mod find;
 mod programs;
 mod scripts;
+pub mod shown;
 mod store;
 
 pub use programs::{ProgramError, check_command, run_check};

@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
 use repertoire_agent::event::{Events, Sink};
+use repertoire_agent::form::Forms;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions};
 use repertoire_agent::sandbox::{Probed, Sandbox};
@@ -346,8 +347,19 @@ impl Ctx<'_> {
             permissions: Some(self.permissions(flags)?),
             backend: self.backend(flags)?,
             mcp_servers: self.mcp_servers(),
+            forms: Some(self.forms()),
             ..RunOptions::default()
         })
+    }
+
+    /// Forms that other programs' agents hand answers in on, with this program as the server of the tools for it.
+    pub(crate) fn forms(&self) -> Forms {
+        let exe = std::env::current_exe().ok();
+        let exe = exe.and_then(|path| path.into_os_string().into_string().ok());
+        // Gemini asks before it calls a tool of a server that it is not told to trust; others do not know the word.
+        let server =
+            exe.map(|exe| serde_json::json!({ "command": exe, "args": ["mcp"], "trust": true }));
+        Forms::new(self.env.data_dir().join("forms"), server)
     }
 
     /// The MCP servers of the configuration, as the `mcpServers` object that others know.

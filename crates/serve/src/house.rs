@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
+use repertoire_agent::form::Forms;
 use repertoire_agent::system::{MakeSelector, Preview};
 use repertoire_drive::git::Git;
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::workflow::Runs;
+use repertoire_drive::workflow::desk::{Desk, MakeWorkplace};
 use repertoire_journal::{Journal, JournalError, RunId};
 use repertoire_select::{Selector, Settings};
 use repertoire_skill::catalog::Catalog;
@@ -37,6 +39,8 @@ pub struct Parts {
     pub project: Utf8PathBuf,
     /// Where runs, reviews and workflows keep what they need.
     pub data: Utf8PathBuf,
+    /// Where programs of workflows are executed.
+    pub workplace: MakeWorkplace,
     /// The time.
     pub clock: Clock,
 }
@@ -209,6 +213,23 @@ impl House {
     /// Runs of workflows.
     pub fn workflows(&self) -> Runs {
         Runs::new(self.inner.parts.data.join("workflows"))
+    }
+
+    /// Where workflows are started, reported about and decided.
+    pub fn desk(&self) -> Desk {
+        let library = Arc::clone(&self.inner.parts.library);
+        Desk {
+            runs: self.workflows(),
+            catalog: Arc::new(move || library.snapshot()),
+            folder: self.inner.parts.project.clone(),
+            workplace: Arc::clone(&self.inner.parts.workplace),
+            now_ms: Arc::clone(&self.inner.parts.clock),
+        }
+    }
+
+    /// Forms that agents hand answers in on: `review_finding`, `plan_verdict` and `hand_in` fill them in.
+    pub fn forms(&self) -> Forms {
+        Forms::new(self.inner.parts.data.join("forms"), None)
     }
 
     /// Reviews of the folder that is served.

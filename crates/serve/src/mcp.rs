@@ -1,9 +1,27 @@
 //! The Model Context Protocol: skills for any agent that speaks it. This is the only place that names its SDK.
 
+mod completion;
+mod conformance;
+mod copy;
+mod cursor;
 mod handler;
+mod limits;
+mod manifest;
+mod mime;
+mod name;
+mod news;
+mod prompts;
+mod render;
+mod resources;
+mod shelf;
+mod skills;
+mod state;
+mod tools;
+mod uri;
 
 use std::sync::Arc;
 
+use repertoire_agent::form::Form;
 use rmcp::ServiceExt as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -11,7 +29,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
+use conformance::Fixtures;
 use handler::Handler;
+use state::State;
 
 /// Why a session on standard input and output ended.
 #[derive(Debug, thiserror::Error)]
@@ -24,18 +44,21 @@ pub enum McpError {
     Broken(String),
 }
 
-/// Serves one client on a pair of streams, until it goes.
+/// Serves one client on a pair of streams, until it goes. With a form, the client's tools are those that fill it in, and
+/// they need not be told which.
 ///
 /// # Errors
 ///
 /// [`McpError`].
 pub async fn stdio(
     house: House,
+    form: Option<Form>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     shutdown: CancellationToken,
 ) -> Result<(), McpError> {
-    let handler = Handler::new(house);
+    let state = State::new(house, Vec::new()).filling_in(form);
+    let handler = Handler::new(Arc::new(state), None);
     let session = handler
         .serve_with_ct((input, output), shutdown)
         .await
@@ -47,14 +70,22 @@ pub async fn stdio(
 /// What answers `/mcp`. Who may come in is decided before.
 pub(crate) fn http_service(
     house: &House,
-    _conformance: bool,
+    conformance: bool,
     shutdown: CancellationToken,
 ) -> StreamableHttpService<Handler, LocalSessionManager> {
-    let house = house.clone();
+    let mut extra = Vec::new();
+    let mut fixtures = None;
+    if conformance {
+        // Without the skill the suite says what it misses.
+        extra.extend(conformance::skill(house.data()).ok().flatten());
+        let mut secret = [0; 32];
+        fixtures = getrandom::fill(&mut secret).ok().map(|()| Arc::new(Fixtures::new(secret)));
+    }
+    let state = Arc::new(State::new(house.clone(), extra));
     let mut config = StreamableHttpServerConfig::default();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(
-        move || Ok(Handler::new(house.clone())),
+        move || Ok(Handler::new(Arc::clone(&state), fixtures.clone())),
         Arc::new(LocalSessionManager::default()),
         config,
     )

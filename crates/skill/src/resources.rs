@@ -82,6 +82,16 @@ pub fn list(skill: &Skill, limits: &ResourceLimits) -> Resources {
 
 /// Reads one resource as text: one that [`list`] finds, unless only a limit has kept it out.
 pub fn read(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Result<String, ReadError> {
+    String::from_utf8(read_bytes(skill, path, limits)?)
+        .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
+}
+
+/// As [`read`], whatever the file holds.
+pub fn read_bytes(
+    skill: &Skill,
+    path: &Utf8Path,
+    limits: &ResourceLimits,
+) -> Result<Vec<u8>, ReadError> {
     if !fs::is_beneath(path) {
         return Err(ReadError::PathRefused);
     }
@@ -90,10 +100,10 @@ pub fn read(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Result<S
     }
     if let Some(folder) = pack_folder(skill) {
         let bytes = pack::read(folder.join(path).as_str()).ok_or(ReadError::NotFound)?;
-        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        return Ok(bytes.into_owned());
     }
     refuse_unlisted(skill.origin.dir(), path, limits)?;
-    fs::read_text_beneath(skill.origin.dir(), path, limits.bytes_max)
+    fs::read_bytes_beneath(skill.origin.dir(), path, limits.bytes_max)
 }
 
 /// The digest of a skill with all its files: what a person agrees to when trusting it.

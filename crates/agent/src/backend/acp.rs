@@ -72,7 +72,7 @@ impl AcpBackend {
         };
         tell_garbage(&self.program, client.garbage(), events);
         let finished = client.finish(&ended, SystemClock.now_ms());
-        structured::checked(named(finished, &self.program), job.schema.as_ref())
+        structured::checked(named(finished, &self.program), job)
     }
 
     fn spawn(&self, job: &Job) -> Spawn {
@@ -99,6 +99,10 @@ impl Backend for AcpBackend {
 
     fn holds(&self) -> Holds {
         Holds { rules: Rules::Freedom, sandbox: false, service: None }
+    }
+
+    fn wants_forms(&self) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

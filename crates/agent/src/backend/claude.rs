@@ -20,6 +20,7 @@ pub(crate) const CLI: Cli = Cli {
     name: "claude",
     program: "claude",
     holds: Holds { rules: Rules::All, sandbox: false, service: Some(Service::Anthropic) },
+    wants_forms: false,
     ask,
     parser: || Box::new(Stream::new()),
 };

@@ -29,6 +29,8 @@ pub(crate) struct Cli {
     pub(crate) program: &'static str,
     /// What it can be held to.
     pub(crate) holds: Holds,
+    /// Whether it has no option for a JSON Schema.
+    pub(crate) wants_forms: bool,
     /// How it is asked; the folder is for files that only it shall read.
     pub(crate) ask: fn(&Job, &[String], &Utf8Path) -> Asked,
     /// What reads its answers.
@@ -150,7 +152,7 @@ impl CliBackend {
         };
         tell_garbage(self.cli.name, parser.garbage(), events);
         let finished = parser.finish(&ended, self.clock.now_ms());
-        structured::checked(named(finished, &self.program), job.schema.as_ref())
+        structured::checked(named(finished, &self.program), job)
     }
 
     fn spawn(&self, job: &Job, asked: Asked) -> Spawn {
@@ -182,6 +184,10 @@ impl Backend for CliBackend {
 
     fn holds(&self) -> Holds {
         self.cli.holds
+    }
+
+    fn wants_forms(&self) -> bool {
+        self.cli.wants_forms
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

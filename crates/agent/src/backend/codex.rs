@@ -21,6 +21,7 @@ pub(crate) const CLI: Cli = Cli {
     name: "codex",
     program: "codex",
     holds: Holds { rules: Rules::Freedom, sandbox: true, service: Some(Service::OpenAi) },
+    wants_forms: false,
     ask,
     parser: || Box::new(Stream::new()),
 };

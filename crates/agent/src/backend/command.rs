@@ -75,7 +75,7 @@ impl CommandBackend {
             events.emit(tally.answer("end_turn"));
         }
         let finished = tally.finish(&ended, SystemClock.now_ms());
-        structured::checked(named(finished, &self.program), job.schema.as_ref())
+        structured::checked(named(finished, &self.program), job)
     }
 
     fn spawn(&self, job: &Job) -> Spawn {

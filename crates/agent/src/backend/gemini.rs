@@ -19,12 +19,13 @@ pub(crate) const CLI: Cli = Cli {
     name: "gemini",
     program: "gemini",
     holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
+    wants_forms: true,
     ask,
     parser: || Box::new(Stream::new()),
 };
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
-    let request = job.schema.as_ref().map(structured::request).unwrap_or_default();
+    let request = structured::request(job);
     let prompt = structured::with_system(job.new_system(), &job.prompt);
     let mut asked = Asked::with_prompt(format!("{prompt}{request}"));
     asked.args(["--output-format", "stream-json", "--skip-trust"]);

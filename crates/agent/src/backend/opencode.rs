@@ -20,12 +20,13 @@ pub(crate) const CLI: Cli = Cli {
     name: "opencode",
     program: "opencode",
     holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
+    wants_forms: true,
     ask,
     parser: || Box::new(Stream::new()),
 };
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
-    let request = job.schema.as_ref().map(structured::request).unwrap_or_default();
+    let request = structured::request(job);
     let mut asked = Asked::with_prompt(format!("{}{request}", job.prompt));
     asked.args(["run", "--format", "json"]);
     if let Some(model) = &job.model {

@@ -144,7 +144,7 @@ impl ScriptedBackend {
             }
             Err(error) => return failed(error.to_string()),
         };
-        structured::checked(replay(steps, job, events).await, job.schema.as_ref())
+        structured::checked(replay(steps, job, events).await, job)
     }
 }
 

@@ -232,6 +232,7 @@ fn lines_that_are_not_json_are_counted_and_passed_over() {
 
 fn job() -> Job {
     Job {
+        form: None,
         prompt: "-do it".to_owned(),
         system: "Be \"brief\".\nAlways.".to_owned(),
         dir: Utf8PathBuf::from("/project"),

@@ -2,16 +2,21 @@
 
 use serde_json::Value;
 
-use super::Finished;
 use super::limits::COMPLAINT_CHARS_MAX;
 use super::tally::cut;
+use super::{Finished, Job};
 use crate::event::Status;
+use crate::form::{Form, misfit};
 
 /// What is added to a prompt where the CLI cannot be told a schema in any other way.
-pub(crate) fn request(schema: &Value) -> String {
-    format!(
-        "\n\nAnswer with one JSON value and nothing else. It must be valid for this JSON Schema:\n{schema}\n"
-    )
+pub(crate) fn request(job: &Job) -> String {
+    match (&job.form, &job.schema) {
+        (Some(form), _) => form.words(),
+        (None, Some(schema)) => format!(
+            "\n\nAnswer with one JSON value and nothing else. It must be valid for this JSON Schema:\n{schema}\n"
+        ),
+        (None, None) => String::new(),
+    }
 }
 
 /// The operator's words at the start of a prompt, where the CLI has no other place for them.
@@ -33,12 +38,19 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(inner.trim()).ok()
 }
 
-/// An end whose answer fits the schema, where one was asked for; else it is a failure that says so.
-pub(crate) fn checked(mut finished: Finished, schema: Option<&Value>) -> Finished {
+/// An end whose answer fits the schema, where one was asked for; else it is a failure that says so. What was handed in on a
+/// form comes before what was said.
+pub(crate) fn checked(finished: Finished, job: &Job) -> Finished {
+    let handed_in = job.form.as_ref().and_then(Form::answer);
+    fitting(finished, handed_in, job.schema.as_ref())
+}
+
+fn fitting(mut finished: Finished, handed_in: Option<Value>, schema: Option<&Value>) -> Finished {
     let Some(schema) = schema else { return finished };
     if finished.status != Status::Done {
         return finished;
     }
+    finished.structured = handed_in.or(finished.structured);
     if finished.structured.is_none() {
         finished.structured = parse(&finished.text);
     }
@@ -52,15 +64,6 @@ pub(crate) fn checked(mut finished: Finished, schema: Option<&Value>) -> Finishe
         finished.error = Some(cut(&problem, COMPLAINT_CHARS_MAX));
     }
     finished
-}
-
-fn misfit(value: &Value, schema: &Value) -> Option<String> {
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(error) => return Some(format!("the schema that was asked for is not one: {error}")),
-    };
-    let error = validator.validate(value).err()?;
-    Some(format!("the answer does not fit the schema at `{}`: {error}", error.instance_path()))
 }
 
 #[cfg(test)]
@@ -91,11 +94,18 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_fit_is_a_failure_that_says_where() {
-        let end = checked(done("{\"ok\": 1}"), Some(&schema()));
+        let end = fitting(done("{\"ok\": 1}"), None, Some(&schema()));
         assert_eq!((end.status, end.structured), (Status::Failed, None));
         assert!(end.error.expect("an error").contains("/ok"));
-        assert_eq!(checked(done("no"), Some(&schema())).status, Status::Failed);
-        assert_eq!(checked(done("{\"ok\": false}"), Some(&schema())).status, Status::Done);
-        assert_eq!(checked(done("no"), None).status, Status::Done);
+        assert_eq!(fitting(done("no"), None, Some(&schema())).status, Status::Failed);
+        assert_eq!(fitting(done("{\"ok\": false}"), None, Some(&schema())).status, Status::Done);
+        assert_eq!(fitting(done("no"), None, None).status, Status::Done);
+    }
+
+    #[test]
+    fn what_was_handed_in_counts_and_not_what_was_said() {
+        let handed_in = serde_json::json!({"ok": true});
+        let end = fitting(done("I have handed it in."), Some(handed_in.clone()), Some(&schema()));
+        assert_eq!((end.status, end.structured), (Status::Done, Some(handed_in)));
     }
 }

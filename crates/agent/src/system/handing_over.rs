@@ -33,8 +33,11 @@ impl System {
                 return;
             }
         };
-        let job = job(turn, before, told);
+        let job = with_form(job(turn, before, told), turn, backend);
         let ended = backend.run(&job, &turn.run.events).await;
+        if let Some(form) = &job.form {
+            form.close();
+        }
         let Finished { status, text, structured, error, usage, cost_usd, .. } = ended;
         if !text.is_empty() {
             turn.conversation.messages.push(Message::assistant(text.clone()));
@@ -52,6 +55,25 @@ impl System {
         let message = error.or_else(|| (status != Status::Done).then(|| "it failed".to_owned()));
         report.error = message.map(failed);
     }
+}
+
+/// The same job with a form for its answer, where the agent's program needs one. Without the disk it goes on as it is: the
+/// answer is read from what is said then.
+fn with_form(job: Job, turn: &Turn, backend: &dyn Backend) -> Job {
+    let Some(forms) = turn.options.forms.as_ref().filter(|_| backend.wants_forms()) else {
+        return job;
+    };
+    let ResponseFormat::Schema { name, schema } =
+        turn.options.format.as_ref().unwrap_or(&turn.agent.format)
+    else {
+        return job;
+    };
+    let Ok(form) = forms.open(name, schema) else { return job };
+    let Some(servers) = forms.serve(&form, job.mcp_servers.as_ref()) else {
+        form.close();
+        return job;
+    };
+    Job { form: Some(form), mcp_servers: Some(servers), ..job }
 }
 
 /// What somebody else's agent is asked: the operator's words, skills that came later and the user's words now.
@@ -88,6 +110,7 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         model: options.model.as_ref().map(|model| model.model.clone()),
         session: turn.conversation.session.clone(),
         schema,
+        form: None,
         freedom: freedom(&turn.run.permissions()),
         told,
         max_cost_usd: limits.cost_usd_max,

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backend::Backend;
 use crate::definition::Definition;
 use crate::event::{Denial, Sink, Status};
+use crate::form::Forms;
 use crate::middleware::TurnError;
 use crate::permission::{Asker, Permissions};
 use crate::spending::RunLimits;
@@ -59,6 +60,8 @@ pub struct RunOptions {
     pub backend: Option<Arc<dyn Backend>>,
     /// MCP servers to offer to that agent, as the `mcpServers` object of the usual configuration file.
     pub mcp_servers: Option<Value>,
+    /// Forms, for agents whose programs cannot be held to the shape of an answer.
+    pub forms: Option<Forms>,
     /// Keeps that agent from following instruction files of the folder it works in, where it can be told: a change that is
     /// looked at does not say how.
     pub ignore_project_rules: bool,

@@ -44,6 +44,7 @@ impl Folder {
 
 fn job(dir: &Utf8Path) -> Job {
     Job {
+        form: None,
         prompt: "do it".to_owned(),
         system: String::new(),
         dir: dir.to_owned(),

@@ -16,20 +16,26 @@ use crate::ui::Ui;
 /// How long the thread that waits for input is waited for; it cannot be woken.
 const LAST_READ: Duration = Duration::from_millis(50);
 
-/// Nothing: clients start it with what they have configured.
+/// What is served besides skills; clients start it with what they have configured.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The form that the client is to fill in; `rep` gives it to agents that it starts
+    #[arg(long, value_name = "FORM")]
+    form: Option<String>,
+}
 
-pub(crate) fn run(ctx: &Ctx<'_>, _args: &Args, _ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, _ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let house = ctx.house().await?;
+        let form = args.form.as_deref().map(|id| house.forms().form(id)).transpose();
+        let form = form.map_err(|error| Failure::no(error.to_string()))?;
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
         let _watching = house.watch();
         // The program's own output is locked by whoever prints; these are the same streams without the lock.
         let (input, output) = (again(std::io::stdin())?, again(std::io::stdout())?);
-        mcp::stdio(house, input, output, shutdown)
+        mcp::stdio(house, form, input, output, shutdown)
             .await
             .map_err(|error| Failure::cannot_run(error.to_string()))?;
         Ok(Exit::Done)

@@ -1,16 +1,24 @@
 //! `rep workflow`: workflows as data, and runs whose gates the engine enforces.
 
+use std::sync::Arc;
+
 use camino::Utf8Path;
-use repertoire_drive::workflow::{Run, RunError, Runs};
+use repertoire_agent::workplace::Workplace;
+use repertoire_drive::workflow::desk::{Desk, DeskError, MakeWorkplace, Standing};
+use repertoire_drive::workflow::find::{self, FindError};
+use repertoire_drive::workflow::{ProgramError, Run, RunError, Runs};
 use repertoire_flow::engine::Refusal;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::render;
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
 use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::discover::discover;
 use repertoire_skill::name::nearest;
 use repertoire_text::terminal::{self, printable};
+use tokio_util::sync::CancellationToken;
 
-use super::{not_found, resolve};
+use self::programs::attended;
+use super::not_found;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -126,43 +134,101 @@ impl Ctx<'_> {
     }
 }
 
-/// The skill that a workflow of that name belongs to.
-fn owner<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
-    match (catalog.resolve(name), name.rsplit_once('/')) {
-        (Ok(entry), _) => Ok(entry),
-        (Err(_), Some((skill, _))) => resolve(catalog, skill),
-        (Err(error), None) => Err(not_found(catalog, &[error])),
+impl Ctx<'_> {
+    /// Asks something about workflows, with an end by Ctrl-C.
+    fn at_desk<T>(
+        &self,
+        ask: impl AsyncFnOnce(&Desk, &CancellationToken) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let request = self.config.request()?;
+        let desk = Desk {
+            runs: self.runs(),
+            catalog: Arc::new(move || Arc::new(discover(&request))),
+            folder: self.project_dir(None),
+            workplace: self.make_workplace()?,
+            now_ms: Arc::new(now_ms),
+        };
+        attended(async |cancel| ask(&desk, cancel).await)
+    }
+
+    /// Where programs of workflows run: in the folder of the run, as an agent's commands do.
+    pub(crate) fn make_workplace(&self) -> Result<MakeWorkplace, Failure> {
+        let spill = self.env.cache_dir().join("output").join("workflows");
+        let (sandbox, environment) = (self.sandbox()?, self.env.tool_environment(false));
+        Ok(Arc::new(move |folder| {
+            let mut workplace = Workplace::new(folder, spill.clone(), sandbox.clone());
+            workplace.environment = environment.clone();
+            workplace
+        }))
     }
 }
 
 /// The workflow of that name: a skill's, or `skill/name` for one that its sub-agents go through.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Failure> {
-    let skill = owner(catalog, name)?;
-    let all = file::load(&skill.skill);
-    if all.is_empty() && scripts::of(skill).is_some() {
-        return Err(Failure::no(format!(
-            "skill `{}` is a script, and has no {}",
-            skill.id,
-            file::FILE
-        ))
-        .hint(format!("`rep workflow start {}` runs it as it is.", skill.id)));
-    }
-    if all.is_empty() {
-        return Err(Failure::no(format!("skill `{}` is no workflow", skill.id)).hint(format!(
+    find::find(catalog, name).map_err(|error| no_workflow(catalog, error))
+}
+
+fn no_workflow(catalog: &Catalog, error: FindError) -> Failure {
+    let message = error.to_string();
+    match error {
+        FindError::NoSkill(error) => not_found(catalog, &[error]),
+        FindError::Script { skill } => {
+            Failure::no(message).hint(format!("`rep workflow start {skill}` runs it as it is."))
+        }
+        FindError::NoWorkflow { .. } => Failure::no(message).hint(format!(
             "A workflow has a {} beside its SKILL.md; `rep workflow list` shows those that do.",
             file::FILE
-        )));
+        )),
+        FindError::NoSuchWorkflow { skill, has, .. } => {
+            Failure::no(message).hint(format!("Skill `{skill}` has {}.", has.join(", ")))
+        }
     }
-    let names: Vec<String> = all.iter().map(|loaded| loaded.name.clone()).collect();
-    let wanted = |loaded: &Loaded| {
-        loaded.name == name || name == skill.id && loaded.name == skill.skill.name
-    };
-    all.into_iter().find(wanted).map(|loaded| (skill, loaded)).ok_or_else(|| {
-        Failure::no(format!("there is no workflow `{}`", printable(name))).hint(format!(
-            "Skill `{}` has {}.",
-            skill.id,
-            names.join(", ")
-        ))
+}
+
+/// Why the desk did not do something, for the run of that name.
+fn desk_failed(ctx: &Ctx<'_>, run: &str, error: DeskError, ui: &mut Ui<'_>) -> Failure {
+    let message = error.to_string();
+    match error {
+        DeskError::Find(error) => match ctx.catalog() {
+            Ok(catalog) => no_workflow(catalog, error),
+            Err(failure) => failure,
+        },
+        DeskError::Broken(loaded) => match ready(*loaded, ui) {
+            Err(failure) => failure,
+            Ok(_) => Failure::no(message),
+        },
+        DeskError::BadId(id) => Failure::usage(format!("`--id {id}`: this cannot be a name"))
+            .hint("Use letters, digits, `.`, `_` and `-`, and begin with a letter or digit."),
+        DeskError::ScriptTakesLess => Failure::usage(message)
+            .hint("Use `--outcome`, and `--set NAME=VALUE` for the options of its next command."),
+        DeskError::NoChoice { word, script: true } => {
+            Failure::usage(format!("`--choice {word}`: this is no choice for a script"))
+                .hint("Use continue or abort.")
+        }
+        DeskError::NoChoice { word, script: false } => {
+            Failure::usage(format!("`--choice {word}`: this is no choice"))
+                .hint("Use continue, must-only, skip, abort, or take:OUTCOME.")
+        }
+        DeskError::NotTrustedNow(error) => {
+            let ProgramError::NotTrusted { workflow } = &error else {
+                return record::not_run(error);
+            };
+            Failure::no(message).hint(format!(
+                "Its files may have changed since the run was started. Look at them, then `rep trust {workflow}`, and go on."
+            ))
+        }
+        DeskError::Run(error) => failed_for(run, error),
+        DeskError::Script(error) => scripts::failed(error),
+        DeskError::Program(error) => record::not_run(error),
+    }
+}
+
+/// Prints where a run stands.
+fn print_standing(standing: &Standing, format: Format, ui: &mut Ui<'_>) -> Outcome {
+    print_view(&standing.view().map_err(cannot_show)?, format, ui)?;
+    Ok(match standing {
+        Standing::Workflow(run) => exit_of(run),
+        Standing::Script(run) => scripts::exit_of(run),
     })
 }
 

@@ -1,45 +1,93 @@
-//! One client's server.
+//! One client's server: hands each request to whoever answers it.
+#![expect(
+    deprecated,
+    reason = "logging and subscriptions of 2025 are served to the conformance suite"
+)]
 
 use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, ExtensionCapabilities, GetPromptRequestParams, GetPromptResponse,
+    Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use serde_json::json;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::house::House;
+use super::conformance::Fixtures;
+use super::news::{self, Sources};
+use super::state::State;
+use super::{completion, prompts, resources, skills, tools};
+
+const INSTRUCTIONS: &str = "Skills are instructions, templates and knowledge for one kind of work each. \
+When a task calls for knowledge or a way of working that you may not have, describe it to `skill_search` before you begin; \
+load what fits with `skill` and follow it, and read the files that it names with `skill_resource`. \
+If `skill_search` finds nothing that fits, go on without.";
 
 /// Answers one client.
-#[derive(Clone)]
 pub(crate) struct Handler {
-    house: House,
-}
-
-/// The arguments of `skill`.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct SkillArguments {
-    /// The name of the skill.
-    name: String,
+    state: Arc<State>,
+    fixtures: Option<Arc<Fixtures>>,
+    /// Ends, with the client, whoever tells it news.
+    gone: CancellationToken,
+    _guard: DropGuard,
 }
 
 impl Handler {
-    pub(super) fn new(house: House) -> Self {
-        Handler { house }
+    pub(super) fn new(state: Arc<State>, fixtures: Option<Arc<Fixtures>>) -> Self {
+        let gone = CancellationToken::new();
+        let guard = gone.clone().drop_guard();
+        Handler { state, fixtures, gone, _guard: guard }
     }
+
+    fn sources(&self) -> Sources {
+        let fixtures = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
+        Sources { house: self.state.house.news(), fixtures }
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        let fixtures = self.fixtures.iter().flat_map(|fixtures| fixtures.tools());
+        tools::list(&self.state).into_iter().chain(fixtures).collect()
+    }
+}
+
+fn cursor(request: Option<PaginatedRequestParams>) -> Option<String> {
+    request.and_then(|request| request.cursor)
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let settings: JsonObject =
+            [("directoryRead".to_owned(), json!(true))].into_iter().collect();
+        let extensions = ExtensionCapabilities::from([(skills::EXTENSION.to_owned(), settings)]);
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_completions()
+            .enable_extensions_with(extensions)
+            .build();
+        if self.fixtures.is_some() {
+            capabilities.logging = Some(JsonObject::new());
+            if let Some(tools) = &mut capabilities.tools {
+                tools.list_changed = Some(true);
+            }
+            if let Some(resources) = &mut capabilities.resources {
+                resources.subscribe = Some(true);
+            }
+        }
         let mut info = ServerConfig::default();
         info.capabilities = capabilities;
         info.server_info = Implementation::new("repertoire", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(INSTRUCTIONS.to_owned());
         info
     }
 
@@ -48,27 +96,167 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = schemars::schema_for!(SkillArguments);
-        let schema = schema.as_object().cloned().unwrap_or_default();
-        let tool = Tool::new("skill", "Load a skill by its name", Arc::new(schema));
-        let mut result = ListToolsResult::default();
-        result.tools = vec![tool];
-        Ok(result)
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let fixture = || self.fixtures.as_ref()?.tools().into_iter().find(|tool| tool.name == name);
+        tools::find(&self.state, name).or_else(fixture)
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let arguments: SkillArguments = serde_json::from_value(arguments)
-            .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let catalog = self.house.catalog();
-        let result = match catalog.resolve(&arguments.name) {
-            Ok(entry) => CallToolResult::success(vec![ContentBlock::text(entry.skill.text())]),
-            Err(_) => CallToolResult::error(vec![ContentBlock::text("there is no such skill")]),
-        };
+        if let Some(fixtures) = &self.fixtures
+            && let Some(answer) = fixtures.call(&request, &context).await
+        {
+            return answer;
+        }
+        let given = request.arguments.unwrap_or_default();
+        match tools::answer(&self.state, &request.name, given).await {
+            Some(result) => Ok(result.into()),
+            None => {
+                let message = format!("there is no tool `{}`", request.name);
+                Err(ErrorData::invalid_params(message, None))
+            }
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let cursor = cursor(request);
+        let mut result = prompts::list(&self.state, cursor.as_deref())?;
+        if let Some(fixtures) = self.fixtures.as_ref().filter(|_| cursor.is_none()) {
+            result.prompts.splice(0..0, fixtures.prompts());
+        }
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(answer) = self.fixtures.as_ref().and_then(|all| all.prompt(&request)) {
+            return answer;
+        }
+        let result = self.state.reading(move |state| prompts::get(state, &request)).await??;
         Ok(result.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.state.reading(move |state| completion::complete(state, &request)).await?
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = cursor(request);
+        let is_first = cursor.is_none();
+        let list = move |state: &State| resources::list(&state.shelf(), cursor.as_deref());
+        let mut result = self.state.reading(list).await??;
+        if let Some(fixtures) = self.fixtures.as_ref().filter(|_| is_first) {
+            result.resources.splice(0..0, fixtures.resources());
+        }
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let mut result = resources::templates();
+        result.resource_templates.extend(self.fixtures.iter().flat_map(|all| all.templates()));
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(result) = self.fixtures.as_ref().and_then(|all| all.read(&request.uri)) {
+            return Ok(result.into());
+        }
+        let read = move |state: &State| resources::read(&state.shelf(), &request.uri);
+        Ok(self.state.reading(read).await??.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let name = method.clone();
+        let answer = self
+            .state
+            .reading(move |state| skills::answer(&state.shelf(), &method, params))
+            .await?;
+        answer
+            .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, name, None)))
+            .map(CustomResult::new)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        tokio::spawn(news::tell(context.peer, self.sources(), self.gone.clone()));
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        // What is not declared is taken out of it.
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        news::listen(context, self.sources()).await;
+        Ok(())
+    }
+
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.only_fixtures("logging/setLevel").map(|_| ())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.only_fixtures("resources/subscribe")?.subscribe(request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.only_fixtures("resources/unsubscribe")?.unsubscribe(&request.uri);
+        Ok(())
+    }
+}
+
+impl Handler {
+    fn only_fixtures(&self, method: &'static str) -> Result<&Fixtures, ErrorData> {
+        let missing = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None);
+        self.fixtures.as_deref().ok_or_else(missing)
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Client {
 impl Client {
     /// Nothing was said yet.
     pub(super) fn new(job: &Job) -> Self {
-        let request = job.schema.as_ref().map(structured::request).unwrap_or_default();
+        let request = structured::request(job);
         Client {
             tally: Tally::new("acp"),
             waiting: Waiting::Initialize,

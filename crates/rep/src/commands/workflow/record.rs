@@ -1,16 +1,13 @@
 //! `rep workflow record`: what a review has found.
 
-use repertoire_drive::limits::CHECK_TIMEOUT;
-use repertoire_drive::workflow::{self, ProgramError, Run};
-use repertoire_flow::engine::{self, Action, CheckRecord, Input, ItemRecord};
+use repertoire_drive::workflow::ProgramError;
+use repertoire_drive::workflow::desk::{AskedCheck, Record};
+use repertoire_flow::engine::ItemRecord;
 use repertoire_flow::items;
-use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
 use repertoire_flow::workflow::StepId;
-use repertoire_skill::trust::Trust;
 use repertoire_text::terminal::printable;
 
-use super::programs::{attended, workplace};
-use super::{failed_for, find, gate, now_ms, run_failed, value_of};
+use super::{desk_failed, gate, value_of};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -41,12 +38,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .hint("Write `ID=PASS`, `'ID=FAIL: finding'`, JSON, or `--check NAME`."));
     }
     let gate = args.gate.as_deref().map(StepId::from);
-    let (checks, at) = checks(ctx, args, gate.as_ref(), ui)?;
-    let action = Action::Record { gate: gate.clone(), items, checks };
-    let run = ctx
-        .runs()
-        .report(&args.run, &Input { at, action }, now_ms())
-        .map_err(|error| failed_for(&args.run, error))?;
+    let record = Record { gate: gate.clone(), items, checks: asked_checks(args)? };
+    let run = ctx.at_desk(async |desk, cancel| {
+        let told = |name: &str, command: &str| {
+            // Whether anybody reads it or not, the check is run.
+            let _ = ui.note(&format!("running {name}: {}", printable(command)));
+        };
+        let run = desk.record(&args.run, record, cancel, told).await;
+        run.map_err(|error| desk_failed(ctx, &args.run, error, ui))
+    })?;
     gate::print(&run, gate.as_ref(), ui)?;
     Ok(Exit::Done)
 }
@@ -64,79 +64,19 @@ fn read_items(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<ItemRecord>, Failure> {
     Ok(all)
 }
 
-/// The verdicts of checks: claimed ones as they are typed, the others by running them, and the turn in which the first of
-/// these was run.
-fn checks(
-    ctx: &Ctx<'_>,
-    args: &Args,
-    gate: Option<&StepId>,
-    ui: &mut Ui<'_>,
-) -> Result<(Vec<CheckRecord>, Option<u32>), Failure> {
-    let mut all = Vec::new();
-    let mut at = None;
-    for text in &args.checks {
-        if text.contains('=') {
+/// Checks as they are typed: claimed ones have a verdict, the others are run.
+fn asked_checks(args: &Args) -> Result<Vec<AskedCheck>, Failure> {
+    let asked = args.checks.iter().map(|text| match text.contains('=') {
+        true => {
             let claimed = items::parse_check(text);
-            all.push(claimed.map_err(|error| Failure::usage(error.to_string()))?);
-            continue;
+            claimed.map(AskedCheck::Claimed).map_err(|error| Failure::usage(error.to_string()))
         }
-        let run = ctx.runs().open(&args.run).map_err(run_failed)?;
-        at = at.or(Some(run.state.turn));
-        all.push(run_check(ctx, &run, gate, text, ui)?);
-    }
-    Ok((all, at))
-}
-
-/// Runs a check. Nothing is held meanwhile: others may record. The engine looks at the turn and the command again
-/// afterwards: what was run before a repair says nothing about what comes after it.
-fn run_check(
-    ctx: &Ctx<'_>,
-    run: &Run,
-    gate: Option<&StepId>,
-    name: &str,
-    ui: &mut Ui<'_>,
-) -> Result<CheckRecord, Failure> {
-    let mut run = run.clone();
-    run.head.trusted |= is_trusted_now(ctx, &run)?;
-    let command = workflow::check_command(&run, name).map_err(not_run)?;
-    if !run.head.trusted && !command.is_empty() {
-        return Err(not_run(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }));
-    }
-    // What could not be recorded is not run.
-    let result = CheckResult {
-        status: ItemStatus::Fail,
-        proof: Proof::Run { command: command.clone(), exit_code: None },
-        note: String::new(),
-    };
-    let trial = Action::Record {
-        gate: gate.cloned(),
-        items: Vec::new(),
-        checks: vec![CheckRecord { name: name.to_owned(), result }],
-    };
-    engine::next(&run.workflow, &run.state, &Input::now(trial))
-        .map_err(|refusal| failed_for(run.state.run.as_str(), refusal.into()))?;
-    if !command.is_empty() {
-        ui.note(&format!("running {name}: {}", printable(&command)))?;
-    }
-    let workplace = workplace(ctx, &run.head.folder)?;
-    let record = attended(async |cancel| {
-        workflow::run_check(&run, name, &workplace, CHECK_TIMEOUT, cancel).await.map_err(not_run)
+        false => Ok(AskedCheck::Run(text.clone())),
     });
-    workplace.clean_up();
-    record
+    asked.collect()
 }
 
-/// Whether the skill is trusted by now, and its workflow is still the one that the run was started with.
-fn is_trusted_now(ctx: &Ctx<'_>, run: &Run) -> Result<bool, Failure> {
-    if run.head.trusted {
-        return Ok(true);
-    }
-    let Ok((entry, loaded)) = find(ctx.catalog()?, &run.state.workflow) else { return Ok(false) };
-    let is_same =
-        loaded.checked.is_some_and(|checked| *checked.fingerprint() == run.state.fingerprint);
-    Ok(entry.trust == Trust::Trusted && is_same)
-}
-
+/// Why a check was not run.
 pub(super) fn not_run(error: ProgramError) -> Failure {
     let message = error.to_string();
     match error {

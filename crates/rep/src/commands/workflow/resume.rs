@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use repertoire_drive::workflow::Listed;
-use repertoire_flow::engine::{Action, Choice, Input};
 use repertoire_flow::state::Status;
 
-use super::{FormatFlag, exit_of, failed_for, now_ms, pair, print_step, run_failed, scripts};
+use super::{FormatFlag, desk_failed, pair, print_standing, run_failed};
 use crate::cli::Ctx;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
@@ -35,35 +34,18 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         None => latest(ctx, args.choice.is_some() || !args.answers.is_empty(), ui)?,
     };
     let format = args.format.of(ctx, ui);
-    if ctx.runs().is_script(&wanted).map_err(run_failed)? {
-        return match &args.choice {
-            Some(choice) => scripts::decide(ctx, &wanted, choice, format, ui),
-            None => scripts::step(ctx, &wanted, None, format, ui),
+    let answers = args.answers.iter().map(|text| pair(ctx, text, "--answer"));
+    let answers = answers.collect::<Result<BTreeMap<_, _>, _>>()?;
+    let note = args.note.as_deref().unwrap_or_default();
+    let standing = ctx.at_desk(async |desk, cancel| {
+        let standing = match &args.choice {
+            Some(word) => desk.choose(&wanted, word, note, cancel).await,
+            None if answers.is_empty() => desk.step(&wanted, None, None, cancel).await,
+            None => desk.answer(&wanted, answers),
         };
-    }
-    let action = match &args.choice {
-        Some(word) => Some(Action::Choose {
-            choice: Choice::parse(word).ok_or_else(|| {
-                Failure::usage(format!("`--choice {word}`: this is no choice"))
-                    .hint("Use continue, must-only, skip, abort, or take:OUTCOME.")
-            })?,
-            note: args.note.clone().unwrap_or_default(),
-        }),
-        None if args.answers.is_empty() => None,
-        None => {
-            let answers = args.answers.iter().map(|text| pair(ctx, text, "--answer"));
-            Some(Action::Answer { answers: answers.collect::<Result<BTreeMap<_, _>, _>>()? })
-        }
-    };
-    let run = match action {
-        Some(action) => ctx
-            .runs()
-            .report(&wanted, &Input::now(action), now_ms())
-            .map_err(|error| failed_for(&wanted, error))?,
-        None => ctx.runs().open(&wanted).map_err(run_failed)?,
-    };
-    print_step(&run, format, ui)?;
-    Ok(exit_of(&run))
+        standing.map_err(|error| desk_failed(ctx, &wanted, error, ui))
+    })?;
+    print_standing(&standing, format, ui)
 }
 
 /// The latest run of this project that is not over, and that no sub-agent goes through. What was passed over is told; and

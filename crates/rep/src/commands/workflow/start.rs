@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::{Begin, Head};
-
-use repertoire_flow::engine::is_id;
-use repertoire_flow::file;
+use repertoire_drive::workflow::desk::{Start, Withheld};
 use repertoire_skill::trust::Trust;
 
-use super::{FormatFlag, find, now_ms, owner, pair, print_step, ready, run_failed, scripts};
+use super::{FormatFlag, desk_failed, pair, print_standing};
 use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 /// What to start.
@@ -39,66 +36,25 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             return Err(Failure::usage(format!("parameter `{name}` is given twice")));
         }
     }
-    let parent = match &args.parent {
-        Some(wanted) => Some(ctx.runs().resolve(wanted).map_err(run_failed)?),
-        None => None,
+    let start = Start {
+        workflow: args.name.clone(),
+        parameters,
+        id: args.id.clone(),
+        parent: args.parent.clone(),
     };
-    let catalog = ctx.catalog()?;
-    let entry = owner(catalog, &args.name)?;
-    let trusted = entry.trust == Trust::Trusted;
-    let now_ms = now_ms();
-    let head = Head {
-        begun_ms: now_ms,
-        updated_ms: now_ms,
-        folder: ctx.project_dir(None),
-        parent,
-        trusted,
-    };
-    let id = args.id.clone().unwrap_or_else(|| new_id(&args.name));
-    if !is_id(&id) {
-        return Err(Failure::usage(format!("`--id {id}`: this cannot be a name"))
-            .hint("Use letters, digits, `.`, `_` and `-`, and begin with a letter or digit."));
-    }
-    let format = args.format.of(ctx, ui);
-    if !file::is_workflow(&entry.skill)
-        && let Some(script) = scripts::of(entry)
-    {
-        let run = scripts::start(ctx, entry, script, (id, head), parameters)?;
-        return scripts::print(&run, format, ui);
-    }
-    let (_, loaded) = find(catalog, &args.name)?;
-    let workflow = ready(loaded, ui)?;
-    let runs_commands = workflow.workflow().checks.values().any(|check| !check.command.is_empty());
-    if !trusted && runs_commands {
+    let started = ctx.at_desk(async |desk, cancel| {
+        let started = desk.start(start, cancel).await;
+        started.map_err(|error| desk_failed(ctx, "RUN", error, ui))
+    })?;
+    if let Some(Withheld { skill, trust }) = &started.withheld {
+        let why = match trust {
+            Trust::Changed => "has changed since it was trusted",
+            Trust::Untrusted | Trust::Trusted => "is not trusted yet",
+        };
         ui.note(&format!(
-            "note: `{}` {}; commands that it declares are not run before `rep trust {}`",
-            entry.id,
-            match entry.trust {
-                Trust::Changed => "has changed since it was trusted",
-                Trust::Untrusted | Trust::Trusted => "is not trusted yet",
-            },
-            entry.id
+            "note: `{skill}` {why}; commands that it declares are not run before `rep trust {skill}`"
         ))?;
     }
-    let begin = Begin { id, head, parameters };
-    let run = ctx.runs().start(&workflow, &begin).map_err(run_failed)?;
-    print_step(&run, format, ui)?;
-    Ok(Exit::Done)
-}
-
-/// A name that an agent can type and a person can tell apart: the workflow's, and eight random letters.
-fn new_id(workflow: &str) -> String {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let stem: String = workflow
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' })
-        .take(40)
-        .collect();
-    let random = uuid::Uuid::now_v7().as_u128() as u64;
-    let letters: String =
-        (0..8).map(|at| char::from(LETTERS[(random >> (5 * at)) as usize & 31])).collect();
-    match stem.trim_start_matches('-') {
-        "" => format!("run-{letters}"),
-        stem => format!("{stem}-{letters}"),
-    }
+    let format = args.format.of(ctx, ui);
+    print_standing(&started.standing, format, ui)
 }

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::ScriptReport;
-use repertoire_flow::engine::{Action, Input, Report};
+use repertoire_drive::workflow::desk::Said;
+use repertoire_flow::engine::Report;
 use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
 use repertoire_flow::workflow::{Confidence, Outcome as Ended};
 
-use super::{
-    FormatFlag, exit_of, failed_for, find, now_ms, pair, print_step, print_view, ready, run_failed,
-    scripts, value_of,
-};
+use super::{FormatFlag, desk_failed, find, pair, print_standing, print_view, ready, value_of};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -99,34 +96,12 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .hint("Values of a run are given to `rep workflow start`, or by `--set` where a step sets them."));
     }
     refuse_placeholders(args)?;
-    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
-        if args.output.is_some()
-            || args.error.is_some()
-            || args.confidence.is_some()
-            || !args.facts.is_empty()
-        {
-            return Err(Failure::usage(
-                "a script is told how a step ended, and what it takes along",
-            )
-            .hint("Use `--outcome`, and `--set NAME=VALUE` for the options of its next command."));
-        }
-        let set = pairs(ctx, &args.set, "--set")?;
-        let reports = args.at.is_some() || args.outcome.is_some() || !set.is_empty();
-        let report = ScriptReport { outcome: args.outcome.clone(), set };
-        let report = reports.then_some((args.at, report));
-        return scripts::step(ctx, &args.run, report, format, ui);
-    }
-    let run = match action(ctx, args)? {
-        Some(action) => {
-            let input = Input { at: args.at, action };
-            ctx.runs()
-                .report(&args.run, &input, now_ms())
-                .map_err(|error| failed_for(&args.run, error))?
-        }
-        None => ctx.runs().open(&args.run).map_err(run_failed)?,
-    };
-    print_step(&run, format, ui)?;
-    Ok(exit_of(&run))
+    let said = said(ctx, args)?;
+    let standing = ctx.at_desk(async |desk, cancel| {
+        let standing = desk.step(&args.run, args.at, said, cancel).await;
+        standing.map_err(|error| desk_failed(ctx, &args.run, error, ui))
+    })?;
+    print_standing(&standing, format, ui)
 }
 
 fn stateless_view(
@@ -152,10 +127,10 @@ fn stateless_view(
     stateless(&workflow, &flags, &parameters).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// What is reported, if anything is. `--at` alone says that the step is done.
-fn action(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Action>, Failure> {
+/// What is reported, if anything is besides the turn.
+fn said(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Said>, Failure> {
     if let Some(why) = &args.error {
-        return Ok(Some(Action::Error { message: why.clone() }));
+        return Ok(Some(Said::Failed(why.clone())));
     }
     let confidence = match &args.confidence {
         Some(word) => Some(Confidence::parse(word).ok_or_else(|| {
@@ -174,8 +149,7 @@ fn action(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Action>, Failure> {
             None => None,
         },
     };
-    let is_empty = report == Report::default() && args.at.is_none();
-    Ok((!is_empty).then_some(Action::Leave(report)))
+    Ok((report != Report::default()).then_some(Said::Done(report)))
 }
 
 /// A step's command has words that stand for what is to be said; they are not to be said themselves, and there is no way back

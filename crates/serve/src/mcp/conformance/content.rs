@@ -1,0 +1,94 @@
+//! Tools that answer at once with one kind of content each.
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
+use serde_json::{Value, json};
+
+use super::{made, said};
+
+/// The smallest picture: one pixel.
+pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+/// The smallest sound: none.
+const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+
+pub(super) const NAMES: &[&str] = &[
+    "test_simple_text",
+    "test_image_content",
+    "test_audio_content",
+    "test_embedded_resource",
+    "test_multiple_content_types",
+    "test_error_handling",
+];
+
+pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToolResult> {
+    let image = || json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
+    let content = match name {
+        "test_simple_text" => {
+            json!([{ "type": "text", "text": "This is a simple text response for testing." }])
+        }
+        "test_image_content" => json!([image()]),
+        "test_audio_content" => json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }]),
+        "test_embedded_resource" => json!([resource(
+            "test://embedded-resource",
+            "text/plain",
+            "This is an embedded resource content."
+        )]),
+        "test_multiple_content_types" => json!([
+            { "type": "text", "text": "Multiple content types test:" },
+            image(),
+            resource(
+                "test://mixed-content-resource",
+                "application/json",
+                "{\"test\":\"data\",\"value\":123}"
+            ),
+        ]),
+        "test_error_handling" => {
+            let text = "This tool intentionally returns an error for testing";
+            return Some(CallToolResult::error(said(text)));
+        }
+        "json_schema_2020_12_tool" | "test_param_header" => {
+            let given = arguments.map_or(Value::Null, |given| Value::Object(given.clone()));
+            return Some(CallToolResult::success(said(given.to_string())));
+        }
+        _ => return None,
+    };
+    Some(CallToolResult::success(made::<Vec<ContentBlock>>(content)))
+}
+
+fn resource(uri: &str, mime: &str, text: &str) -> Value {
+    json!({ "type": "resource", "resource": { "uri": uri, "mimeType": mime, "text": text } })
+}
+
+/// A schema with the words of JSON Schema 2020-12 that have to survive.
+pub(super) fn schema_2020_12() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+            },
+        },
+        "properties": {
+            "name": { "type": "string" },
+            "address": { "$ref": "#/$defs/address" },
+            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
+            "phone": { "type": "string" },
+            "email": { "type": "string" },
+        },
+        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
+        "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
+        "then": { "required": ["phone"] },
+        "else": { "required": ["email"] },
+        "additionalProperties": false,
+    })
+}
+
+/// A schema with a parameter that is also sent as a header.
+pub(super) fn schema_with_header() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+    })
+}

@@ -1,0 +1,82 @@
+//! Prompts that the suite asks for.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequests, InputRequiredResult,
+    Prompt, PromptMessage,
+};
+use serde_json::{Value, json};
+
+use super::asking::{answers, form};
+use super::content::PNG;
+use super::made;
+
+pub(super) fn all() -> Vec<Prompt> {
+    made(json!([
+        { "name": "test_simple_prompt", "description": "One sentence" },
+        {
+            "name": "test_prompt_with_arguments",
+            "description": "Repeats what it is given",
+            "arguments": [
+                { "name": "arg1", "description": "First test argument", "required": true },
+                { "name": "arg2", "description": "Second test argument", "required": true },
+            ],
+        },
+        {
+            "name": "test_prompt_with_embedded_resource",
+            "description": "Has a resource in it",
+            "arguments": [{ "name": "resourceUri", "description": "Its address", "required": true }],
+        },
+        { "name": "test_prompt_with_image", "description": "Has a picture in it" },
+        { "name": "test_input_required_result_prompt", "description": "Asks before it answers" },
+    ]))
+}
+
+pub(super) fn get(
+    request: &GetPromptRequestParams,
+) -> Option<Result<GetPromptResponse, ErrorData>> {
+    let given = |key: &str| {
+        let arguments = request.arguments.as_ref();
+        arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
+    };
+    let contents = match request.name.as_str() {
+        "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
+        "test_prompt_with_arguments" => vec![text(&format!(
+            "Prompt with arguments: arg1='{}', arg2='{}'",
+            given("arg1"),
+            given("arg2")
+        ))],
+        "test_prompt_with_embedded_resource" => vec![
+            json!({ "type": "resource", "resource": {
+                "uri": given("resourceUri"),
+                "mimeType": "text/plain",
+                "text": "Embedded resource content for testing.",
+            } }),
+            text("Please process the embedded resource above."),
+        ],
+        "test_prompt_with_image" => vec![
+            json!({ "type": "image", "data": PNG, "mimeType": "image/png" }),
+            text("Please analyze the image above."),
+        ],
+        "test_input_required_result_prompt" => {
+            let question = form("What context should the prompt use?", "context", "string");
+            let questions = json!({ "user_context": question });
+            match answers(request.input_responses.as_ref(), &questions) {
+                Some(context) => vec![text(&format!("Use this context: {context}"))],
+                None => {
+                    let questions: InputRequests = made(questions);
+                    return Some(Ok(InputRequiredResult::new(Some(questions), None).into()));
+                }
+            }
+        }
+        _ => return None,
+    };
+    let message =
+        |content: Value| -> PromptMessage { made(json!({ "role": "user", "content": content })) };
+    let messages = contents.into_iter().map(message).collect();
+    Some(Ok(GetPromptResult::new(messages).into()))
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}

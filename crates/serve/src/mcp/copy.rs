@@ -1,0 +1,181 @@
+//! The `SKILL.md` that a client is given. It is the file itself wherever the extension allows it. Where it does not (the
+//! name breaks the rule, or another skill has it; the YAML had to be mended; something that must be there is missing), it is
+//! the same file with its frontmatter written anew, which says so under `metadata`. What is listed, what is read and what
+//! digests are made of is always this one text.
+
+use repertoire_skill::skill::{Digest, Skill};
+use repertoire_text::yaml::{
+    self, Entry, Flow, Limits, Mapping, Node, Scalar, ScalarKind, Style, Value,
+};
+use repertoire_text::{Span, Text};
+use serde_json::Map;
+
+/// The name as it was written, under `metadata`.
+const ORIGINAL_NAME: &str = "repertoire-original-name";
+/// What was put right, under `metadata`.
+const MENDED: &str = "repertoire-mended";
+/// A `metadata` that was not a mapping, under `metadata`.
+const ORIGINAL_METADATA: &str = "repertoire-original-metadata";
+
+/// A skill's file as it is served.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// The text.
+    pub(super) text: Text,
+    /// Its frontmatter.
+    pub(super) frontmatter: Map<String, serde_json::Value>,
+    /// The digest of the text.
+    pub(super) digest: Digest,
+}
+
+impl Copy {
+    /// The file of a skill that is served under this name.
+    pub(super) fn of(skill: &Skill, name: &str) -> Self {
+        let faults = faults(skill, name);
+        if faults.is_empty() {
+            let frontmatter = json(&skill.frontmatter);
+            return Copy { text: skill.shared_text(), frontmatter, digest: skill.digest() };
+        }
+        let mapping = mended(skill, name, &faults);
+        let frontmatter = json(&mapping);
+        let yaml = yaml::emit(&Node::made(Value::Mapping(mapping)));
+        let text = format!("---\n{yaml}---\n{}", skill.body.slice(skill.text()));
+        let digest = Digest::of(text.as_bytes());
+        Copy { text: text.into(), frontmatter, digest }
+    }
+
+    /// A field of its frontmatter that is text.
+    pub(super) fn field(&self, key: &str) -> &str {
+        self.frontmatter.get(key).and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
+}
+
+/// What keeps a file from being served as it is.
+fn faults(skill: &Skill, name: &str) -> Vec<&'static str> {
+    let text = skill.text();
+    let mut faults = Vec::new();
+    if text_of(skill, "name") != Some(name) {
+        faults.push("name");
+    }
+    if text_of(skill, "description").is_none_or(|text| text.trim().is_empty()) {
+        faults.push("description");
+    }
+    let opens = text.starts_with("---\n") || text.starts_with("---\r\n");
+    if !opens || yaml::parse(text, skill.yaml, &Limits::default()).is_err() {
+        faults.push("yaml");
+    }
+    faults
+}
+
+fn text_of<'s>(skill: &'s Skill, key: &str) -> Option<&'s str> {
+    match &skill.frontmatter.get(key)?.value {
+        Value::Scalar(scalar) if matches!(scalar.kind(), ScalarKind::Text(_)) => Some(&scalar.text),
+        _ => None,
+    }
+}
+
+fn json(mapping: &Mapping) -> Map<String, serde_json::Value> {
+    mapping.entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+fn mended(skill: &Skill, name: &str, faults: &[&str]) -> Mapping {
+    let mut mapping = Mapping { entries: skill.frontmatter.entries.clone(), flow: Flow::Block };
+    if faults.contains(&"description") {
+        set(&mut mapping, "description", quoted(&skill.description));
+        let at = mapping.entries.iter().position(|entry| entry.key == "description");
+        if let Some(at) = at {
+            mapping.entries[..=at].rotate_right(1);
+        }
+    }
+    if mapping.get("name").is_none() {
+        mapping.entries.insert(0, entry("name", quoted(name)));
+    }
+    set(&mut mapping, "name", quoted(name));
+    let mut metadata = match mapping.get("metadata").map(|node| (&node.value, node.is_null())) {
+        None | Some((_, true)) => Mapping { entries: Vec::new(), flow: Flow::Block },
+        Some((Value::Mapping(known), _)) => known.clone(),
+        Some((other, _)) => {
+            let kept = entry(ORIGINAL_METADATA, Node::made(other.clone()));
+            Mapping { entries: vec![kept], flow: Flow::Block }
+        }
+    };
+    if skill.name_original != name {
+        set(&mut metadata, ORIGINAL_NAME, quoted(&skill.name_original));
+    }
+    set(&mut metadata, MENDED, quoted(&faults.join(", ")));
+    set(&mut mapping, "metadata", Node::made(Value::Mapping(metadata)));
+    mapping
+}
+
+fn set(mapping: &mut Mapping, key: &str, value: Node) {
+    match mapping.entries.iter_mut().find(|entry| entry.key == key) {
+        Some(entry) => entry.value = value,
+        None => mapping.entries.push(entry(key, value)),
+    }
+}
+
+fn entry(key: &str, value: Node) -> Entry {
+    Entry { key: key.to_owned(), key_span: Span::default(), value }
+}
+
+/// Text that stays text, whatever it looks like.
+fn quoted(text: &str) -> Node {
+    Node::made(Value::Scalar(Scalar { text: text.to_owned(), style: Style::Double }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use repertoire_skill::load::{MissingDescription, load_with};
+    use repertoire_skill::skill::Origin;
+    use repertoire_text::Source;
+
+    fn skill(text: &str) -> Skill {
+        let origin = Origin::file("/s/a/SKILL.md");
+        let source = Source::new("/s/a/SKILL.md", text);
+        let limits = repertoire_text::Limits::default();
+        load_with(source, origin, &limits, MissingDescription::FirstParagraph).skill.unwrap()
+    }
+
+    /// What a stranger's reader of YAML makes of the text is what is listed.
+    #[track_caller]
+    fn check(text: &str, name: &str, expect: &str) {
+        let copy = Copy::of(&skill(text), name);
+        assert_eq!(&*copy.text, expect);
+        assert_eq!(copy.digest, Digest::of(copy.text.as_bytes()));
+        let end = copy.text[4..].find("---\n").unwrap() + 4;
+        let node = yaml::parse(&copy.text, Span::new(4, end), &Limits::default()).unwrap();
+        assert_eq!(node.to_json(), serde_json::Value::Object(copy.frontmatter));
+    }
+
+    #[test]
+    fn a_file_that_keeps_the_rules_is_served_as_it_is() {
+        let text = "---\n# Why not.\nname: a\ndescription: \"Does: a\"\nx: [1, y]\n---\nBody.\n";
+        check(text, "a", text);
+    }
+
+    #[test]
+    fn a_wrong_name_is_corrected_and_the_right_one_kept() {
+        check(
+            "---\nname: My Skill\ndescription: d\nmetadata:\n  author: me\n---\n\nBody.\n",
+            "my-skill",
+            "---\nname: \"my-skill\"\ndescription: d\nmetadata:\n  author: me\n  \
+             repertoire-original-name: \"My Skill\"\n  repertoire-mended: \"name\"\n---\n\nBody.\n",
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_broken_is_mended() {
+        check(
+            "---\nname: a\ndescription: Use when: always\n---\nBody.\n",
+            "a",
+            "---\nname: \"a\"\ndescription: \"Use when: always\"\nmetadata:\n  repertoire-mended: \"yaml\"\n---\nBody.\n",
+        );
+        check(
+            "---\nversion: 1\nmetadata: old\n---\nThe body.\n",
+            "a",
+            "---\nname: \"a\"\ndescription: \"The body.\"\nversion: 1\nmetadata:\n  \
+             repertoire-original-metadata: old\n  repertoire-mended: \"name, description\"\n---\nThe body.\n",
+        );
+    }
+}

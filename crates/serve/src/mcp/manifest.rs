@@ -1,0 +1,98 @@
+//! The files of a skill with their sizes and digests. A file is read again only if its stamp has changed.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::resources;
+use repertoire_skill::skill::{Digest, Skill};
+use repertoire_text::fs::Stamp;
+
+use super::copy::Copy;
+use super::limits::{BYTES_MAX, FILES_MAX};
+
+/// The caps on the folder of a skill that is served.
+pub(super) const FOLDER: ResourceLimits =
+    ResourceLimits { files_max: FILES_MAX - 1, bytes_max: BYTES_MAX, depth_max: 8 };
+
+/// The files of a skill beside its `SKILL.md`, by path.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    /// The files.
+    pub(super) files: Vec<File>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Its path below the skill's folder.
+    pub(super) path: Utf8PathBuf,
+    /// Its size.
+    pub(super) bytes: u64,
+    /// Its digest.
+    pub(super) digest: Digest,
+    stamp: Option<Stamp>,
+}
+
+/// Why a skill is not served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// It is larger than the extension allows.
+    #[error(
+        "it has more than {FILES_MAX} files, {BYTES_MAX} bytes or 8 levels of folders, the limits of a skill that is served"
+    )]
+    TooLarge,
+    /// A file of it cannot be read.
+    #[error("its file `{path}` cannot be read: {why}")]
+    Unreadable {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the system says.
+        why: String,
+    },
+}
+
+impl Manifest {
+    /// The files as they are now. What `before` knows of a file that has not changed is kept.
+    pub(super) fn of(
+        skill: &Skill,
+        copy: &Copy,
+        before: Option<&Manifest>,
+    ) -> Result<Self, Refused> {
+        let found = resources::list(skill, &FOLDER);
+        let limit = repertoire_skill::codes::RESOURCE_LIMIT.id;
+        if found.diagnostics.iter().any(|diagnostic| diagnostic.code.id == limit) {
+            return Err(Refused::TooLarge);
+        }
+        let mut total = copy.text.len() as u64;
+        let mut files = Vec::with_capacity(found.files.len());
+        for resource in found.files.into_iter().filter(|file| file.path != super::uri::SKILL_FILE) {
+            let file = File::of(skill, resource.path, before)?;
+            total = total.saturating_add(file.bytes);
+            files.push(file);
+        }
+        if total > BYTES_MAX {
+            return Err(Refused::TooLarge);
+        }
+        files.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+        Ok(Manifest { files })
+    }
+}
+
+impl File {
+    fn of(skill: &Skill, path: Utf8PathBuf, before: Option<&Manifest>) -> Result<Self, Refused> {
+        let stamp = Stamp::of(&skill.origin.dir().join(&path));
+        let known = before.and_then(|manifest| manifest.find(&path));
+        if let Some(known) = known.filter(|known| known.stamp == stamp) {
+            return Ok(File { path, bytes: known.bytes, digest: known.digest, stamp });
+        }
+        let bytes = resources::read_bytes(skill, &path, &FOLDER)
+            .map_err(|error| Refused::Unreadable { path: path.clone(), why: error.to_string() })?;
+        Ok(File { bytes: bytes.len() as u64, digest: Digest::of(&bytes), path, stamp })
+    }
+}
+
+impl Manifest {
+    fn find(&self, path: &Utf8Path) -> Option<&File> {
+        let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path.as_str())).ok()?;
+        Some(&self.files[at])
+    }
+}

@@ -1,0 +1,110 @@
+//! Skills as prompts: each that a person may call, with its arguments.
+
+use repertoire_skill::activate::Listing;
+use repertoire_skill::catalog::Entry;
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument,
+    PromptMessage, Role,
+};
+use serde_json::Value;
+
+use super::limits::{ARGUMENTS_BYTES_MAX, PROMPTS_PAGE};
+use super::state::State;
+use super::{cursor, render};
+
+/// The argument of a skill that does not name its arguments.
+const REST: &str = "arguments";
+
+/// The skills that a person may call.
+pub(super) fn list(state: &State, cursor: Option<&str>) -> Result<ListPromptsResult, ErrorData> {
+    let catalog = state.house.catalog();
+    let mut callable: Vec<&Entry> =
+        catalog.entries().iter().filter(|entry| is_callable(entry)).collect();
+    // Several of one name cannot be told apart by it, and none of them is called.
+    callable.retain(|entry| catalog.get(&entry.id).is_some());
+    let (page, next) = cursor::page("prompts", &callable, |entry| &entry.id, cursor, PROMPTS_PAGE)?;
+    let mut result =
+        ListPromptsResult::with_all_items(page.iter().map(|entry| prompt(entry)).collect());
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// A skill, put into words for the conversation.
+pub(super) fn get(
+    state: &State,
+    request: &GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let catalog = state.house.catalog();
+    let entry = catalog.get(&request.name).filter(|entry| is_callable(entry)).ok_or_else(|| {
+        let message = format!("there is no prompt `{}`", request.name);
+        ErrorData::invalid_params(message, None)
+    })?;
+    let arguments = arguments(entry, request.arguments.as_ref())?;
+    let (_, text) = render::skill(&state.house, entry, &arguments, Listing::Listed);
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(entry.skill.description.clone()))
+}
+
+fn is_callable(entry: &Entry) -> bool {
+    !entry.skill.claude.hidden_from_user && !entry.skill.is_agent()
+}
+
+fn prompt(entry: &Entry) -> Prompt {
+    let claude = &entry.skill.claude;
+    let hint = claude.argument_hint.as_deref();
+    let mut arguments: Vec<PromptArgument> = claude
+        .arguments
+        .iter()
+        .map(|name| PromptArgument::new(name.as_str()).with_required(false))
+        .collect();
+    if arguments.is_empty() {
+        let about = hint.unwrap_or("What the skill is given after its name");
+        arguments.push(PromptArgument::new(REST).with_description(about).with_required(false));
+    }
+    let description = entry.skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    Prompt::new(entry.id.as_str(), Some(description), Some(arguments))
+}
+
+/// Arguments as they would have been written after the skill's name.
+fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorData> {
+    let none = JsonObject::new();
+    let given = given.unwrap_or(&none);
+    let text = |name: &str| match given.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => {
+            let message = format!("the argument `{name}` is not text");
+            Err(ErrorData::invalid_params(message, None))
+        }
+    };
+    let names = &entry.skill.claude.arguments;
+    if let Some(unknown) = given.keys().find(|key| !names.contains(key) && *key != REST) {
+        let message = format!("`{}` has no argument `{unknown}`", entry.id);
+        return Err(ErrorData::invalid_params(message, None));
+    }
+    let mut words = Vec::new();
+    for name in names {
+        words.push(quoted(&text(name)?.unwrap_or_default()));
+    }
+    // Trailing ones that were not given are not there.
+    while words.last().is_some_and(|word| word == "\"\"") {
+        words.pop();
+    }
+    words.extend(text(REST)?);
+    let line = words.join(" ");
+    if line.len() > ARGUMENTS_BYTES_MAX {
+        let message = format!("arguments have at most {ARGUMENTS_BYTES_MAX} bytes");
+        return Err(ErrorData::invalid_params(message, None));
+    }
+    Ok(line)
+}
+
+/// One word, whatever is in it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:@+=,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}

@@ -1,0 +1,64 @@
+//! Files of skills as resources of the base protocol: what the extension lists is read here.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use repertoire_skill::resources as files;
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use serde_json::json;
+
+use super::limits::PAGE;
+use super::shelf::Shelf;
+use super::{cursor, manifest, mime, skills, uri};
+
+/// The `SKILL.md` of every skill that is listed.
+pub(super) fn list(shelf: &Shelf, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let listed = shelf.listed();
+    let (page, next) = cursor::page("resources", &listed, |book| &book.path, cursor, PAGE)?;
+    let resources: Vec<Resource> =
+        page.iter().map(|book| skills::own_resource(shelf, book)).collect();
+    let mut result = ListResourcesResult::with_all_items(resources);
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// How the addresses of all files are made.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let file = ResourceTemplate::new("skill://{skill}/{+path}", "A file of a skill")
+        .with_description("A skill's instructions (`SKILL.md`) or any other file of its folder");
+    ListResourceTemplatesResult::with_all_items(vec![file])
+}
+
+/// One file: as text if it is, else encoded.
+pub(super) fn read(shelf: &Shelf, address: &str) -> Result<ReadResourceResult, ErrorData> {
+    let contents = contents(shelf, address).ok_or_else(|| {
+        let data = json!({ "uri": address });
+        ErrorData::resource_not_found("no file of a skill is served at this address", Some(data))
+    })?;
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn contents(shelf: &Shelf, address: &str) -> Option<ResourceContents> {
+    let segments = uri::parse(address).filter(|_| !address.ends_with('/'))?;
+    let (book, below) = shelf.find(&segments)?;
+    if below == [uri::SKILL_FILE] {
+        let text = shelf.copy(book).text.to_string();
+        return Some(ResourceContents::text(text, address).with_mime_type("text/markdown"));
+    }
+    let path = below.join("/");
+    // What the extension would not list is not read either.
+    shelf.manifest(book).ok()?;
+    let bytes =
+        files::read_bytes(&shelf.entry(book).skill, path.as_str().into(), &manifest::FOLDER)
+            .ok()?;
+    Some(match String::from_utf8(bytes) {
+        Ok(text) => ResourceContents::text(text, address).with_mime_type(mime::of(&path, true)),
+        Err(error) => {
+            let encoded = STANDARD.encode(error.as_bytes());
+            ResourceContents::blob(encoded, address).with_mime_type(mime::of(&path, false))
+        }
+    })
+}

@@ -1,0 +1,183 @@
+//! The skills of one catalog as they are served: each under a path of its own, in order. Names are settled for all at once;
+//! texts, files and digests are worked out when somebody asks, and kept until a file changes.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::render::catalog::is_offered;
+use repertoire_text::yaml::Value;
+
+use super::copy::Copy;
+use super::manifest::{Manifest, Refused};
+use super::name;
+use super::uri;
+
+/// The skills of one catalog as they are served.
+pub(super) struct Shelf {
+    catalog: Arc<Catalog>,
+    extra: Arc<[Entry]>,
+    /// By path.
+    books: Vec<Book>,
+    /// The places of those that are listed, in the same order.
+    listed: Vec<usize>,
+}
+
+/// One skill as it is served.
+pub(super) struct Book {
+    /// Where it stands: its name, after its plugin's if it has one.
+    pub(super) path: String,
+    place: Place,
+    copy: OnceLock<Arc<Copy>>,
+    manifest: Mutex<Option<Arc<Manifest>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Catalog(usize),
+    Extra(usize),
+}
+
+impl Shelf {
+    /// Settles the names. `extra` skills are served beside those of the catalog.
+    pub(super) fn new(catalog: Arc<Catalog>, extra: Arc<[Entry]>) -> Self {
+        let mut books: Vec<Book> = paths(&catalog, &extra)
+            .into_iter()
+            .map(|(place, path)| Book {
+                path,
+                place,
+                copy: OnceLock::new(),
+                manifest: Mutex::new(None),
+            })
+            .collect();
+        books.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut shelf = Shelf { catalog, extra, books, listed: Vec::new() };
+        let offered = |at: &usize| is_offered(shelf.entry(&shelf.books[*at]));
+        shelf.listed = (0..shelf.books.len()).filter(offered).collect();
+        shelf
+    }
+
+    /// Which catalog this is.
+    pub(super) fn generation(&self) -> u64 {
+        self.catalog.generation()
+    }
+
+    /// Those that are listed, by path. A skill that only a person may call is served, but not listed.
+    pub(super) fn listed(&self) -> Vec<&Book> {
+        self.listed.iter().map(|at| &self.books[*at]).collect()
+    }
+
+    /// The skill that an address leads to, and the rest of the address below its folder.
+    pub(super) fn find<'s>(&self, segments: &'s [String]) -> Option<(&Book, &'s [String])> {
+        let first = segments.first()?;
+        let (path, rest) = match first.contains('.') {
+            true => (format!("{first}/{}", segments.get(1)?), &segments[2..]),
+            false => (first.clone(), &segments[1..]),
+        };
+        let at = self.books.binary_search_by(|book| book.path.as_str().cmp(&path)).ok()?;
+        Some((&self.books[at], rest))
+    }
+
+    /// The skill whose own address this is.
+    pub(super) fn skill(&self, uri: &str) -> Option<&Book> {
+        let segments = uri::parse(uri).filter(|_| !uri.ends_with('/'))?;
+        let (book, rest) = self.find(&segments)?;
+        (rest == [uri::SKILL_FILE]).then_some(book)
+    }
+
+    /// The record of a skill.
+    pub(super) fn entry(&self, book: &Book) -> &Entry {
+        match book.place {
+            Place::Catalog(at) => &self.catalog.entries()[at],
+            Place::Extra(at) => &self.extra[at],
+        }
+    }
+
+    /// The address of a skill of the catalog.
+    pub(super) fn uri_of(&self, entry: &Entry) -> Option<String> {
+        let is_it = |book: &&Book| Arc::ptr_eq(&self.entry(book).skill, &entry.skill);
+        self.books.iter().find(is_it).map(Book::uri)
+    }
+
+    /// The file of a skill as it is served.
+    pub(super) fn copy(&self, book: &Book) -> Arc<Copy> {
+        let make = || Arc::new(Copy::of(&self.entry(book).skill, book.name()));
+        Arc::clone(book.copy.get_or_init(make))
+    }
+
+    /// The files of a skill as they are now.
+    pub(super) fn manifest(&self, book: &Book) -> Result<Arc<Manifest>, Refused> {
+        let copy = self.copy(book);
+        let before = book.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = Manifest::of(&self.entry(book).skill, &copy, before.as_deref())?;
+        let now = Arc::new(now);
+        *book.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        Ok(now)
+    }
+}
+
+impl Book {
+    /// Its name: the last part of its path.
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
+    }
+
+    /// Its address.
+    pub(super) fn uri(&self) -> String {
+        uri::write(&self.path, uri::SKILL_FILE)
+    }
+}
+
+/// Gives every skill a path. Those whose name is allowed come first, the one that the catalog calls so before any other;
+/// then, in the order of the catalog, those whose name has to be corrected.
+fn paths(catalog: &Catalog, extra: &[Entry]) -> Vec<(Place, String)> {
+    let all: Vec<(Place, &Entry)> = catalog
+        .entries()
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| (Place::Catalog(at), entry))
+        .chain(extra.iter().enumerate().map(|(at, entry)| (Place::Extra(at), entry)))
+        .filter(|(_, entry)| !entry.skill.is_agent())
+        .collect();
+    let mut taken: HashSet<String> = HashSet::with_capacity(all.len());
+    let mut paths = Vec::with_capacity(all.len());
+    let mut later = Vec::new();
+    for &(place, entry) in &all {
+        match written(entry).filter(|name| name::is_allowed(name) && bare(&entry.id) == *name) {
+            Some(name) if taken.insert(path(entry, name)) => paths.push((place, path(entry, name))),
+            _ => later.push((place, entry)),
+        }
+    }
+    let (allowed, wrong): (Vec<_>, Vec<_>) =
+        later.into_iter().partition(|(_, entry)| written(entry).is_some_and(name::is_allowed));
+    for (place, entry) in allowed.into_iter().chain(wrong) {
+        let name =
+            name::corrected(written(entry).unwrap_or(&entry.skill.name), entry.skill.origin.stem());
+        let candidates =
+            std::iter::once(name.clone()).chain((2..).map(|at| name::numbered(&name, at)));
+        let free =
+            candidates.map(|name| path(entry, &name)).find(|path| taken.insert(path.clone()));
+        paths.extend(free.map(|path| (place, path)));
+    }
+    paths
+}
+
+/// The name as the file has it.
+fn written(entry: &Entry) -> Option<&str> {
+    match &entry.skill.frontmatter.get("name")?.value {
+        Value::Scalar(scalar) => Some(scalar.text.as_str()),
+        Value::Sequence(..) | Value::Mapping(_) => None,
+    }
+}
+
+fn bare(id: &str) -> &str {
+    id.rsplit_once(':').map_or(id, |(_, name)| name)
+}
+
+/// A plugin's skills stand below the plugin, whose dot keeps it apart from every skill.
+fn path(entry: &Entry, name: &str) -> String {
+    match &entry.skill.origin.plugin {
+        Some(plugin) => format!("{}.plugin/{name}", name::corrected(&plugin.name, "")),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,215 @@
+//! The Skills extension (`io.modelcontextprotocol/skills`, version 1): `skills/list`, `skills/get` and
+//! `resources/directory/read`.
+
+use std::collections::BTreeMap;
+
+use rmcp::ErrorData;
+use rmcp::model::Resource;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::limits::{PAGE, TTL_MS};
+use super::manifest::{Manifest, Refused};
+use super::shelf::{Book, Shelf};
+use super::{cursor, mime, uri};
+
+/// The name of the extension.
+pub(super) const EXTENSION: &str = "io.modelcontextprotocol/skills";
+
+/// Where a page says what it has left out.
+const LEFT_OUT: &str = "dev.repertoire/left-out";
+
+/// Answers a request of the extension; `None` if the method is none of its.
+pub(super) fn answer(
+    shelf: &Shelf,
+    method: &str,
+    params: Option<Value>,
+) -> Option<Result<Value, ErrorData>> {
+    let params = params.unwrap_or(Value::Null);
+    Some(match method {
+        "skills/list" => read(params).and_then(|params| list(shelf, params)),
+        "skills/get" => read(params).and_then(|params| get(shelf, params)),
+        "resources/directory/read" => read(params).and_then(|params| directory(shelf, params)),
+        _ => return None,
+    })
+}
+
+#[derive(Default, Deserialize)]
+struct Listed {
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Directory {
+    uri: String,
+    cursor: Option<String>,
+}
+
+/// One skill on the wire.
+#[derive(Serialize)]
+struct Skill<'s> {
+    uri: String,
+    frontmatter: &'s Map<String, Value>,
+    resources: Vec<File>,
+}
+
+/// One file on the wire.
+#[derive(Serialize)]
+struct File {
+    uri: String,
+    digest: String,
+    size: u64,
+}
+
+/// A skill that a page does not have, and why.
+#[derive(Serialize)]
+struct LeftOut {
+    uri: String,
+    reason: String,
+}
+
+fn read<P: for<'de> Deserialize<'de>>(params: Value) -> Result<P, ErrorData> {
+    let params = if params.is_null() { json!({}) } else { params };
+    serde_json::from_value(params).map_err(|error| {
+        ErrorData::invalid_params(format!("the parameters do not fit: {error}"), None)
+    })
+}
+
+fn list(shelf: &Shelf, params: Listed) -> Result<Value, ErrorData> {
+    let listed = shelf.listed();
+    let (page, next) =
+        cursor::page("skills", &listed, |book| &book.path, params.cursor.as_deref(), PAGE)?;
+    let mut skills = Vec::with_capacity(page.len());
+    let mut left_out = Vec::new();
+    for book in page {
+        match skill(shelf, book) {
+            Ok(skill) => skills.push(skill),
+            Err(refused) => {
+                left_out.push(LeftOut { uri: book.uri(), reason: refused.to_string() });
+            }
+        }
+    }
+    let mut result = complete();
+    result.insert("skills".to_owned(), Value::Array(skills));
+    if let Some(next) = next {
+        result.insert("nextCursor".to_owned(), next.into());
+    }
+    if !left_out.is_empty() {
+        result.insert("_meta".to_owned(), json!({ LEFT_OUT: left_out }));
+    }
+    Ok(Value::Object(result))
+}
+
+fn get(shelf: &Shelf, params: Named) -> Result<Value, ErrorData> {
+    let Some(book) = shelf.skill(&params.uri) else {
+        return Err(unknown("no skill is served at this address", &params.uri));
+    };
+    let skill = skill(shelf, book)
+        .map_err(|refused| unknown(&format!("this skill is not served: {refused}"), &params.uri))?;
+    let mut result = complete();
+    result.insert("skill".to_owned(), skill);
+    Ok(Value::Object(result))
+}
+
+/// What every answer of the extension has: it is whole, and may be kept for a while by this client alone.
+fn complete() -> Map<String, Value> {
+    let fields = [
+        ("resultType", json!("complete")),
+        ("ttlMs", json!(TTL_MS)),
+        ("cacheScope", json!("private")),
+    ];
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn skill(shelf: &Shelf, book: &Book) -> Result<Value, Refused> {
+    let copy = shelf.copy(book);
+    let manifest = shelf.manifest(book)?;
+    let own =
+        File { uri: book.uri(), digest: copy.digest.to_string(), size: copy.text.len() as u64 };
+    let others = manifest.files.iter().map(|file| File {
+        uri: uri::write(&book.path, file.path.as_str()),
+        digest: file.digest.to_string(),
+        size: file.bytes,
+    });
+    let resources = std::iter::once(own).chain(others).collect();
+    let skill = Skill { uri: book.uri(), frontmatter: &copy.frontmatter, resources };
+    Ok(serde_json::to_value(skill).expect("maps with text keys are JSON"))
+}
+
+/// "Invalid params", with the address that it is about.
+fn unknown(message: &str, uri: &str) -> ErrorData {
+    ErrorData::invalid_params(message.to_owned(), Some(json!({ "uri": uri })))
+}
+
+fn directory(shelf: &Shelf, params: Directory) -> Result<Value, ErrorData> {
+    let not_one = || unknown("no folder of a skill is served at this address", &params.uri);
+    let segments = uri::parse(&params.uri).ok_or_else(not_one)?;
+    let (book, below) = shelf.find(&segments).ok_or_else(not_one)?;
+    let manifest = shelf
+        .manifest(book)
+        .map_err(|refused| unknown(&format!("this skill is not served: {refused}"), &params.uri))?;
+    let children: Vec<(String, Resource)> =
+        children(shelf, book, &manifest, &below.join("/")).into_iter().collect();
+    if children.is_empty() {
+        return Err(not_one());
+    }
+    // The list's name has the address in it, so that a cursor of one folder is none of another's.
+    let list = format!("directory {}", segments.join("/"));
+    let (page, next) =
+        cursor::page(&list, &children, |(name, _)| name, params.cursor.as_deref(), PAGE)?;
+    let mut result = complete();
+    let page: Vec<&Resource> = page.iter().map(|(_, resource)| resource).collect();
+    result.insert("resources".to_owned(), json!(page));
+    if let Some(next) = next {
+        result.insert("nextCursor".to_owned(), next.into());
+    }
+    Ok(Value::Object(result))
+}
+
+/// What stands directly in a folder of a skill, by name; nothing if there is no such folder.
+fn children(
+    shelf: &Shelf,
+    book: &Book,
+    manifest: &Manifest,
+    folder: &str,
+) -> BTreeMap<String, Resource> {
+    let mut children = BTreeMap::new();
+    if folder.is_empty() {
+        children.insert(uri::SKILL_FILE.to_owned(), own_resource(shelf, book));
+    }
+    for file in &manifest.files {
+        let path = file.path.as_str();
+        let below = match folder.is_empty() {
+            true => Some(path),
+            false => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+        };
+        let Some(below) = below else { continue };
+        let (name, resource) = match below.split_once('/') {
+            None => {
+                let mut resource = Resource::new(uri::write(&book.path, path), below);
+                resource.mime_type = mime::known(path).map(str::to_owned);
+                (below, resource.with_size(file.bytes))
+            }
+            Some((name, _)) => {
+                let uri = uri::write(&book.path, &format!("{folder}/{name}"));
+                (name, Resource::new(uri, name).with_mime_type(mime::FOLDER))
+            }
+        };
+        children.insert(name.to_owned(), resource);
+    }
+    children
+}
+
+/// A skill's `SKILL.md` as a resource.
+pub(super) fn own_resource(shelf: &Shelf, book: &Book) -> Resource {
+    let copy = shelf.copy(book);
+    Resource::new(book.uri(), book.name())
+        .with_description(copy.field("description"))
+        .with_mime_type("text/markdown")
+        .with_size(copy.text.len() as u64)
+}

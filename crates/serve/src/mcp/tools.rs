@@ -1,0 +1,178 @@
+//! Tools for clients that know nothing of the Skills extension. One tool a file, with typed arguments and a typed result;
+//! [`TOOLS`] is the list of them.
+
+mod form;
+mod hand_in;
+mod plan_verdict;
+mod review_finding;
+mod skill;
+mod skill_resource;
+mod skill_search;
+mod workflow;
+mod workflow_record;
+mod workflow_start;
+mod workflow_step;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use repertoire_agent::form::{FINDING, HAND_IN, VERDICT};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::state::State;
+
+/// All tools, in the order in which they are listed.
+const TOOLS: &[Row] = &[
+    row::<skill_search::SkillSearch>(),
+    row::<skill::Skill>(),
+    row::<skill_resource::SkillResource>(),
+    row::<workflow_start::WorkflowStart>(),
+    row::<workflow_step::WorkflowStep>(),
+    row::<workflow_record::WorkflowRecord>(),
+    row::<review_finding::ReviewFinding>(),
+    row::<plan_verdict::PlanVerdict>(),
+    row::<hand_in::HandIn>(),
+];
+
+/// Those that fill in forms.
+const OF_FORMS: &[&str] = &[FINDING, VERDICT, HAND_IN];
+
+/// What a tool is.
+trait ServedTool {
+    /// Its name.
+    const NAME: &'static str;
+    /// Its name for people.
+    const TITLE: &'static str;
+    /// When to call it, for a model.
+    const ABOUT: &'static str;
+    /// What it changes.
+    const EFFECT: Effect;
+    /// What it is given.
+    type Arguments: DeserializeOwned + JsonSchema;
+    /// What it gives.
+    type Output: Serialize + JsonSchema;
+
+    /// Does the work.
+    fn call(
+        state: Arc<State>,
+        arguments: Self::Arguments,
+    ) -> impl Future<Output = Result<Reply<Self::Output>, Complaint>> + Send;
+}
+
+/// What a tool changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    Reads,
+    /// It adds to what there is, and takes nothing away.
+    Adds,
+}
+
+/// What a tool gives: text for a model, and the same for a program.
+struct Reply<T> {
+    text: String,
+    output: T,
+}
+
+/// Why a tool did not do what was asked, and what to do next.
+struct Complaint(String);
+
+/// A tool without its types.
+struct Row {
+    name: &'static str,
+    describe: fn() -> Tool,
+    call: fn(Arc<State>, JsonObject) -> BoxFuture<'static, CallToolResult>,
+}
+
+const fn row<T: ServedTool + 'static>() -> Row {
+    Row {
+        name: T::NAME,
+        describe: describe::<T>,
+        call: |state, given| Box::pin(call::<T>(state, given)),
+    }
+}
+
+/// The tools as they are listed. Of those that fill in forms, a server that was started for one form has the form's.
+pub(super) fn list(state: &State) -> Vec<Tool> {
+    let Some(form) = &state.form else { return TOOLS.iter().map(|row| (row.describe)()).collect() };
+    let is_part = |row: &&Row| !OF_FORMS.contains(&row.name) || form.tools().contains(&row.name);
+    let described = |row: &Row| match OF_FORMS.contains(&row.name) {
+        true => form::bound(form, (row.describe)()),
+        false => (row.describe)(),
+    };
+    TOOLS.iter().filter(is_part).map(described).collect()
+}
+
+/// One of them.
+pub(super) fn find(state: &State, name: &str) -> Option<Tool> {
+    list(state).into_iter().find(|tool| tool.name == name)
+}
+
+/// Calls a tool; `None` if there is none of that name.
+pub(super) async fn answer(
+    state: &Arc<State>,
+    name: &str,
+    given: JsonObject,
+) -> Option<CallToolResult> {
+    let row = TOOLS.iter().find(|row| row.name == name)?;
+    match &state.form {
+        Some(form) if OF_FORMS.contains(&name) => {
+            form.tools().contains(&name).then(|| form::call_bound(form, name, given))
+        }
+        _ => Some((row.call)(Arc::clone(state), given).await),
+    }
+}
+
+fn describe<T: ServedTool>() -> Tool {
+    let mut tool = Tool::new(T::NAME, T::ABOUT, schema::<T::Arguments>());
+    tool.title = Some(T::TITLE.to_owned());
+    tool.output_schema = Some(Arc::new(schema::<T::Output>()));
+    let reads = T::EFFECT == Effect::Reads;
+    let hints = ToolAnnotations::with_title(T::TITLE).read_only(reads).destructive(false);
+    tool.annotations = Some(hints.idempotent(reads).open_world(false));
+    tool
+}
+
+fn schema<T: JsonSchema>() -> JsonObject {
+    schemars::schema_for!(T).as_object().cloned().unwrap_or_default()
+}
+
+async fn call<T: ServedTool>(state: Arc<State>, given: JsonObject) -> CallToolResult {
+    let arguments = match serde_json::from_value(Value::Object(given)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let text = format!("The arguments do not fit: {error}. See the tool's schema.");
+            return CallToolResult::error(vec![ContentBlock::text(text)]);
+        }
+    };
+    match T::call(state, arguments).await {
+        Ok(reply) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
+            let output = serde_json::to_value(reply.output);
+            result.structured_content = Some(output.expect("what tools give is JSON"));
+            result
+        }
+        Err(Complaint(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
+    }
+}
+
+impl From<rmcp::ErrorData> for Complaint {
+    fn from(error: rmcp::ErrorData) -> Self {
+        Complaint(error.message.into_owned())
+    }
+}
+
+/// Refuses a text that is longer than a tool takes.
+fn within(what: &str, text: &str, bytes_max: usize) -> Result<(), Complaint> {
+    match text.len() <= bytes_max {
+        true => Ok(()),
+        false => Err(Complaint(format!(
+            "The {what} has {} bytes, and at most {bytes_max} are taken. Say it shorter.",
+            text.len()
+        ))),
+    }
+}

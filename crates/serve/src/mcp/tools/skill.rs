@@ -1,0 +1,105 @@
+//! `skill`: loads a skill.
+
+use std::sync::Arc;
+
+use repertoire_skill::activate::Listing;
+use repertoire_skill::render::tool_result::not_found;
+use repertoire_skill::trust::Trust;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::limits::ARGUMENTS_BYTES_MAX;
+use super::super::render;
+use super::super::state::State;
+use super::{Complaint, Effect, Reply, ServedTool, within};
+
+/// Loads a skill.
+pub(super) struct Skill;
+
+/// What to load.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The skill's name, as `skill_search` gives it.
+    name: String,
+    /// What the skill asks for after its name, if it does.
+    #[serde(default)]
+    arguments: String,
+    /// Whether the skill's files are listed.
+    #[serde(default = "yes")]
+    include_resources: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A skill that was loaded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Loaded {
+    /// The name to ask for.
+    name: String,
+    /// Its address among this server's resources.
+    uri: Option<String>,
+    /// The file it comes from.
+    path: String,
+    /// The digest of that file.
+    digest: String,
+    /// Whether somebody has agreed to it.
+    trust: Trust,
+    /// The instructions, with arguments put in.
+    body: String,
+    /// Whether the instructions were cut because they are too long.
+    cut: bool,
+    /// The files beside it.
+    resources: Vec<String>,
+}
+
+impl ServedTool for Skill {
+    const NAME: &'static str = "skill";
+    const TITLE: &'static str = "Load a skill";
+    const ABOUT: &'static str = "Loads a skill: instructions, templates and knowledge for one kind of work. Load one before you begin \
+        work that it is for, and follow it. Its text comes back with the list of its files.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Loaded;
+
+    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<Loaded>, Complaint> {
+        within("argument", &asked.arguments, ARGUMENTS_BYTES_MAX)?;
+        state.reading(move |state| load(state, &asked)).await?
+    }
+}
+
+fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
+    let catalog = state.house.catalog();
+    let entry = match catalog.resolve(&asked.name) {
+        Ok(entry) if entry.skill.is_agent() => {
+            return Err(Complaint(format!("`{}` is an agent, not a skill.", entry.id)));
+        }
+        Ok(entry) => entry,
+        Err(error) => return Err(Complaint(not_found(&error, catalog.entries()))),
+    };
+    if entry.skill.claude.disable_model_invocation {
+        let text = format!("The skill `{}` may only be used when a person names it.", entry.id);
+        return Err(Complaint(text));
+    }
+    let listing = if asked.include_resources { Listing::Listed } else { Listing::Skipped };
+    let (activation, text) = render::skill(&state.house, entry, &asked.arguments, listing);
+    let shelf = state.shelf();
+    let output = Loaded {
+        name: entry.id.clone(),
+        uri: shelf.uri_of(entry),
+        path: entry.skill.origin.file.to_string(),
+        digest: activation.digest.to_string(),
+        trust: entry.trust,
+        cut: activation.cut.is_some(),
+        body: activation.body,
+        resources: activation
+            .resources
+            .iter()
+            .flatten()
+            .map(|file| file.path.to_string())
+            .collect(),
+    };
+    Ok(Reply { text, output })
+}

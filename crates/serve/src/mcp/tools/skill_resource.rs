@@ -1,0 +1,101 @@
+//! `skill_resource`: reads a file of a skill.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use repertoire_skill::render::tool_result::not_found;
+use repertoire_skill::resources;
+use repertoire_text::fs::ReadError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::limits::{RESOURCE_CHARS_MAX, URI_BYTES_MAX};
+use super::super::manifest::FOLDER;
+use super::super::render;
+use super::super::state::State;
+use super::{Complaint, Effect, Reply, ServedTool, within};
+
+/// Reads a file of a skill.
+pub(super) struct SkillResource;
+
+/// What to read.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The skill's name.
+    skill: String,
+    /// The file's path below the skill's folder, such as `references/forms.md`.
+    path: String,
+    /// The character to begin with, for a file that did not fit.
+    #[serde(default)]
+    offset: usize,
+}
+
+/// A file of a skill.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Content {
+    /// The skill.
+    skill: String,
+    /// The file's path below the skill's folder.
+    path: String,
+    /// Its text, from where it was asked for.
+    text: String,
+    /// Its length in characters.
+    total_chars: usize,
+    /// Where it goes on, if this is not all.
+    next_offset: Option<usize>,
+}
+
+impl ServedTool for SkillResource {
+    const NAME: &'static str = "skill_resource";
+    const TITLE: &'static str = "Read a file of a skill";
+    const ABOUT: &'static str = "Reads a file that a skill names or that was listed when it was loaded: references, templates, scripts.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Content;
+
+    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<Content>, Complaint> {
+        within("path", &asked.path, URI_BYTES_MAX)?;
+        state.reading(move |state| read(state, &asked)).await?
+    }
+}
+
+fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
+    let catalog = state.house.catalog();
+    let entry = catalog
+        .resolve(&asked.skill)
+        .map_err(|error| Complaint(not_found(&error, catalog.entries())))?;
+    let skill = &entry.skill;
+    let whole = resources::read(skill, Utf8Path::new(&asked.path), &FOLDER).map_err(|error| {
+        let what = format!("`{}` of `{}` cannot be read: {error}.", asked.path, entry.id);
+        Complaint(match error {
+            ReadError::NotUtf8 { .. } => {
+                format!("{what} It is not text; it is at {}.", skill.origin.dir().join(&asked.path))
+            }
+            _ => format!("{what} {}", listed(entry)),
+        })
+    })?;
+    let total_chars = whole.chars().count();
+    let text: String = whole.chars().skip(asked.offset).take(RESOURCE_CHARS_MAX).collect();
+    let end = asked.offset.saturating_add(text.chars().count());
+    let next_offset = (end < total_chars).then_some(end);
+    let mut shown = text.clone();
+    if let Some(next) = next_offset {
+        shown.push_str(&format!(
+            "\n[{next} of {total_chars} characters; read on with offset {next}.]\n"
+        ));
+    }
+    let path = asked.path.clone();
+    let output = Content { skill: entry.id.clone(), path, text, total_chars, next_offset };
+    Ok(Reply { text: render::wrapped(entry, shown), output })
+}
+
+/// Names the files that there are.
+fn listed(entry: &repertoire_skill::catalog::Entry) -> String {
+    let files = resources::list(&entry.skill, &FOLDER).files;
+    if files.is_empty() {
+        return "The skill has no other files.".to_owned();
+    }
+    let names: Vec<String> = files.iter().take(50).map(|file| format!("`{}`", file.path)).collect();
+    format!("Its files are {}.", names.join(", "))
+}

@@ -1,0 +1,58 @@
+//! `workflow_start`: starts a workflow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use repertoire_drive::workflow::desk::Start;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::super::state::State;
+use super::workflow::{At, failed, told};
+use super::{Complaint, Effect, Reply, ServedTool};
+
+/// Starts a workflow.
+pub(super) struct WorkflowStart;
+
+/// What to start.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The workflow's name; `skill/name` for one that a sub-agent goes through.
+    workflow: String,
+    /// Values of its parameters, by name.
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+    /// A name for the run; one is made up otherwise.
+    #[serde(default)]
+    run: Option<String>,
+    /// The run whose sub-agent starts this one.
+    #[serde(default)]
+    parent: Option<String>,
+}
+
+impl ServedTool for WorkflowStart {
+    const NAME: &'static str = "workflow_start";
+    const TITLE: &'static str = "Start a workflow";
+    const ABOUT: &'static str = "Starts a run of a workflow and tells its first step. Do what the step says, then report with \
+        `workflow_step`; it tells the next one.";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Output = At;
+
+    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<At>, Complaint> {
+        let Arguments { workflow, parameters, run: id, parent } = asked;
+        let start = Start { workflow, parameters, id, parent };
+        let cancel = CancellationToken::new();
+        let started = state.house.desk().start(start, &cancel).await.map_err(failed)?;
+        let note = started.withheld.map(|withheld| {
+            format!(
+                "Nobody has trusted the skill `{}`: commands that it declares are not run before a person says \
+                 `rep trust {}`.",
+                withheld.skill, withheld.skill
+            )
+        });
+        told(&started.standing, note)
+    }
+}

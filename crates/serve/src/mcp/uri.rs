@@ -1,0 +1,95 @@
+//! `skill://` addresses. They name a skill and a file of it, and nothing else: an address that tries to climb, hides a
+//! slash, or is written in any other way than ours leads nowhere.
+
+use super::limits::{URI_BYTES_MAX, URI_SEGMENTS_MAX};
+
+const SCHEME: &str = "skill://";
+
+/// The last segment of a skill's own address.
+pub(super) const SKILL_FILE: &str = "SKILL.md";
+
+/// The address of a file, or a folder, of a skill.
+pub(super) fn write(path: &str, below: &str) -> String {
+    let mut uri = format!("{SCHEME}{path}");
+    for segment in below.split('/').filter(|segment| !segment.is_empty()) {
+        uri.push('/');
+        for byte in segment.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    uri.push(char::from(byte));
+                }
+                _ => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    uri
+}
+
+/// The segments of an address, decoded; `None` if it is none of ours. A slash at the end is passed over.
+pub(super) fn parse(uri: &str) -> Option<Vec<String>> {
+    let rest = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES_MAX)?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let segments: Option<Vec<String>> = rest.split('/').map(decode).collect();
+    segments.filter(|segments| segments.len() <= URI_SEGMENTS_MAX)
+}
+
+/// One segment, if it is the name of something.
+fn decode(segment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => hex(rest.next()?)? << 4 | hex(rest.next()?)?,
+            b'?' | b'#' | b'\\' => return None,
+            byte => byte,
+        });
+    }
+    let name = String::from_utf8(bytes).ok()?;
+    let is_name = !name.is_empty() && name != "." && name != "..";
+    (is_name && !name.contains(['/', '\\', '\0'])).then_some(name)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for below in ["SKILL.md", "references/a b.md", "ü/100%.md", "a#b?c.md"] {
+            let uri = write("acme.plugin/pdf", below);
+            let segments = parse(&uri).unwrap();
+            assert_eq!(segments.join("/"), format!("acme.plugin/pdf/{below}"), "{uri}");
+        }
+        assert_eq!(write("pdf", ""), "skill://pdf");
+        assert_eq!(parse("skill://pdf/scripts/").unwrap(), ["pdf", "scripts"]);
+    }
+
+    #[test]
+    fn an_address_that_climbs_or_hides_leads_nowhere() {
+        for uri in [
+            "skill://x/../../etc/passwd",
+            "skill://x/%2e%2e/%2E%2E/etc/passwd",
+            "skill://x/..%2f..%2fetc/passwd",
+            "skill://x/a%00b",
+            "skill://x/a%5cb",
+            "skill://x/a\\..\\b",
+            "skill://x//SKILL.md",
+            "skill://x/SKILL.md?y",
+            "skill://x/SKILL.md#y",
+            "skill://x/%zz",
+            "skill://x/%f",
+            "skill://x/%ff",
+            "skill://",
+            "file:///etc/passwd",
+            "SKILL://x/SKILL.md",
+            "",
+        ] {
+            assert_eq!(parse(uri), None, "{uri}");
+        }
+        assert_eq!(parse(&format!("skill://{}", "a/".repeat(5000))), None);
+    }
+}
