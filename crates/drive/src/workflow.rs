@@ -7,6 +7,7 @@ pub mod desk;
 pub mod find;
 mod programs;
 mod scripts;
+pub mod shown;
 mod store;
 
 pub use programs::{ProgramError, check_command, run_check};

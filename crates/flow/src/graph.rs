@@ -4,7 +4,7 @@
 //! their bounds, work for sub-agents, phases. It takes any workflow, also one that the checker refuses: what leads
 //! nowhere is left out.
 
-use crate::workflow::Workflow;
+use crate::workflow::{StepId, Workflow};
 
 mod boxes;
 mod dot;
@@ -39,5 +39,11 @@ pub fn dot(workflow: &Workflow) -> String {
 
 /// As an SVG picture, which needs nothing but itself and is drawn for light and for dark pages.
 pub fn svg(workflow: &Workflow) -> String {
-    svg::write(&Graph::new(workflow))
+    svg_lit(workflow, None)
+}
+
+/// As [`svg`], with the step lit that a run is at.
+pub fn svg_lit(workflow: &Workflow, step: Option<&StepId>) -> String {
+    let lit = step.and_then(|step| workflow.number(step));
+    svg::write(&Graph::new(workflow), lit)
 }

@@ -17,6 +17,7 @@ mod check;
 mod edit;
 mod ids;
 mod inline;
+pub mod json;
 mod keys;
 mod labels;
 mod lines;

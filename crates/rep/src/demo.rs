@@ -208,6 +208,22 @@ const STEPS: &[Step] = &[
         args: &["review", "--backend", "scripted:reviewers.yaml"],
     },
     Step {
+        title: "Open a door",
+        about: "The agent that you have already can use all this. One entry in its configuration, and nothing else in it changes; \
+                `--remove` takes it back.",
+        args: &["setup", "claude", "--print"],
+    },
+    Step {
+        title: "Be the agent",
+        about: "What an agent reads when it asks over MCP which skills a task needs. `rep serve` has the same for people: a page, and an API.",
+        args: &[
+            "mcp",
+            "--call",
+            "skill_search",
+            r#"{"task": "is the index of this migration safe?"}"#,
+        ],
+    },
+    Step {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_serve::House;
-use repertoire_serve::house::{Extras, Parts};
+use repertoire_serve::house::{Extras, MakePrompt, Parts, PromptAsk, PromptError};
 use repertoire_skill::library::Library;
 
 use crate::cli::Ctx;
 use crate::failure::Failure;
+use crate::running::{RunFlags, definition, not_built};
 
 impl Ctx<'_> {
     /// Everything that is served of this project.
@@ -23,7 +25,24 @@ impl Ctx<'_> {
             workplace: self.make_workplace()?,
             clock: Arc::new(|| SystemClock.now_ms()),
         };
-        let extras = Extras { tools: self.env.tool_environment(false), ..Extras::default() };
-        Ok(House::with(parts, extras))
+        let tools = self.env.tool_environment(false);
+        Ok(House::with(parts, Extras { tools, preview: Some(self.make_prompt()?) }))
+    }
+
+    /// Makes the prompts that `rep run --dry-run` shows, without the tools of MCP servers: none is started for a preview.
+    fn make_prompt(&self) -> Result<MakePrompt, Failure> {
+        let flags = RunFlags::default();
+        let system = self.builder(&flags)?.build().map_err(not_built)?;
+        let options = self.run_options(&flags)?;
+        Ok(Arc::new(move |ask: PromptAsk| {
+            let (system, options) = (system.clone(), options.clone());
+            Box::pin(async move {
+                let agent = ask.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+                definition(&system, agent)
+                    .map_err(|failure| PromptError::NoAgent(failure.message))?;
+                let made = system.preview(agent, ask.task, options).await;
+                made.map_err(|error| PromptError::Refused(error.to_string()))
+            })
+        }))
     }
 }

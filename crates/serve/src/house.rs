@@ -3,17 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::form::Forms;
-use repertoire_agent::system::MakeSelector;
-use repertoire_drive::review::store::Reviews;
-use repertoire_drive::workflow::Runs;
-use repertoire_drive::workflow::desk::{Desk, MakeWorkplace};
-use repertoire_journal::Journal;
 use futures_util::future::BoxFuture;
+use repertoire_agent::form::Forms;
 use repertoire_agent::system::{MakeSelector, Preview};
 use repertoire_drive::git::Git;
 use repertoire_drive::review::store::Reviews;
 use repertoire_drive::workflow::Runs;
+use repertoire_drive::workflow::desk::{Desk, MakeWorkplace};
 use repertoire_journal::{Journal, JournalError, RunId};
 use repertoire_select::{Selector, Settings};
 use repertoire_skill::catalog::Catalog;

@@ -67,6 +67,26 @@ pub async fn stdio(
     Ok(())
 }
 
+/// Calls one tool as a client would, and gives what the client would read: text, and whether it was done. Without such a tool
+/// it gives the names of those that there are.
+///
+/// # Errors
+///
+/// The names, where there is no such tool.
+pub async fn call(
+    house: House,
+    tool: &str,
+    arguments: serde_json::Map<String, serde_json::Value>,
+) -> Result<(String, bool), Vec<String>> {
+    let state = Arc::new(State::new(house, Vec::new()));
+    let Some(result) = tools::answer(&state, tool, arguments).await else {
+        return Err(tools::list(&state).into_iter().map(|tool| tool.name.into_owned()).collect());
+    };
+    let texts = result.content.iter().filter_map(|block| block.as_text());
+    let text: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
+    Ok((text.join("\n"), result.is_error != Some(true)))
+}
+
 /// What answers `/mcp`. Who may come in is decided before.
 pub(crate) fn http_service(
     house: &House,

@@ -24,7 +24,8 @@ const WIDTH_MIN: i32 = 440;
 const CORNER: i32 = 8;
 const ARROW: i32 = 9;
 
-pub(super) fn write(graph: &Graph) -> String {
+/// Draws it; the step of the number `lit` has a frame around it.
+pub(super) fn write(graph: &Graph, lit: Option<usize>) -> String {
     let layout = Layout::new(graph);
     let frame = Frame::new(graph, &layout);
     let legend = legend::legend(graph, frame.width - 2 * MARGIN);
@@ -38,6 +39,9 @@ pub(super) fn write(graph: &Graph) -> String {
     lines(&mut out, graph, &layout);
     for (node, placed) in graph.nodes.iter().zip(&layout.boxes) {
         draw_node(&mut out, node, placed);
+        if lit.is_some() && node.number == lit {
+            frame_around(&mut out, placed);
+        }
     }
     labels(&mut out, graph, &layout);
     out.push_str("</g>\n");
@@ -252,6 +256,19 @@ fn class(kind: Kind) -> &'static str {
         Kind::Confidence => "confidence",
         Kind::Gate => "gate",
     }
+}
+
+/// A frame around the step that a run is at: it has a colour of its own, which is seen on light pages and on dark ones.
+fn frame_around(out: &mut String, placed: &Placed) {
+    const GAP: i32 = 5;
+    let (x, y) = (placed.x - GAP, placed.y - GAP);
+    let (width, height) = (placed.look.width + 2 * GAP, placed.look.height + 2 * GAP);
+    let _ = writeln!(
+        out,
+        "<rect class=\"lit\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{}\" \
+         fill=\"none\" stroke=\"#f97316\" stroke-width=\"4\"><title>The run is here</title></rect>",
+        CORNER + GAP
+    );
 }
 
 fn draw_node(out: &mut String, node: &Node, placed: &Placed) {

@@ -5,13 +5,14 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use repertoire_serve::mcp;
+use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use super::worker::stop_when_asked;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// How long the thread that waits for input is waited for; it cannot be woken.
 const LAST_READ: Duration = Duration::from_millis(50);
@@ -22,9 +23,23 @@ pub(crate) struct Args {
     /// The form that the client is to fill in; `rep` gives it to agents that it starts
     #[arg(long, value_name = "FORM")]
     form: Option<String>,
+    /// Call one tool, print what an agent would read, and end
+    #[arg(long, value_name = "TOOL", conflicts_with = "form")]
+    call: Option<String>,
+    /// What the tool is given, as JSON
+    #[arg(
+        value_name = "ARGUMENTS",
+        requires = "call",
+        default_value = "{}",
+        hide_default_value = true
+    )]
+    arguments: String,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, _ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if let Some(tool) = &args.call {
+        return call(ctx, tool, &args.arguments, ui);
+    }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let house = ctx.house().await?;
@@ -42,6 +57,24 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, _ui: &mut Ui<'_>) -> Outcome {
     });
     runtime.shutdown_timeout(LAST_READ);
     outcome
+}
+
+/// What an agent would read, for people who want to know.
+fn call(ctx: &Ctx<'_>, tool: &str, arguments: &str, ui: &mut Ui<'_>) -> Outcome {
+    let given = serde_json::from_str(arguments).map_err(|error| {
+        Failure::usage(format!("the arguments are no JSON object: {error}"))
+            .hint(r#"For instance: rep mcp --call skill_search '{"task": "write release notes"}'"#)
+    })?;
+    let answer = runtime()?.block_on(async {
+        let house = ctx.house().await?;
+        mcp::call(house, tool, given).await.map_err(|names| {
+            Failure::no(format!("there is no tool `{}`", printable(tool)))
+                .hint(format!("There are {}.", names.join(", ")))
+        })
+    });
+    let (text, done) = answer?;
+    writeln!(ui.out, "{}", ui::printable_lines(&text))?;
+    Ok(if done { Exit::Done } else { Exit::No })
 }
 
 fn again(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {

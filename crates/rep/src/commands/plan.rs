@@ -1,6 +1,7 @@
 //! `rep plan`: check lists that agents work through, task after task.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_drive::plan::places::{FOLDERS, NAMES, tasks_below};
 use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::plan::{Plan, parse_bytes};
 use repertoire_text::fs::read_bytes_beneath;
@@ -54,13 +55,6 @@ pub(crate) struct PlanArg {
     #[arg(value_name = "PLAN")]
     path: Option<Utf8PathBuf>,
 }
-
-/// Files that are a plan by their name, in the order in which they are looked for.
-const NAMES: [&str; 4] = ["PLAN.md", "plan.md", "TASKS.md", "tasks.md"];
-/// Folders whose folders may each have a `tasks.md`.
-const FOLDERS: [&str; 2] = ["specs", "openspec/changes"];
-/// Most folders that are looked into.
-const FOLDERS_MAX: usize = 1_000;
 
 impl PlanArg {
     /// The plan that was typed, or the one that is there.
@@ -132,15 +126,4 @@ fn default_file(ctx: &Ctx<'_>) -> Result<Utf8PathBuf, Failure> {
         "Looked for {}, specs/*/tasks.md and openspec/changes/*/tasks.md; name another file.",
         NAMES.join(", ")
     )))
-}
-
-/// The folders of a folder that have a `tasks.md`, sorted. Finished changes are archived, and no plans.
-fn tasks_below(dir: &Utf8Path) -> Vec<String> {
-    let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
-    let names = entries.take(FOLDERS_MAX).flatten().map(|entry| entry.file_name().to_owned());
-    let mut names: Vec<String> = names
-        .filter(|name| name != "archive" && dir.join(name).join("tasks.md").is_file())
-        .collect();
-    names.sort();
-    names
 }

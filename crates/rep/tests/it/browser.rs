@@ -128,7 +128,7 @@ impl Browser {
     pub(crate) fn wait(&mut self, expression: &str) {
         let until = Instant::now() + PATIENCE;
         while self.eval(&format!("Boolean({expression})")) != true {
-            let text = || "document.body.innerText.slice(0, 3000)";
+            let text = || "document.body?.innerText.slice(0, 3000)";
             assert!(Instant::now() < until, "never: {expression}\n{}", self.eval(text()));
             std::thread::sleep(Duration::from_millis(25));
         }
@@ -137,7 +137,7 @@ impl Browser {
     /// Waits until the page shows a text somewhere.
     #[track_caller]
     pub(crate) fn wait_text(&mut self, text: &str) {
-        self.wait(&format!("document.body.innerText.includes({})", json!(text)));
+        self.wait(&format!("document.body?.innerText.includes({})", json!(text)));
     }
 
     /// The text of the first element that a selector finds.

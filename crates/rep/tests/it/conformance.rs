@@ -44,14 +44,22 @@ impl Drop for Daemon {
 
 /// Where the suite is installed.
 fn installed() -> Option<Utf8PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "where the suite is comes from outside the tests")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "where the suite is comes from outside the tests"
+    )]
     let folder = std::env::var("REPERTOIRE_CONFORMANCE").ok()?;
     let modules = Utf8Path::new(&folder).join("node_modules");
     modules.join("node/bin/node").exists().then_some(modules)
 }
 
 /// Runs one version of the suite and counts what it has written down, by verdict. What is not good is printed.
-fn run(ws: &Workspace, modules: &Utf8Path, version: &str, args: &[&str]) -> BTreeMap<String, usize> {
+fn run(
+    ws: &Workspace,
+    modules: &Utf8Path,
+    version: &str,
+    args: &[&str],
+) -> BTreeMap<String, usize> {
     let out = ws.path("out").join(version).join(args.join("-"));
     let suite = modules.join(format!("conformance-{version}/dist/index.js"));
     let ran = Command::new(modules.join("node/bin/node"))

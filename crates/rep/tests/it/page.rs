@@ -49,12 +49,18 @@ fn a_search_finds_while_one_types_and_says_why() {
 fn shadowed_and_broken_skills_are_told_apart_with_the_line_that_is_wrong() {
     let ws = small_house();
     let Some((_served, mut browser)) = visit(&ws) else { return };
+    let alone = |look: &str| {
+        format!(
+            "document.querySelectorAll('a.item').length === 1 && document.querySelector('{look}')"
+        )
+    };
     browser.click(".segments [data-value=shadowed]");
-    browser.wait("document.querySelector('.item.dim')");
+    browser.wait(&alone("a.item.dim"));
     browser.click(".segments [data-value=broken]");
-    browser.wait("document.querySelector('.item .chip.bad')");
+    browser.wait(&alone("a.item .chip.bad"));
     browser.click(".item");
     browser.wait_text("What is wrong");
+    assert!(browser.text(".pane-detail .source-line.marked").contains("name: draft"));
     browser.click(".segments [data-value=findings]");
     browser.wait("document.querySelector('.item .mono')?.innerText.startsWith('RS')");
     go(&mut browser, "skills/colon?state=");

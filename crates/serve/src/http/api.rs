@@ -6,11 +6,16 @@ mod costs;
 mod diagnostics;
 mod events;
 mod health;
+mod plans;
+mod prompt;
+mod reviews;
 mod runs;
 mod select;
 mod session;
 mod skills;
 mod status;
+mod workflow_runs;
+mod workflows;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -148,6 +153,11 @@ pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
         events::add,
         runs::add,
         costs::add,
+        plans::add,
+        prompt::add,
+        workflows::add,
+        workflow_runs::add,
+        reviews::add,
     ];
     parts.iter().fold(Api::new(house.clone(), Arc::clone(keys)), |api, add| add(api))
 }

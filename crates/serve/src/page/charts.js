@@ -29,9 +29,9 @@ export function legend(parts) {
 const MARKS = { reviewed: "c3", implemented: "c1", failed: "cbad", blocked: "c2", manual_qa: "c4", open: "cnone" };
 const MARK_WORDS = { reviewed: "reviewed", implemented: "to review", failed: "failed", blocked: "blocked", manual_qa: "for people", open: "open" };
 
-/** How far the tasks of a plan are. */
-export function progress(tasks, { thin = false } = {}) {
-  const counted = Object.keys(MARKS).map((mark) => [MARK_WORDS[mark], tasks.filter((task) => task.mark === mark).length, MARKS[mark]]);
+/** How far the tasks of a plan are: `counts` by mark. */
+export function progress(counts, { thin = false } = {}) {
+  const counted = Object.keys(MARKS).map((mark) => [MARK_WORDS[mark], counts[mark] ?? 0, MARKS[mark]]);
   const there = counted.filter(([, value]) => value > 0);
   return { bar: bar(there, { label: "Tasks", thin }), legend: legend(there) };
 }

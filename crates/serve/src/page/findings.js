@@ -3,6 +3,9 @@
 import { part } from "./api.js";
 import { chip, h, tone } from "./ui.js";
 
+/** What is longer is marked by its line alone. */
+const UNDERLINED_MAX = 60;
+
 /** A finding. */
 export function finding(one, { link = false } = {}) {
   const place = one.path_short ? `${one.path_short}${one.line ? `:${one.line}:${one.column}` : ""}` : null;
@@ -25,7 +28,7 @@ function source(one) {
 
 function marked(one, line) {
   const text = [...line.text];
-  if (!line.is_marked || line.number !== one.line || !one.end || one.end.line !== one.line || one.end.column <= one.column) return line.text || " ";
+  if (!line.is_marked || line.number !== one.line || !one.end || one.end.line !== one.line || one.end.column <= one.column || one.end.column - one.column > UNDERLINED_MAX) return line.text || " ";
   const [from, to] = [one.column - 1, one.end.column - 1];
   return [text.slice(0, from).join(""), h("mark", {}, text.slice(from, to).join("")), text.slice(to).join("")];
 }

@@ -23,7 +23,7 @@ function draw(text, at, passed) {
   const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
   const media = theme === "dark" ? "@media all" : "@media not all";
   const lit = LIT[theme];
-  const style = `.page{fill:none}
+  const style = `.page{fill:none}rect.lit{display:none}
     .lit .shape{stroke:${lit};stroke-width:4}.lit .title{fill:${lit}}.lit .badge{fill:${lit};stroke:${lit}}.lit .number{fill:${theme === "dark" ? "#10192e" : "#ffffff"}}
     .past{opacity:.6}</style>`;
   const [head, ...nodes] = text.replace(/@media \(prefers-color-scheme:\s*dark\)/g, media).replace("</style>", style).split(NODE);

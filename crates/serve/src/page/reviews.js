@@ -87,6 +87,7 @@ function chips(counts) {
 }
 
 function reviewRow(row) {
+  if (row.broken) return h("div", { class: "review-row" }, h("span", { class: "review-main" }, h("span", { class: "item-name" }, row.id), h("span", { class: "faint" }, row.broken)), chip("cannot be read", "bad"));
   const counts = row.counts ?? {};
   return h("a", { class: "review-row", href: `#/reviews/${part(row.id)}` },
     h("span", { class: "review-main" }, h("span", { class: "item-name" }, row.scope), h("span", { class: "faint" }, `${count(row.files, "file")} · ${row.depth}`)),

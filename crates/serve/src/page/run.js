@@ -112,7 +112,9 @@ class RunView {
       run.reason && h("p", { class: `note ${tone(run.status)}` }, icon(run.status === "completed" ? "ok" : "info", 15), h("span", {}, run.reason)),
       run.status === "waiting" && run.choices.length > 0 && h("div", { class: "card card-pad stack-small" }, h("h3", {}, "What can be done"), h("ul", { class: "plain" }, run.choices.map((choice) => h("li", {}, choice)))));
     const spent = run.spent;
-    const drawn = tasks?.length ? progress(tasks) : null;
+    const counts = {};
+    for (const task of tasks ?? []) counts[task.mark] = (counts[task.mark] ?? 0) + 1;
+    const drawn = tasks?.length ? progress(counts) : null;
     replace(this.parts.strip, h("section", { class: "card card-pad run-summary" },
       h("div", { class: "stats" },
         stat(dollars(spent.cost_micro_usd / 1e6, spent.unpriced), run.limits.cost_usd ? `of ${dollars(run.limits.cost_usd)}` : "cost"),

@@ -1,8 +1,8 @@
 // Runs: what is under way and what was, what it cost, and one run live.
 
 import { get, stream } from "./api.js";
-import { columns, bar } from "./charts.js";
-import { ago, arrows, chip, command, debounce, dollars, empty, failure, h, keyed, number, replace, segments, skeleton, span, status } from "./ui.js";
+import { bar, columns, progress } from "./charts.js";
+import { ago, arrows, chip, command, count, debounce, dollars, empty, failure, h, keyed, number, replace, segments, skeleton, span, status } from "./ui.js";
 import { openRun } from "./run.js";
 
 const STATES = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["queued", "Queued"], ["paused", "Paused"], ["completed", "Completed"], ["failed", "Failed"], ["cancelled", "Cancelled"]];
@@ -54,7 +54,7 @@ class Runs {
       this.state = state;
       this.load();
     });
-    this.costs = h("div", {});
+    this.costs = h("div", { class: "pair" });
     this.list = arrows(h("ul", { class: "card rows", "aria-label": "Runs" }, h("li", {}, skeleton(5))), "a.run-row");
     this.more = h("p", { class: "list-note" });
     replace(this.root,
@@ -71,7 +71,8 @@ class Runs {
       this.draw(page);
       let costs = await get("/costs", {}, asking.signal);
       if (costs.points.length < 3) costs = await get("/costs", { bucket: "hour", points: 24 }, asking.signal);
-      this.drawCosts(costs);
+      const plans = await get("/plans", { limit: 5 }, asking.signal).catch(() => ({ items: [] }));
+      this.drawTop(costs, plans.items);
     } catch (error) {
       if (error.name !== "AbortError") replace(this.list, inItem(failure(error, () => this.load())));
     }
@@ -87,12 +88,23 @@ class Runs {
     replace(this.more, page.next && h("button", { type: "button", class: "button", onclick: () => { this.limit = Math.min(500, this.limit + 100); this.load(); } }, "Show more"));
   }
 
-  drawCosts(costs) {
-    const points = costs.points;
-    if (points.filter((point) => point.value > 0).length < 1) return replace(this.costs);
-    replace(this.costs, h("section", { class: "card card-pad stack-small" },
-      h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total)} in all`)), columns(points)));
+  drawTop(costs, plans) {
+    const spent = costs.points.some((point) => point.value > 0);
+    replace(this.costs,
+      spent && h("section", { class: "card card-pad stack-small" },
+        h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total, costs.is_partial)} in all`)), columns(costs.points, { wide: plans.length ? 620 : 960 })),
+      plans.length > 0 && h("section", { class: "card card-pad stack-small" }, plans.map(plan)));
   }
+}
+
+/** A plan of the project: how far it is, and what comes next. */
+function plan(one) {
+  const drawn = progress(one.progress);
+  const next = one.tasks.find((task) => task.id === one.next);
+  return h("div", { class: "stack-small" },
+    h("div", { class: "spread" }, h("h2", {}, one.title ?? one.plan), h("span", { class: "path" }, one.plan)), drawn.bar, drawn.legend,
+    one.fallback ? h("p", { class: "note warn" }, h("span", {}, one.fallback)) : next ? h("p", { class: "soft" }, h("b", {}, "Next: "), next.text ?? next.label) : h("p", { class: "hint" }, "Nothing is open."),
+    one.errors > 0 && h("p", { class: "hint" }, chip(count(one.errors, "error"), "bad"), " ", h("code", {}, "rep plan check"), " shows where."));
 }
 
 const inItem = (what) => h("li", {}, what);

@@ -35,7 +35,7 @@ export async function detail(pane, ask, signal) {
 /** How each agent lists the skill. */
 async function inLists(ask, signal) {
   if (ask.file) return [];
-  const rooms = ask.rooms();
+  const rooms = await ask.rooms();
   const lists = await Promise.all(rooms.map((room) => get(`/budgets/${part(room.agent)}/skills`, { limit: 500 }, signal).catch(() => ({ items: [] }))));
   return rooms.map((room, at) => ({ client: room.client, agent: room.agent, ...(lists[at].items.find((one) => one.name === ask.name) ?? {}) })).filter((one) => one.shown);
 }

@@ -80,7 +80,7 @@ class Skills {
     this.root.classList.toggle("has-choice", Boolean(this.chosen));
     if (same) this.mark();
     else this.load();
-    if (!this.rooms) this.loadBudget();
+    this.ready ??= this.loadBudget();
     this.showDetail();
   }
 
@@ -249,7 +249,7 @@ class Skills {
     this.showing?.abort();
     const showing = (this.showing = new AbortController());
     if (!this.chosen) return this.overview(showing.signal);
-    await detail(this.detail, { name: this.chosen, file: this.file, back: this.address(null), agent: this.agent, rooms: () => this.rooms ?? [] }, showing.signal);
+    await detail(this.detail, { name: this.chosen, file: this.file, back: this.address(null), agent: this.agent, rooms: () => this.ready.then(() => this.rooms) }, showing.signal);
   }
 
   async overview(signal) {

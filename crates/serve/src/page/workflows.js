@@ -68,7 +68,7 @@ class Workflows {
     if (at.kind === "workflow") return Promise.all([get(`/workflows/${part(at.id)}`, {}, signal), text(`/workflows/${part(at.id)}/graph.svg`, {}, signal).catch(noGraph), get("/workflow-runs", { limit: 100 }, signal)]);
     return get(`/workflow-runs/${part(at.id)}`, {}, signal).then(async (run) => {
       const name = run.run.workflow;
-      const [about, svg] = await Promise.all([get(`/workflows/${part(name)}`, {}, signal).catch(noGraph), text(`/workflows/${part(name)}/graph.svg`, {}, signal).catch(noGraph)]);
+      const [about, svg] = await Promise.all([get(`/workflows/${part(name)}`, {}, signal).catch(noGraph), text(`/workflows/${part(name)}/graph.svg`, { run: at.id }, signal).catch(noGraph)]);
       return [run, about, svg];
     });
   }
@@ -159,6 +159,7 @@ function startCommand(flow) {
 }
 
 function runRow(run) {
+  if (run.broken) return h("div", { class: "flow-run" }, status("broken"), h("span", { class: "item-name" }, run.run), h("span", { class: "soft broken-why" }, run.broken));
   return h("a", { class: "flow-run", href: `#/workflows/run/${part(run.run)}` },
     status(run.state), h("span", { class: "item-name" }, run.run), h("span", { class: "soft" }, run.workflow), h("span", { class: "faint flow-step" }, run.waiting_for ?? `at ${run.step}`), h("span", { class: "faint run-when" }, ago(run.updated_ms)));
 }

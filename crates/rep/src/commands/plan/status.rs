@@ -8,7 +8,7 @@ use super::PlanArg;
 use super::check::findings;
 use crate::cli::Ctx;
 use crate::failure::{Exit, Outcome};
-use crate::schema::plan::{PlanStatusJson, SectionJson, TaskJson};
+use crate::schema::plan::PlanStatusJson;
 use crate::ui::{self, Ui};
 
 /// Which plan.
@@ -29,43 +29,13 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         _ => None,
     };
     if ui.json {
-        ui.print_json(&json(&plan, next, errors))?;
+        ui.print_json(&PlanStatusJson::of(&plan, next, errors))?;
         return Ok(Exit::Done);
     }
     let picture = Picture { plan: &plan, next, folds: !args.all };
     picture.print(ui)?;
     footer(&plan, errors, ui)?;
     Ok(Exit::Done)
-}
-
-fn json(plan: &Plan, next: Option<TaskId>, errors: usize) -> PlanStatusJson {
-    let sections = plan.sections.iter().enumerate().filter_map(|(at, section)| {
-        let own = plan.tasks.iter().filter(|task| task.section == Some(at));
-        let progress = Progress::of(own.clone());
-        own.clone().next().map(|_| SectionJson {
-            title: section.title.clone(),
-            phase: section.phase,
-            line: section.line,
-            blocked_by: section.blocked_by.iter().map(|blocker| blocker.text.clone()).collect(),
-            progress,
-        })
-    });
-    let waits = |task: &Task| match task.mark {
-        Mark::Open => plan.waits_for(&task.id),
-        _ => Vec::new(),
-    };
-    PlanStatusJson {
-        plan: plan.source().path().to_string(),
-        title: plan.title.clone(),
-        format: plan.format,
-        fallback: plan.fallback.clone(),
-        progress: plan.progress(),
-        next,
-        sections: sections.collect(),
-        tasks: plan.tasks.iter().map(|task| TaskJson::of(plan, task, waits(task))).collect(),
-        ignored_boxes: ignored(plan),
-        errors,
-    }
 }
 
 fn ignored(plan: &Plan) -> usize {

@@ -1,6 +1,7 @@
 //! `rep workflow gate`: what a gate decides, and why.
 
 use repertoire_drive::workflow::Run;
+use repertoire_drive::workflow::shown::gate_in_question;
 use repertoire_flow::engine::{Verdict, verdict};
 use repertoire_flow::state::{ItemStatus, Review};
 use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};
@@ -108,7 +109,6 @@ fn print_line(
 /// The gate that is asked about.
 fn of<'a>(run: &'a Run, wanted: Option<&StepId>) -> Result<(&'a StepDef, &'a Gate), Failure> {
     let workflow = run.workflow.workflow();
-    let state = &run.state;
     let gates = || workflow.gates();
     if let Some(wanted) = wanted {
         return gates().find(|(step, _)| step.id == *wanted).ok_or_else(|| {
@@ -117,14 +117,6 @@ fn of<'a>(run: &'a Run, wanted: Option<&StepId>) -> Result<(&'a StepDef, &'a Gat
                 .hint(format!("Gates of this workflow: {}.", names.join(", ")))
         });
     }
-    let under_way =
-        gates().find(|(step, gate)| step.id == state.step || gate.reviews.contains(&state.step));
-    let last = || {
-        let passed = state.history.iter().rev().map(|passage| &passage.step);
-        passed.into_iter().find_map(|id| gates().find(|(step, _)| step.id == *id))
-    };
-    under_way
-        .or_else(last)
-        .or_else(|| gates().next())
+    gate_in_question(run)
         .ok_or_else(|| Failure::no(format!("workflow `{}` has no gate", workflow.name)))
 }

@@ -1,8 +1,6 @@
 //! `rep workflow runs`: what was started, and where it is.
 
-use repertoire_drive::workflow::{Head, Listed, ScriptRun};
-use repertoire_flow::state::{State, Status};
-use repertoire_flow::step::Next;
+use repertoire_drive::workflow::{Head, Listed};
 
 use super::{now_ms, run_failed};
 use crate::cli::Ctx;
@@ -110,46 +108,4 @@ fn print(
     };
     let id = ui::pad(&ui::fit(&row.run, 28), 28);
     writeln!(ui.out, "{word}  {id}  {}", ui.paint(ui::FAINT, facts))
-}
-
-impl RunRow {
-    fn of_script(run: &ScriptRun) -> Self {
-        let view = run.view();
-        RunRow {
-            run: run.run.to_string(),
-            workflow: run.workflow.clone(),
-            state: run.status(),
-            step: view.step.to_string(),
-            turn: view.turn,
-            waiting_for: match view.next {
-                Next::Person { about, .. } => Some(about),
-                _ => None,
-            },
-            folder: run.head.folder.to_string(),
-            parent: run.head.parent.clone(),
-            begun_ms: run.head.begun_ms,
-            updated_ms: run.head.updated_ms,
-        }
-    }
-
-    pub(super) fn new(head: &Head, state: &State) -> Self {
-        let (word, waiting_for) = match &state.status {
-            Status::Active => ("active", None),
-            Status::Waiting(waiting) => ("waiting", Some(waiting.to_string())),
-            Status::Done => ("done", None),
-            Status::Aborted => ("aborted", None),
-        };
-        RunRow {
-            run: state.run.to_string(),
-            workflow: state.workflow.clone(),
-            state: word,
-            step: state.step.to_string(),
-            turn: state.turn,
-            waiting_for,
-            folder: head.folder.to_string(),
-            parent: head.parent.clone(),
-            begun_ms: head.begun_ms,
-            updated_ms: head.updated_ms,
-        }
-    }
 }

@@ -7,7 +7,7 @@ use repertoire_text::terminal::printable;
 use super::{exit_of, run_failed, scripts};
 use crate::cli::Ctx;
 use crate::failure::Outcome;
-use crate::schema::workflow::{RunRow, StatusJson};
+use crate::schema::workflow::StatusJson;
 use crate::ui::{self, Ui};
 
 /// Which run.
@@ -36,18 +36,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
     }
     if ui.json {
-        let state = run.state.clone();
-        ui.print_json(&StatusJson {
-            run: RunRow::new(&run.head, &run.state),
-            parameters: state.parameters,
-            visits: state.visits,
-            outputs: state.outputs,
-            reviews: state.reviews,
-            decisions: state.decisions,
-            history: state.history,
-            fingerprint: state.fingerprint.as_str().to_owned(),
-            status: state.status,
-        })?;
+        ui.print_json(&StatusJson::of(&run))?;
         return Ok(exit_of(&run));
     }
     print(&run, args, ui)?;

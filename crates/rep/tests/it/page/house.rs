@@ -107,6 +107,13 @@ pub(crate) fn small_house() -> Workspace {
     ws
 }
 
+const TASKS: &[&str] = &[
+    "Add an index for look-ups by code",
+    "Accept a code at the check-out",
+    "Send the receipt by mail",
+    "Write the notes",
+];
+
 /// A journal, and a worker's hand on it.
 pub(crate) struct RunDesk {
     runtime: tokio::runtime::Runtime,
@@ -165,17 +172,11 @@ impl RunDesk {
         let claim = self.journal.claim_run(&id, &who, &rules);
         let lease = self.runtime.block_on(claim).unwrap().unwrap().lease;
         let run = LiveRun { desk: self, lease };
-        let labels = [
-            "Add an index for look-ups by code",
-            "Accept a code at the check-out",
-            "Send the receipt by mail",
-            "Write the notes",
-        ];
         let seen = |(at, label): (usize, &&str)| TaskSeen {
             task: TaskRef { id: (at + 1).to_string(), label: (*label).to_owned() },
             mark: "open".into(),
         };
-        let tasks = labels.iter().enumerate().map(seen).collect();
+        let tasks = TASKS.iter().enumerate().map(seen).collect();
         run.append(vec![
             Payload::RunStarted { worker: "desk:42".into() },
             Payload::PlanRead { digest: "sha256:0".into(), tasks },
@@ -191,13 +192,8 @@ impl LiveRun<'_> {
     }
 
     fn task(step: u32) -> TaskRef {
-        let label = [
-            "Add an index for look-ups by code",
-            "Accept a code at the check-out",
-            "Send the receipt by mail",
-        ];
-        let at = (step as usize - 1) / 2 % label.len();
-        TaskRef { id: (at + 1).to_string(), label: label[at].to_owned() }
+        let at = (step as usize - 1) / 2 % TASKS.len();
+        TaskRef { id: (at + 1).to_string(), label: TASKS[at].to_owned() }
     }
 
     pub(crate) fn start_step(&self, step: u32, kind: &str) {

@@ -1,5 +1,6 @@
 //! Pictures of every view, for people to look at and for the documentation:
-//! `PAGE_PICTURES=docs/images cargo test -p repertoire --test it page_pictures -- --ignored`.
+//! `PAGE_PICTURES=target/pictures cargo test -p repertoire --test it page_pictures -- --ignored`. `PAGE_SIGHTS=run,diff`
+//! makes only those.
 
 use std::io::Write as _;
 
@@ -38,7 +39,11 @@ fn page_pictures() {
     let served = Served::start(&ws);
     browser.open(&served.link());
     browser.wait("document.querySelector('a.item')");
-    for sight in sights(&ws) {
+    let only = std::env::var("PAGE_SIGHTS").ok();
+    let is_wanted = |sight: &Sight| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|one| one == sight.name))
+    };
+    for sight in sights(&ws).into_iter().filter(is_wanted) {
         for (width, height) in [(1280, 800), (390, 844)] {
             for scheme in ["light", "dark"] {
                 browser.resize(width, height);
@@ -147,8 +152,10 @@ fn days_of_work(ws: &Workspace) -> RunDesk {
             desk.pass((2 + u64::from(step)) * MINUTE_MS);
             run.end_step(step, StepOutcome::Ok, "", 90_000 * u64::from(step) + 70_000 * at as u64);
         }
-        run.mark(1, "reviewed", "the checks are green");
-        run.mark(3, "reviewed", "the checks are green");
+        let done = if matches!(at, 1 | 3) { 2 } else { 4 };
+        for task in 0..done {
+            run.mark(2 * task + 1, "reviewed", "the checks are green");
+        }
         let end = match at {
             1 => Payload::RunFailed {
                 reason: "check: the tests of the search are red after 3 attempts".into(),

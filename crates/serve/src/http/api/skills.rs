@@ -288,7 +288,7 @@ fn resolve<'c>(catalog: &'c Catalog, name: &str) -> Answer<&'c Entry> {
     catalog.resolve(name).map_err(|error| not_found(&error))
 }
 
-fn not_found(error: &NotFound) -> Problem {
+pub(super) fn not_found(error: &NotFound) -> Problem {
     let problem = Problem::not_found(error.to_string());
     match (&error.nearest, error.ambiguous.as_slice()) {
         (_, [_, ..]) => problem.hint(format!("It may be one of {}.", error.ambiguous.join(", "))),

@@ -75,7 +75,8 @@ async fn an_agent_goes_through_a_workflow_without_a_command_line() {
 
 #[tokio::test]
 async fn the_client_of_the_sdk_understands_everything() {
-    let house = Field::with_skills().house().await;
+    let field = Field::with_skills();
+    let house = field.house().await;
     let (mine, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
     let server = tokio::spawn(mcp::stdio(house, None, input, output, CancellationToken::new()));

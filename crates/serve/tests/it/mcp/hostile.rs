@@ -53,12 +53,12 @@ async fn no_address_leads_out_of_a_skill() {
 
 #[tokio::test]
 async fn wrong_types_and_made_up_cursors_are_refused() {
-    let mut wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let mut wire = Wire::to(field.house().await).await;
     for (method, params) in [
         ("skills/list", json!({ "cursor": "made up" })),
         ("skills/list", json!({ "cursor": 7 })),
         ("skills/list", json!({ "cursor": "x".repeat(100_000) })),
-        ("skills/list", json!([1])),
         ("skills/get", json!({})),
         ("skills/get", json!({ "uri": ["skill://invoices/SKILL.md"] })),
         ("skills/get", json!({ "uri": "skill://invoices" })),
@@ -80,7 +80,8 @@ async fn wrong_types_and_made_up_cursors_are_refused() {
 
 #[tokio::test]
 async fn tools_complain_of_what_does_not_fit_and_say_what_to_do() {
-    let mut wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let mut wire = Wire::to(field.house().await).await;
     for (tool, arguments, says) in [
         ("skill", json!({}), "missing field `name`"),
         ("skill", json!({ "name": 7 }), "invalid type"),

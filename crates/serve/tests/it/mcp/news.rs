@@ -6,7 +6,7 @@ use super::wire::Wire;
 use crate::house::Field;
 
 const CHANGED: &str =
-    "---\nname: orders\ndescription: Finds orders in a new way.\n---\nLook elsewhere.\n";
+    "---\nname: invoices\ndescription: Checks invoices in a new way.\n---\nLook again.\n";
 
 #[tokio::test]
 async fn an_edit_on_disk_reaches_a_client_of_2025() {
@@ -15,12 +15,12 @@ async fn an_edit_on_disk_reaches_a_client_of_2025() {
     let _watching = house.watch();
     let mut wire = Wire::to(house).await;
     wire.ok("prompts/list", json!({})).await;
-    field.write("project/.agents/skills/orders/SKILL.md", CHANGED);
+    field.write("project/.agents/skills/invoices/SKILL.md", CHANGED);
     wire.until("notifications/prompts/list_changed").await;
     wire.until("notifications/resources/list_changed").await;
     assert!(!wire.heard.iter().any(|heard| heard == "notifications/tools/list_changed"));
     let listed = wire.ok("resources/list", json!({})).await;
-    assert_eq!(listed["resources"][1]["description"], "Finds orders in a new way.");
+    assert_eq!(listed["resources"][0]["description"], "Checks invoices in a new way.");
     // A new one, too.
     wire.heard.clear();
     field.write(
@@ -54,7 +54,7 @@ async fn an_edit_on_disk_reaches_a_subscription_of_2026() {
     wire.send(&listen).await;
     let first = wire.hear().await;
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
-    field.write("project/.agents/skills/orders/SKILL.md", CHANGED);
+    field.write("project/.agents/skills/invoices/SKILL.md", CHANGED);
     let news: Value = wire.hear().await;
     assert_eq!(news["method"], "notifications/prompts/list_changed", "{news}");
     assert_eq!(news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "sub");

@@ -60,7 +60,8 @@ fn put(field: &Field, folder: &str, name: &str) {
 
 #[tokio::test]
 async fn the_server_says_what_it_can_do() {
-    let wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let wire = Wire::to(field.house().await).await;
     let capabilities = &wire.server["capabilities"];
     assert_eq!(
         capabilities["extensions"]["io.modelcontextprotocol/skills"],

@@ -7,7 +7,8 @@ use crate::house::Field;
 
 #[tokio::test]
 async fn every_tool_has_typed_arguments_a_typed_result_and_hints() {
-    let mut wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let mut wire = Wire::to(field.house().await).await;
     let listed = wire.ok("tools/list", json!({})).await;
     let tools = listed["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -36,7 +37,8 @@ async fn every_tool_has_typed_arguments_a_typed_result_and_hints() {
 
 #[tokio::test]
 async fn a_search_gives_picks_with_reasons_or_says_that_nothing_fits() {
-    let mut wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let mut wire = Wire::to(field.house().await).await;
     let task = "Please approve this invoice against its purchase order";
     let (text, found) = wire.call("skill_search", json!({ "task": task })).await;
     assert_eq!(found["picks"][0]["name"], "invoices", "{found}");
@@ -119,7 +121,8 @@ async fn a_skill_for_people_alone_is_a_prompt_and_no_tool_loads_it() {
 
 #[tokio::test]
 async fn addresses_are_completed() {
-    let mut wire = Wire::to(Field::with_skills().house().await).await;
+    let field = Field::with_skills();
+    let mut wire = Wire::to(field.house().await).await;
     let template = json!({ "type": "ref/resource", "uri": "skill://{skill}/{+path}" });
     let asked = json!({ "ref": template, "argument": { "name": "skill", "value": "inv" } });
     let done = wire.ok("completion/complete", asked).await;

@@ -1,0 +1,83 @@
+//! The plans of the project: tasks, how far they are, and what is wrong with them.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use http::StatusCode;
+use repertoire_drive::plan::places;
+use repertoire_flow::limits::PLAN_BYTES_MAX;
+use repertoire_flow::plan::json::PlanStatusJson;
+use repertoire_flow::plan::{Choice, check, parse_bytes, select_task};
+use repertoire_skill::catalog::Catalog;
+use repertoire_text::fs::{self, ReadError};
+use repertoire_text::json::DiagnosticJson;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Api, Call, Nothing, Page, blocking};
+use crate::http::problem::Problem;
+
+/// Which plan.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Which {
+    /// Only the plan of this file, a path below the project; all that are found if nothing is said.
+    path: Option<String>,
+}
+
+/// A plan, and what was found about it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PlanJson {
+    /// How far it is.
+    #[serde(flatten)]
+    status: PlanStatusJson,
+    /// What was found.
+    diagnostics: Vec<DiagnosticJson>,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    api.list("/api/v1/plans", "plans", "The plans of the project, with their tasks", list)
+        .refuses(StatusCode::NOT_FOUND, "There is no such file below the project.")
+        .refuses(StatusCode::CONFLICT, "The file is too large.")
+}
+
+async fn list(call: Call<Nothing, Which>) -> Answer<Page<PlanJson>> {
+    blocking(move || {
+        let (project, catalog) = (call.house.project(), call.house.catalog());
+        let files = match call.query.path {
+            Some(path) => vec![Utf8PathBuf::from(path)],
+            None => places::all(project),
+        };
+        let page = call.paging.cut(files.into_iter())?;
+        let items: Answer<Vec<PlanJson>> =
+            page.items.iter().map(|path| read(project, path, &catalog)).collect();
+        Ok(Page { items: items?, next: page.next, total: page.total })
+    })
+    .await
+}
+
+fn read(project: &Utf8Path, path: &Utf8Path, catalog: &Catalog) -> Answer<PlanJson> {
+    let bytes = fs::read_bytes_beneath(project, path, PLAN_BYTES_MAX as u64);
+    let bytes = bytes.map_err(|error| {
+        let detail = format!("`{path}` cannot be read: {error}");
+        match error {
+            ReadError::TooLarge { .. } => Problem::new(StatusCode::CONFLICT, detail),
+            _ => Problem::not_found(detail)
+                .hint("`path` is a file below the project, such as `PLAN.md`."),
+        }
+    })?;
+    let plan = parse_bytes(&bytes, path);
+    let known = |name: &str| catalog.resolve(name).is_ok();
+    let beside = project.join(path.parent().unwrap_or(Utf8Path::new("")));
+    let exists = |named: &str| {
+        let named = Utf8Path::new(named);
+        fs::is_beneath(named) && (beside.join(named).is_file() || project.join(named).is_file())
+    };
+    let found = check(&plan, &known, &exists);
+    let next = match select_task(&plan) {
+        Choice::Task(id) if plan.fallback.is_none() => Some(id),
+        _ => None,
+    };
+    let errors = found.iter().filter(|found| found.is_error()).count();
+    Ok(PlanJson {
+        status: PlanStatusJson::of(&plan, next, errors),
+        diagnostics: found.iter().map(DiagnosticJson::from).collect(),
+    })
+}

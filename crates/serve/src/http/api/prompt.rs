@@ -1,0 +1,105 @@
+//! The exact prompt that an agent would be given. Nothing is sent.
+
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Answer, Api, Call, Nothing};
+use crate::house::{PromptAsk, PromptError};
+use crate::http::problem::Problem;
+
+/// What a prompt is wanted for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    /// What is to be done.
+    task: String,
+    /// The agent; the default one if nobody says.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// A prompt.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Prompt {
+    /// The agent.
+    agent: String,
+    /// The model.
+    model: String,
+    /// The messages, in order.
+    messages: Vec<MessageJson>,
+    /// The tools that are offered.
+    tools: Vec<ToolJson>,
+    /// Tokens, as estimated.
+    tokens: u64,
+    /// The body of the request, to the byte.
+    body: Value,
+}
+
+/// A message.
+#[derive(Debug, Serialize, JsonSchema)]
+struct MessageJson {
+    /// Who speaks: `system`, `user` or `assistant`.
+    role: String,
+    /// What is said.
+    text: String,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolJson {
+    /// Its name.
+    name: String,
+    /// What the model is told of it.
+    description: String,
+    /// The schema of its arguments.
+    parameters: Value,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    let summary = "The exact prompt that an agent would be given; nothing is sent";
+    api.add(Method::POST, "/api/v1/prompt", "selection", summary, prompt)
+        .refuses(StatusCode::NOT_FOUND, "There is no such agent.")
+        .refuses(StatusCode::CONFLICT, "A prompt cannot be made here.")
+}
+
+async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
+    let Some(make) = call.house.preview().cloned() else {
+        return Err(Problem::new(StatusCode::CONFLICT, "prompts cannot be made here"));
+    };
+    let Ask { task, agent } = call.body;
+    let agent = agent.filter(|agent| !agent.is_empty());
+    let made = make(PromptAsk { task, agent }).await.map_err(|error| match &error {
+        PromptError::NoAgent(_) => Problem::not_found(error.to_string())
+            .hint("`GET /api/v1/skills?kind=agent` lists agents."),
+        PromptError::Refused(_) => Problem::new(StatusCode::CONFLICT, error.to_string()),
+    })?;
+    let messages = made.messages.iter().map(|message| message_of(&serde_json::json!(message)));
+    let tools = made.tools.into_iter().map(|tool| ToolJson {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
+    });
+    Ok(Prompt {
+        agent: made.agent.name,
+        model: made.model.to_string(),
+        messages: messages.collect(),
+        tools: tools.collect(),
+        tokens: made.tokens,
+        body: made.body,
+    })
+}
+
+/// A message as people read it: its parts one after the other, what is no text as JSON.
+fn message_of(message: &Value) -> MessageJson {
+    let text_of = |part: &Value| match part["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => part.to_string(),
+    };
+    let text = match &message["content"] {
+        Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+        _ => text_of(message),
+    };
+    MessageJson { role: message["role"].as_str().unwrap_or_default().to_owned(), text }
+}

@@ -1,0 +1,137 @@
+//! Workflows: listing them, their steps, and their pictures.
+
+use axum::response::{IntoResponse as _, Response};
+use http::{Method, StatusCode, header};
+use repertoire_drive::workflow::find::{FindError, find};
+use repertoire_drive::workflow::shown::{WorkflowJson, WorkflowRow, rows};
+use repertoire_flow::file::Loaded;
+use repertoire_flow::graph;
+use repertoire_flow::workflow::Workflow;
+use repertoire_skill::catalog::Catalog;
+use repertoire_text::json::DiagnosticJson;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::skills::not_found;
+use super::{Answer, Api, Call, Nothing, Page, blocking};
+use crate::http::openapi::Shape;
+use crate::http::problem::Problem;
+
+const TAG: &str = "workflows";
+
+/// Which workflows.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Which {
+    /// Whether to list those too that sub-agents go through.
+    all: Option<bool>,
+}
+
+/// A workflow.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NamePath {
+    /// Its name, also `skill/name` for one that sub-agents go through (with `%2F` for the slash).
+    name: String,
+}
+
+/// Which picture.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct WhichRun {
+    /// A run of the workflow, whose step is lit.
+    run: Option<String>,
+}
+
+/// A workflow, and what was found about it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Shown {
+    /// The workflow.
+    #[serde(flatten)]
+    shown: WorkflowJson,
+    /// What was found about it.
+    diagnostics: Vec<DiagnosticJson>,
+}
+
+pub(super) fn add(api: Api) -> Api {
+    let unreadable = "It cannot be read, or is a script.";
+    api.list("/api/v1/workflows", TAG, "List workflows", list)
+        .add(Method::GET, "/api/v1/workflows/{name}", TAG, "The steps of a workflow", show)
+        .refuses(StatusCode::CONFLICT, unreadable)
+        .get_other(
+            "/api/v1/workflows/{name}/graph.svg",
+            TAG,
+            "A workflow as a picture",
+            Shape::text("image/svg+xml"),
+            picture,
+        )
+        .refuses(StatusCode::CONFLICT, unreadable)
+}
+
+async fn list(call: Call<Nothing, Which>) -> Answer<Page<WorkflowRow>> {
+    blocking(move || {
+        let catalog = call.house.catalog();
+        let all = call.query.all.unwrap_or(false);
+        let mut found: Vec<WorkflowRow> =
+            catalog.entries().iter().flat_map(|entry| rows(entry, all)).collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        call.paging.cut(found.into_iter())
+    })
+    .await
+}
+
+async fn show(call: Call<NamePath>) -> Answer<Shown> {
+    blocking(move || {
+        let catalog = call.house.catalog();
+        let loaded = load(&catalog, &call.path.name)?;
+        let path = loaded.source.path().to_string();
+        let checked = loaded.checked.as_ref();
+        let fingerprint = checked.map(|checked| checked.fingerprint().as_str().to_owned());
+        let can_run = checked.is_some();
+        let diagnostics = loaded.diagnostics.iter().map(DiagnosticJson::from).collect();
+        let workflow = readable(loaded)?;
+        let parameters = workflow.parameters.clone().into_iter().collect();
+        let shown = WorkflowJson { workflow, path, fingerprint, can_run, parameters };
+        Ok(Shown { shown, diagnostics })
+    })
+    .await
+}
+
+async fn picture(call: Call<NamePath, WhichRun>) -> Answer<Response> {
+    blocking(move || {
+        // A run goes on with the workflow that it was started with, whatever became of the file.
+        let drawn = match &call.query.run {
+            Some(run) => {
+                let run = call.house.workflows().open(run);
+                let run = run.map_err(super::workflow_runs::failed)?;
+                let lit = (run.state.workflow == call.path.name).then(|| run.state.step.clone());
+                graph::svg_lit(run.workflow.workflow(), lit.as_ref())
+            }
+            None => {
+                let catalog = call.house.catalog();
+                graph::svg(&readable(load(&catalog, &call.path.name)?)?)
+            }
+        };
+        Ok(([(header::CONTENT_TYPE, "image/svg+xml")], drawn).into_response())
+    })
+    .await
+}
+
+fn load(catalog: &Catalog, name: &str) -> Answer<Loaded> {
+    let found = find(catalog, name).map_err(|error| match &error {
+        FindError::NoSkill(missing) => not_found(missing),
+        FindError::Script { .. } => Problem::new(StatusCode::CONFLICT, error.to_string())
+            .hint("A script prints its steps as it is run, and has none to show."),
+        FindError::NoWorkflow { .. } => Problem::not_found(error.to_string())
+            .hint("`GET /api/v1/workflows` lists those that are."),
+        FindError::NoSuchWorkflow { has, .. } => {
+            Problem::not_found(error.to_string()).hint(format!("There are {}.", has.join(", ")))
+        }
+    });
+    Ok(found?.1)
+}
+
+fn readable(loaded: Loaded) -> Answer<Workflow> {
+    let name = loaded.name;
+    loaded.workflow.ok_or_else(|| {
+        let detail = format!("workflow `{name}` cannot be read");
+        Problem::new(StatusCode::CONFLICT, detail).hint("`rep workflow check` says why.")
+    })
+}
