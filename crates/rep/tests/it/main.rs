@@ -13,6 +13,7 @@ mod eval;
 mod lint;
 mod list;
 mod matching;
+mod mcp;
 mod new_docs;
 mod pack;
 mod page;

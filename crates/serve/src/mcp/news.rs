@@ -39,9 +39,6 @@ impl Sources {
                 news = self.house.recv() => match news {
                     Ok(News::Skills(reload)) if !reload.replaced => {}
                     Ok(News::Skills(_)) | Err(RecvError::Lagged(_)) => return Some(Lists::Skills),
-                    // Other news are not about what is listed here.
-                    #[allow(unreachable_patterns, reason = "the house may come to tell of more")]
-                    Ok(_) => {}
                     Err(RecvError::Closed) => return None,
                 },
                 change = fixtures => {

@@ -13,12 +13,13 @@ mod workflow_record;
 mod workflow_start;
 mod workflow_step;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
 use repertoire_agent::form::{FINDING, HAND_IN, VERDICT};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -98,13 +99,15 @@ const fn row<T: ServedTool + 'static>() -> Row {
 
 /// The tools as they are listed. Of those that fill in forms, a server that was started for one form has the form's.
 pub(super) fn list(state: &State) -> Vec<Tool> {
-    let Some(form) = &state.form else { return TOOLS.iter().map(|row| (row.describe)()).collect() };
-    let is_part = |row: &&Row| !OF_FORMS.contains(&row.name) || form.tools().contains(&row.name);
-    let described = |row: &Row| match OF_FORMS.contains(&row.name) {
-        true => form::bound(form, (row.describe)()),
-        false => (row.describe)(),
-    };
-    TOOLS.iter().filter(is_part).map(described).collect()
+    // Schemas are made once; they do not change.
+    static ALL: LazyLock<Vec<Tool>> =
+        LazyLock::new(|| TOOLS.iter().map(|row| (row.describe)()).collect());
+    let Some(form) = &state.form else { return ALL.clone() };
+    let of_forms = |tool: &Tool| OF_FORMS.contains(&tool.name.as_ref());
+    ALL.iter()
+        .filter(|tool| !of_forms(tool) || form.tools().contains(&tool.name.as_ref()))
+        .map(|tool| if of_forms(tool) { form::bound(form, tool.clone()) } else { tool.clone() })
+        .collect()
 }
 
 /// One of them.
@@ -128,13 +131,20 @@ pub(super) async fn answer(
 }
 
 fn describe<T: ServedTool>() -> Tool {
-    let mut tool = Tool::new(T::NAME, T::ABOUT, schema::<T::Arguments>());
+    let mut tool = Tool::new(T::NAME, T::ABOUT, flat_schema::<T::Arguments>());
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::<T::Output>()));
     let reads = T::EFFECT == Effect::Reads;
     let hints = ToolAnnotations::with_title(T::TITLE).read_only(reads).destructive(false);
     tool.annotations = Some(hints.idempotent(reads).open_world(false));
     tool
+}
+
+/// A schema without references, which some clients do not follow in arguments.
+fn flat_schema<T: JsonSchema>() -> JsonObject {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.as_object().cloned().unwrap_or_default()
 }
 
 fn schema<T: JsonSchema>() -> JsonObject {

@@ -110,3 +110,32 @@ async fn tools_complain_of_what_does_not_fit_and_say_what_to_do() {
         assert!(complaint.len() < 400_000, "{tool}");
     }
 }
+
+/// Far more than anybody has: every one is listed once, and the first page does not wait for the rest.
+#[tokio::test]
+async fn ten_thousand_skills_are_listed_page_by_page() {
+    let field = Field::new();
+    let root = field.root.join("project/.agents/skills");
+    for number in 0..10_000 {
+        let dir = root.join(format!("s{number:05}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let text = format!("---\nname: s{number:05}\ndescription: Does {number}.\n---\nBody.\n");
+        let mut file = std::fs::File::create(dir.join("SKILL.md")).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    }
+    let mut wire = Wire::to(field.house().await).await;
+    let mut found = Vec::new();
+    let mut cursor = serde_json::Value::Null;
+    loop {
+        let page = wire.ok("skills/list", json!({ "cursor": cursor })).await;
+        let skills = page["skills"].as_array().unwrap();
+        found.extend(skills.iter().map(|skill| skill["uri"].as_str().unwrap().to_owned()));
+        match page.get("nextCursor") {
+            Some(next) => cursor = next.clone(),
+            None => break,
+        }
+    }
+    let expected: Vec<String> =
+        (0..10_000).map(|number| format!("skill://s{number:05}/SKILL.md")).collect();
+    assert_eq!(found, expected);
+}
