@@ -5,6 +5,7 @@
 mod agents_tools;
 mod browser;
 mod config;
+mod conformance;
 mod demo_misc;
 mod deps;
 mod doctor;

@@ -1,5 +1,7 @@
 //! The API, as programs meet it.
 
+mod reviews;
 mod runs;
 mod skills;
+mod workflows;
 mod wrong;
