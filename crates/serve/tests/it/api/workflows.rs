@@ -14,15 +14,13 @@ use crate::house::{Field, Served, each};
 const WORKFLOW: &str = "\
 parameters: { subject: { required: true, description: What it is about } }
 steps:
-  - { id: draft, title: Draft, actions: [\"Write about {subject}.\"], next: look }
-  - id: look
-    title: Look at it
-    actions: [Look at it.]
-    next: gate
+  - { id: draft, title: Draft, actions: ['Write about {{ subject }}.'], next: look }
+  - { id: look, title: Look at it, actions: [Look at it.], next: gate }
   - id: gate
     title: Quality
-    gate: { name: Quality, reviews: [look], max: 1 }
-    next: { pass: end, fail: draft }
+    decide:
+      gate: { name: Quality, reviews: [look], schedule: [MUST], banner: Look afresh., stop: Stop., reverify: fresh }
+    next: { ok: end, fail: draft }
 ";
 
 fn field() -> Field {
