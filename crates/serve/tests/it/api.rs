@@ -1,5 +1,6 @@
 //! The API, as programs meet it.
 
+mod metrics;
 mod reviews;
 mod runs;
 mod skills;
