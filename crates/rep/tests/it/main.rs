@@ -24,6 +24,7 @@ mod review;
 mod run;
 mod runs;
 mod runs_git;
+mod schemathesis;
 mod show;
 mod sync;
 mod talking;
