@@ -27,6 +27,7 @@ mod runs;
 mod runs_git;
 mod serve;
 mod setup;
+mod schemathesis;
 mod show;
 mod sync;
 mod talking;
