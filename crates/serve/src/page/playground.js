@@ -131,7 +131,7 @@ class Playground {
     return h("article", { class: "card card-pad stack-small pick" },
       h("div", { class: "spread" },
         h("div", { class: "row" }, h("a", { class: "pick-name", href: `#/skills/${part(pick.name)}` }, pick.name), chip(pick.strategy, looks[pick.strategy]), found.untrusted?.includes(pick.name) && chip("not trusted", tone("untrusted"))),
-        h("span", { class: "row" }, meter(pick.score, { threshold: found.threshold, width: "120px" }), h("b", { class: "num" }, pick.score.toFixed(2)))),
+        h("span", { class: "score" }, meter(pick.score, { threshold: found.threshold, width: "120px" }), h("b", { class: "num" }, pick.score.toFixed(2)))),
       h("ul", { class: "reasons" }, pick.reasons.slice(0, 6).map(reasonRow)),
       pick.reasons.length > 6 && h("p", { class: "faint" }, `and ${pick.reasons.length - 6} more reasons`),
       why && stages(why, most, true));
@@ -181,13 +181,13 @@ function partsOf(message) {
 
 const reasonRow = (one) => h("li", { class: isAgainst(one) ? "against" : "" }, reason(one));
 
-/** What each stage says; bars are as long as the stage's best among the skills shown. */
+/** What each stage says. Words have no upper bound: their bar is measured by the best of the skills shown. */
 function stages(why, most, open = false) {
   const rows = why.stages.filter((stage) => stage.score !== 0);
   return h("details", { class: "more stages", open }, h("summary", {}, "Score by stage"),
     h("div", { class: "stage-grid" },
       stageRow("by triggers", why.by_triggers, 1), stageRow("by text", why.by_text, 1),
-      rows.map((stage) => stageRow(stage.stage, stage.score, most.get(stage.stage) || 1)),
+      rows.map((stage) => stageRow(stage.stage, stage.score, stage.stage === "words" ? most.get("words") : 1)),
       !rows.length && h("span", { class: "faint" }, "no stage has anything to say")));
 }
 
