@@ -89,6 +89,7 @@ class Playground {
       // Nothing is kept.
     }
     if (!body.task && !body.paths.length) return this.invite();
+    if (!this.result.childElementCount) replace(this.result, skeleton(3));
     try {
       const found = await post("/select", body, asking.signal);
       if (!asking.signal.aborted) this.show(found);
