@@ -185,7 +185,7 @@ class Skills {
     return h("a", { class: "item", href },
       h("div", { class: "item-top" }, chip(item.severity, tone(item.severity)), h("span", { class: "item-name" }, item.skill ?? item.path_short?.split("/").slice(-2)[0] ?? "skills"), h("span", { class: "item-end mono" }, item.code)),
       h("p", { class: "item-about" }, item.message),
-      item.path_short && h("p", { class: "item-why" }, h("span"), h("span", { class: "path" }, `${item.path_short}${item.line ? `:${item.line}` : ""}`)));
+      item.path_short && h("p", { class: "item-why" }, h("span", { class: "path" }, `${item.path_short}${item.line ? `:${item.line}` : ""}`)));
   }
 
   nothing() {
