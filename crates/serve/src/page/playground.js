@@ -22,7 +22,8 @@ class Playground {
     this.agent = h("select", {}, h("option", { value: "" }, "The default agent"));
     this.max = h("input", { type: "number", min: "0", max: "50", placeholder: "as configured", inputmode: "numeric" });
     this.threshold = h("input", { type: "number", min: "0", max: "1", step: "0.05", placeholder: "as configured", inputmode: "decimal" });
-    this.result = h("div", { class: "stack", "aria-live": "polite" });
+    this.result = h("div", { class: "stack" });
+    this.said = h("p", { class: "visually-hidden", role: "status" });
     this.prompt = h("div", { class: "stack-small" });
     const ask = debounce(() => this.ask(), 140);
     for (const field of [this.task, this.paths, this.max, this.threshold]) field.addEventListener("input", ask);
@@ -41,7 +42,7 @@ class Playground {
               h("div", { class: "form-grid" },
                 h("label", { class: "field" }, "Paths it touches", this.paths), h("label", { class: "field" }, "Agent", this.agent),
                 h("label", { class: "field" }, "Most skills", this.max), h("label", { class: "field" }, "Threshold", this.threshold)))),
-          this.result),
+          this.said, this.result),
         h("section", { class: "stack-small play-prompt", "aria-label": "The exact prompt" }, this.prompt)));
     this.loadAgents();
     this.unlisten = stream.listen((event) => {
@@ -111,6 +112,7 @@ class Playground {
     const most = new Map();
     for (const one of why.values()) for (const stage of one.stages) most.set(stage.stage, Math.max(most.get(stage.stage) ?? 0, Math.abs(stage.score)));
     const line = `${count(found.picks.length, "skill")} of ${number(found.skills)} in ${(found.took_us / 1000).toFixed(1)} ms`;
+    this.said.textContent = found.abstained ? "No skill fits" : found.picks.map((pick) => pick.name).join(", ");
     replace(this.result,
       h("div", { class: "spread" }, h("h2", {}, found.abstained ? "No skill" : "Picked"), h("span", { class: "faint num" }, line)),
       found.abstained && this.abstention(found),
