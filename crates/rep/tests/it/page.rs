@@ -64,7 +64,7 @@ fn shadowed_and_broken_skills_are_told_apart_with_the_line_that_is_wrong() {
     browser.click(".segments [data-value=findings]");
     browser.wait("document.querySelector('.item .mono')?.innerText.startsWith('RS')");
     go(&mut browser, "skills/colon?state=");
-    browser.wait("document.querySelector('.source-line.marked')");
+    browser.wait("document.querySelector('.pane-detail h1')?.innerText === 'colon'");
     let marked = browser.text(".source-line.marked");
     assert!(marked.contains("Use when: the build"), "{marked}");
 }
@@ -326,6 +326,7 @@ fn every_view_is_quiet_narrow_and_asks_nobody_else() {
     places.push(format!("reviews/{}", house::review(&ws)));
     places.push("workflows/sql-review".to_owned());
     places.push("workflows/run/orders-index".to_owned());
+    places.push("workflows/run/orders-lock".to_owned());
     for (width, height) in [(1280, 800), (390, 844)] {
         browser.resize(width, height);
         for scheme in ["light", "dark"] {
@@ -378,6 +379,13 @@ fn a_workflow_that_waits_is_seen_with_its_gate() {
     browser.eval("location.hash = '#/workflows/run/orders-index'");
     browser.wait("document.querySelector('img.graph-picture')?.naturalWidth > 0");
     browser.wait_text("line 3 locks it");
+    browser.eval("location.hash = '#/workflows/run/orders-lock'");
+    browser.wait_text("A person has to decide");
+    browser.eval("document.querySelector('.decide input').focus()");
+    browser.type_text("The window is on Sunday");
+    browser.click(".decide [data-choice=skip]");
+    browser.wait("document.querySelector('.view-head [data-status=done]')");
+    browser.wait_text("skip, “The window is on Sunday”");
 }
 
 #[test]

@@ -22,7 +22,8 @@ class Playground {
     this.agent = h("select", {}, h("option", { value: "" }, "The default agent"));
     this.max = h("input", { type: "number", min: "0", max: "50", placeholder: "as configured", inputmode: "numeric" });
     this.threshold = h("input", { type: "number", min: "0", max: "1", step: "0.05", placeholder: "as configured", inputmode: "decimal" });
-    this.result = h("div", { class: "stack", "aria-live": "polite" });
+    this.result = h("div", { class: "stack" });
+    this.said = h("p", { class: "visually-hidden", role: "status" });
     this.prompt = h("div", { class: "stack-small" });
     const ask = debounce(() => this.ask(), 140);
     for (const field of [this.task, this.paths, this.max, this.threshold]) field.addEventListener("input", ask);
@@ -41,7 +42,7 @@ class Playground {
               h("div", { class: "form-grid" },
                 h("label", { class: "field" }, "Paths it touches", this.paths), h("label", { class: "field" }, "Agent", this.agent),
                 h("label", { class: "field" }, "Most skills", this.max), h("label", { class: "field" }, "Threshold", this.threshold)))),
-          this.result),
+          this.said, this.result),
         h("section", { class: "stack-small play-prompt", "aria-label": "The exact prompt" }, this.prompt)));
     this.loadAgents();
     this.unlisten = stream.listen((event) => {
@@ -89,6 +90,7 @@ class Playground {
       // Nothing is kept.
     }
     if (!body.task && !body.paths.length) return this.invite();
+    if (!this.result.childElementCount) replace(this.result, skeleton(3));
     try {
       const found = await post("/select", body, asking.signal);
       if (!asking.signal.aborted) this.show(found);
@@ -110,6 +112,7 @@ class Playground {
     const most = new Map();
     for (const one of why.values()) for (const stage of one.stages) most.set(stage.stage, Math.max(most.get(stage.stage) ?? 0, Math.abs(stage.score)));
     const line = `${count(found.picks.length, "skill")} of ${number(found.skills)} in ${(found.took_us / 1000).toFixed(1)} ms`;
+    this.said.textContent = found.abstained ? "No skill fits" : found.picks.map((pick) => pick.name).join(", ");
     replace(this.result,
       h("div", { class: "spread" }, h("h2", {}, found.abstained ? "No skill" : "Picked"), h("span", { class: "faint num" }, line)),
       found.abstained && this.abstention(found),
@@ -131,7 +134,7 @@ class Playground {
     return h("article", { class: "card card-pad stack-small pick" },
       h("div", { class: "spread" },
         h("div", { class: "row" }, h("a", { class: "pick-name", href: `#/skills/${part(pick.name)}` }, pick.name), chip(pick.strategy, looks[pick.strategy]), found.untrusted?.includes(pick.name) && chip("not trusted", tone("untrusted"))),
-        h("span", { class: "row" }, meter(pick.score, { threshold: found.threshold, width: "120px" }), h("b", { class: "num" }, pick.score.toFixed(2)))),
+        h("span", { class: "score" }, meter(pick.score, { threshold: found.threshold, width: "120px" }), h("b", { class: "num" }, pick.score.toFixed(2)))),
       h("ul", { class: "reasons" }, pick.reasons.slice(0, 6).map(reasonRow)),
       pick.reasons.length > 6 && h("p", { class: "faint" }, `and ${pick.reasons.length - 6} more reasons`),
       why && stages(why, most, true));
@@ -181,13 +184,13 @@ function partsOf(message) {
 
 const reasonRow = (one) => h("li", { class: isAgainst(one) ? "against" : "" }, reason(one));
 
-/** What each stage says; bars are as long as the stage's best among the skills shown. */
+/** What each stage says. Words have no upper bound: their bar is measured by the best of the skills shown. */
 function stages(why, most, open = false) {
   const rows = why.stages.filter((stage) => stage.score !== 0);
   return h("details", { class: "more stages", open }, h("summary", {}, "Score by stage"),
     h("div", { class: "stage-grid" },
       stageRow("by triggers", why.by_triggers, 1), stageRow("by text", why.by_text, 1),
-      rows.map((stage) => stageRow(stage.stage, stage.score, most.get(stage.stage) || 1)),
+      rows.map((stage) => stageRow(stage.stage, stage.score, stage.stage === "words" ? most.get("words") : 1)),
       !rows.length && h("span", { class: "faint" }, "no stage has anything to say")));
 }
 

@@ -4,7 +4,7 @@ import { all, get, lastEvents, part, post } from "./api.js";
 import { costLine, progress } from "./charts.js";
 import { diff } from "./diff.js";
 import { sentence } from "./eventwords.js";
-import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
+import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, keyed, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
 
 const OVER = ["completed", "failed", "cancelled"];
 /** What a person can do in which state. */
@@ -214,11 +214,23 @@ class RunView {
   }
 
   output(place) {
-    get(`/runs/${part(this.id)}/output`, { limit: 200 }).then((page) => {
-      const items = page.items;
-      replace(place, items.length ? h("div", { class: "stack" }, [...items].reverse().map(said))
-        : empty("Nothing was said yet", "What agents say appears here after each step."));
+    get(`/runs/${part(this.id)}/output`, { limit: 200 }).then(({ items }) => {
+      if (!items.length) return replace(place, empty("Nothing was said yet", "What agents say appears here while they work."));
+      if (!place.querySelector(".outputs")) replace(place, h("div", { class: "stack outputs" }));
+      this.follow(place.firstElementChild, [...items].reverse());
     }, (error) => replace(place, failure(error)));
+  }
+
+  /** Shows what was said; whoever reads stays where they are, and whoever is at the end of what grows stays at the end. */
+  follow(list, items) {
+    const text = (row) => row.querySelector("pre");
+    const before = new Map([...list.children].filter(text).map((row) => [row.dataset.key, { top: text(row).scrollTop, atEnd: text(row).scrollTop + text(row).clientHeight >= text(row).scrollHeight - 8 }]));
+    keyed(list, items, (one) => `${one.step}-${one.kind}`, said);
+    const running = this.data.run.status === "running";
+    [...list.children].filter(text).forEach((row, at) => {
+      const was = before.get(row.dataset.key) ?? { top: 0, atEnd: running && at === 0 };
+      text(row).scrollTop = was.atEnd ? text(row).scrollHeight : was.top;
+    });
   }
 
   diff(place) {
@@ -229,14 +241,17 @@ class RunView {
 
   ticking() {
     if (!this.data || OVER.includes(this.data.run.status)) return;
+    // What an agent says is in no journal, so nobody tells of it.
+    this.ticks = (this.ticks ?? 0) + 1;
+    if (this.ticks % 3 === 0 && this.data.run.status === "running" && this.tabs.current() === "output") this.fillers.output();
     for (const one of this.root.querySelectorAll("[data-since]")) one.textContent = span(Date.now() - Number(one.dataset.since));
   }
 }
 
 function said(one) {
   return h("section", { class: "stack-small" },
-    h("div", { class: "spread" }, h("div", { class: "row" }, h("h3", {}, words(one.title)), one.tool_calls > 0 && h("span", { class: "faint" }, count(one.tool_calls, "tool call")), one.cut && chip("only its end is shown", "warn")), copier(one.text)),
-    one.text ? h("pre", { class: "code tall" }, one.text) : h("p", { class: "hint" }, "Nothing was said."));
+    h("div", { class: "spread" }, h("div", { class: "row" }, h("h3", {}, words(one.title)), one.tool_calls > 0 && h("span", { class: "faint" }, count(one.tool_calls, "tool call")), one.cut && chip("only its end is shown", "warn")), one.text && copier(one.text)),
+    one.text ? h("pre", { class: "code tall" }, one.text.trimEnd()) : h("p", { class: "hint" }, "Nothing was said."));
 }
 
 const stat = (value, text) => h("div", { class: "stat" }, h("b", {}, value), h("span", {}, text));

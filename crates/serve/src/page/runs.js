@@ -92,7 +92,7 @@ class Runs {
     const spent = costs.points.some((point) => point.value > 0);
     replace(this.costs,
       spent && h("section", { class: "card card-pad stack-small" },
-        h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total, costs.is_partial)} in all`)), columns(costs.points, { wide: plans.length ? 620 : 960 })),
+        h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total, costs.is_partial)} in all`)), columns(costs.points, { wide: plans.length ? 480 : 960 })),
       plans.length > 0 && h("section", { class: "card card-pad stack-small" }, plans.map(plan)));
   }
 }

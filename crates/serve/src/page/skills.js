@@ -123,14 +123,12 @@ class Skills {
     const asking = (this.asking = new AbortController());
     const { q, state, scope } = this.filter;
     try {
-      const about = get("/status", {}, asking.signal);
-      const page = state === "findings"
-        ? await get("/diagnostics", { q, limit: this.limit }, asking.signal)
-        : await get("/skills", { q, state, scope, limit: this.limit }, asking.signal);
-      this.showCounts(await about);
+      const wanted = state === "findings" ? ["/diagnostics", { q, limit: this.limit }] : ["/skills", { q, state, scope, limit: this.limit }];
+      const [about, page] = await Promise.all([get("/status", {}, asking.signal), get(...wanted, asking.signal)]);
+      this.showCounts(about);
       this.items = page.items;
       this.more = Boolean(page.next);
-      this.total.textContent = q || state || scope ? number(page.total) : number((await about).skills.skills);
+      this.total.textContent = q || state || scope ? number(page.total) : number(about.skills.skills);
       this.draw(page.total);
     } catch (error) {
       if (error.name !== "AbortError") this.instead(failure(error, () => this.load()));
@@ -138,7 +136,6 @@ class Skills {
   }
 
   showCounts(about) {
-    this.about = about;
     this.states.count("shadowed", about.skills.shadowed);
     this.states.count("broken", about.skills.broken);
     this.states.count("findings", about.findings.errors + about.findings.warnings);
@@ -188,7 +185,7 @@ class Skills {
     return h("a", { class: "item", href },
       h("div", { class: "item-top" }, chip(item.severity, tone(item.severity)), h("span", { class: "item-name" }, item.skill ?? item.path_short?.split("/").slice(-2)[0] ?? "skills"), h("span", { class: "item-end mono" }, item.code)),
       h("p", { class: "item-about" }, item.message),
-      item.path_short && h("p", { class: "item-why" }, h("span"), h("span", { class: "path" }, `${item.path_short}${item.line ? `:${item.line}` : ""}`)));
+      item.path_short && h("p", { class: "item-why" }, h("span", { class: "path" }, `${item.path_short}${item.line ? `:${item.line}` : ""}`)));
   }
 
   nothing() {
@@ -255,13 +252,13 @@ class Skills {
   async overview(signal) {
     if (!this.rooms) return;
     let found;
+    let about;
     try {
-      found = await get("/diagnostics", { limit: 20 }, signal);
+      [found, about] = await Promise.all([get("/diagnostics", { limit: 20 }, signal), get("/status", {}, signal)]);
     } catch (error) {
       if (error.name !== "AbortError") replace(this.detail, failure(error, () => this.showDetail()));
       return;
     }
-    const about = this.about ?? (await get("/status", {}, signal));
     this.detail.shown = null;
     const sums = about.skills;
     replace(this.detail, h("div", { class: "stack overview" },

@@ -144,9 +144,21 @@ class Workflows {
     const note = h("input", { type: "text", "aria-label": "Why", placeholder: "Why (it is kept)" });
     const text = { limit: "The gate has failed as often as it may.", bound: "A loop was gone through as often as it may.", error: what?.message }[kind] ?? data.run.waiting_for;
     return h("section", { class: "card card-pad stack-small decide" }, h("h2", {}, icon("warn"), " A person has to decide"), h("p", {}, text), what?.blocking?.length > 0 && h("p", { class: "row" }, "Blocked by ", what.blocking.map((id) => chip(id, "bad"))),
-      note, h("div", { class: "row" }, (data.choices ?? []).map((choice) => action(words(choice), () => send("choice", { choice, note: note.value || undefined }, "Decided."), { tone: choice === "abort" ? "danger" : "" }))));
+      note, h("div", { class: "row" }, (data.choices ?? []).map((choice) => {
+        const [label, about] = CHOICES[choice] ?? [choice.replace(/^take:/, "Go on with "), "The step ends with this outcome."];
+        const button = action(label, () => send("choice", { choice, note: note.value || undefined }, "Decided."), { tone: choice === "abort" ? "danger" : "", title: about });
+        button.dataset.choice = choice;
+        return button;
+      })));
   }
 }
+
+const CHOICES = {
+  continue: ["Once more", "The loop is gone through once more."],
+  "must-only": ["Only what must hold", "Only what has to hold blocks; the rest is accepted."],
+  skip: ["Accept as it is", "What failed is accepted as it is, except declared checks."],
+  abort: ["End the run", "The run ends here."],
+};
 
 const noGraph = (error) => {
   if (error.name === "AbortError") throw error;

@@ -326,11 +326,36 @@ pub(crate) fn house() -> Workspace {
     for item in ITEMS {
         done(ws.rep_with(&["workflow", "record", "orders-index", item]));
     }
+    stuck(&ws, "orders-lock");
     done(ws.rep("plan run --backend scripted:plan-agent.yaml"));
     ws.write("project/refunds.py", include_str!("../../../src/demo/refunds-changed.py"));
     let reviewed = ws.rep("review --backend scripted:reviewers.yaml");
     assert!(reviewed.code <= 1, "{reviewed}");
     ws
+}
+
+/// A run whose gate has failed as often as it may, so that a person has to decide.
+fn stuck(ws: &Workspace, id: &str) {
+    let start =
+        ws.rep(&format!("workflow start sql-review --id {id} --param migration=orders.sql"));
+    assert_eq!(start.code, 0, "{start}");
+    for _ in 0..20 {
+        let status: Value =
+            serde_json::from_slice(&ws.raw(&format!("--json workflow status {id}"))).unwrap();
+        let run = &status["run"];
+        if run["state"] == "waiting" {
+            return;
+        }
+        match run["step"].as_str().unwrap() {
+            "gate" => drop(ws.rep(&format!("workflow step {id} --at {}", run["turn"]))),
+            "review" => {
+                ws.rep_with(&["workflow", "record", id, ITEMS[0]]);
+                ws.rep(&format!("workflow step {id} --outcome ok"));
+            }
+            _ => drop(ws.rep(&format!("workflow step {id} --outcome ok"))),
+        }
+    }
+    panic!("{id} does not wait");
 }
 
 const ITEMS: &[&str] = &[

@@ -109,7 +109,7 @@ fn sights(ws: &Workspace) -> Vec<Sight> {
         sight("workflows", "workflows", "null", "document.querySelector('.flow-card')"),
         sight(
             "workflow",
-            "workflows/run/orders-index",
+            "workflows/run/orders-lock",
             "null",
             "document.querySelector('img.graph-picture')?.naturalWidth > 0",
         ),
