@@ -22,6 +22,8 @@ use repertoire_skill::profile::{Places, ProfileId};
 use repertoire_skill::skill::Scope;
 use repertoire_text::fs::write_atomic;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 /// The time at which tests begin.
@@ -145,6 +147,11 @@ impl Served {
         Served { field, house, address, token, client, stop }
     }
 
+    /// A stream of events, as a client of them reads it.
+    pub(crate) async fn listen(&self, query: &str, last_id: Option<&str>) -> Listening {
+        Listening::open(self.address, &self.token, query, last_id).await
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -159,6 +166,76 @@ impl Served {
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         let request = self.client.post(self.url(path)).bearer_auth(&self.token).json(body);
         Reply::of(request.send().await.unwrap()).await
+    }
+}
+
+/// A client of a stream of events.
+pub(crate) struct Listening {
+    stream: BufReader<TcpStream>,
+}
+
+/// An event as it came.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Came {
+    pub(crate) id: Option<String>,
+    pub(crate) event: String,
+    pub(crate) data: Value,
+}
+
+impl Listening {
+    pub(crate) async fn open(
+        address: SocketAddr,
+        token: &str,
+        query: &str,
+        last_id: Option<&str>,
+    ) -> Self {
+        let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+        let last = last_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        let head = format!(
+            "GET /api/v1/events{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{last}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).await.unwrap(), 0, "it ended: {head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.to_lowercase().contains("content-type: text/event-stream"), "{head}");
+        Listening { stream }
+    }
+
+    /// The next event; nothing when the stream has ended. Lines of chunks and comments are passed over.
+    pub(crate) async fn next(&mut self) -> Option<Came> {
+        let mut came = Came::default();
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line).await.ok()? == 0 {
+                return None;
+            }
+            let line = line.trim_end_matches(['\r', '\n']);
+            match line.split_once(": ") {
+                Some(("id", id)) => came.id = Some(id.to_owned()),
+                Some(("event", event)) => came.event = event.to_owned(),
+                Some(("data", data)) => came.data = serde_json::from_str(data).unwrap(),
+                _ if line.is_empty() && !came.event.is_empty() => return Some(came),
+                _ if line == "0" => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The next event of a run, within a time in which it must have come.
+    pub(crate) async fn note(&mut self) -> (String, u64) {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+            loop {
+                let came = self.next().await.expect("the stream goes on");
+                if came.event == "run" && came.data["type"] == "NOTE" {
+                    let number = came.data["data"]["number"].as_u64().unwrap();
+                    return (came.id.unwrap(), number);
+                }
+            }
+        });
+        next.await.expect("an event in time")
     }
 }
 
@@ -201,4 +278,74 @@ impl Reply {
 pub(crate) fn each<'v>(page: &'v Value, field: &str) -> Vec<&'v str> {
     let items = page["items"].as_array().unwrap_or_else(|| panic!("no page: {page}"));
     items.iter().map(|item| item[field].as_str().unwrap()).collect()
+}
+
+/// A run in a journal that somebody works on, step by step.
+pub(crate) struct Work {
+    journal: Journal,
+    pub(crate) lease: repertoire_journal::Lease,
+    pub(crate) run: RunId,
+}
+
+impl Work {
+    /// Makes a run and takes it.
+    pub(crate) async fn begin(journal: &Journal, name: &str, workspace: &str) -> Self {
+        let run = journal
+            .create(NewRun {
+                id: RunId::new(),
+                kind: "plan".into(),
+                name: name.into(),
+                workspace: workspace.into(),
+                labels: Default::default(),
+                priority: 0,
+                limits: Default::default(),
+                request: serde_json::json!({ "plan": "PLAN.md" }),
+            })
+            .await
+            .unwrap();
+        let worker = Worker {
+            name: "w".into(),
+            labels: Default::default(),
+            kinds: ["plan".to_owned()].into(),
+            lease: std::time::Duration::from_secs(3600),
+        };
+        let claimed = journal.claim_run(&run.id, &worker, &Default::default()).await.unwrap();
+        let lease = claimed.unwrap().lease;
+        let work = Work { journal: journal.clone(), lease, run: run.id };
+        work.add([Payload::RunStarted { worker: "w".into() }]).await;
+        work
+    }
+
+    pub(crate) async fn add(&self, payloads: impl IntoIterator<Item = Payload>) {
+        self.journal.append(&self.lease, payloads.into_iter().collect()).await.unwrap();
+    }
+
+    /// A note that says which it is.
+    pub(crate) async fn note(&self, number: u64) {
+        let data = serde_json::json!({ "number": number });
+        self.add([Payload::Note { name: "test".into(), data }]).await;
+    }
+
+    /// One step from its start to its end.
+    pub(crate) async fn step(&self, number: u32, cost_micro_usd: u64) {
+        let task = TaskRef { id: "a".into(), label: "Do a".into() };
+        let started = Payload::StepStarted {
+            step: number,
+            kind: "implementation".into(),
+            task: Some(task),
+            attempt: 1,
+            iteration: number,
+            head: None,
+            detail: Value::Null,
+        };
+        let finished = Payload::StepFinished {
+            step: number,
+            outcome: StepOutcome::Ok,
+            reason: None,
+            head: None,
+            spent: Spent { cost_micro_usd, input_tokens: 10, ..Spent::default() },
+            result: Value::Null,
+        };
+        self.add([started, finished]).await;
+    }
 }
