@@ -69,8 +69,11 @@ fn a_skill_is_found_loaded_and_followed_on_disk_until_the_client_goes() {
     let search = json!({ "name": "skill_search", "arguments": { "task": "Approve this invoice" } });
     let found = server.ask(1, "tools/call", search);
     assert_eq!(found["structuredContent"]["picks"][0]["name"], "invoices", "{found}");
-    let loaded =
-        server.ask(2, "tools/call", json!({ "name": "skill", "arguments": { "name": "invoices" } }));
+    let loaded = server.ask(
+        2,
+        "tools/call",
+        json!({ "name": "skill", "arguments": { "name": "invoices" } }),
+    );
     assert_eq!(loaded["structuredContent"]["trust"], "trusted", "{loaded}");
     // It is the user's own, so it speaks for itself.
     assert!(loaded["content"][0]["text"].as_str().unwrap().starts_with("# invoices"), "{loaded}");

@@ -142,7 +142,8 @@ fn describe<T: ServedTool>() -> Tool {
 
 /// A schema without references, which some clients do not follow in arguments.
 fn flat_schema<T: JsonSchema>() -> JsonObject {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>();
     schema.as_object().cloned().unwrap_or_default()
 }
