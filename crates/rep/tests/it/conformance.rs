@@ -23,15 +23,11 @@ struct Daemon {
 impl Daemon {
     fn start(ws: &Workspace) -> Self {
         let mut command = ws.command(&["serve", "--port", "0", "--conformance"]);
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let link = lines.map_while(Result::ok).find_map(|line| {
-            let start = line.find("http://127.0.0.1:")?;
-            let rest = &line[start..];
-            let end = rest["http://".len()..].find('/')? + "http://".len();
-            Some(rest[..end].to_owned())
-        });
-        Daemon { child, url: format!("{}/mcp", link.expect("the daemon says where it is")) }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let link = BufReader::new(child.stdout.take().unwrap()).lines().next();
+        let link = link.expect("the daemon says where it is").unwrap();
+        let (address, _) = link.split_once("/#").expect("it is a link");
+        Daemon { child, url: format!("{address}/mcp") }
     }
 }
 
