@@ -18,6 +18,7 @@ use repertoire_skill::library::{Library, Reload};
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::http::events::Hub;
+use crate::http::metrics::Figures;
 
 /// News that nobody has taken are forgotten beyond this many: whoever is slower asks again.
 const NEWS_MAX: usize = 256;
@@ -57,6 +58,7 @@ struct Inner {
     selector: Mutex<Option<(u64, Arc<Selector>)>>,
     news: broadcast::Sender<News>,
     hub: OnceCell<Arc<Hub>>,
+    figures: Arc<Figures>,
 }
 
 /// What a house may have besides.
@@ -108,8 +110,8 @@ impl House {
     /// As [`House::new`], with more.
     pub fn with(parts: Parts, extras: Extras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
-        let (selector, hub) = (Mutex::new(None), OnceCell::new());
-        House { inner: Arc::new(Inner { parts, extras, selector, news, hub }) }
+        let (selector, hub, figures) = (Mutex::new(None), OnceCell::new(), Arc::default());
+        House { inner: Arc::new(Inner { parts, extras, selector, news, hub, figures }) }
     }
 
     /// What happens, for everybody who listens. It is read from the first time on that somebody does.
@@ -123,6 +125,11 @@ impl House {
             Ok(Arc::new(hub))
         };
         self.inner.hub.get_or_try_init(start).await.cloned()
+    }
+
+    /// What is counted.
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.inner.figures
     }
 
     /// The hub, if anybody has listened yet.

@@ -6,6 +6,7 @@ mod envelope;
 pub mod events;
 mod guard;
 mod listen;
+pub mod metrics;
 pub mod openapi;
 mod patience;
 pub mod problem;

@@ -5,6 +5,7 @@
 mod agents_tools;
 mod browser;
 mod config;
+mod conformance;
 mod demo_misc;
 mod deps;
 mod doctor;
@@ -23,6 +24,7 @@ mod review;
 mod run;
 mod runs;
 mod runs_git;
+mod schemathesis;
 mod show;
 mod sync;
 mod talking;

@@ -6,6 +6,7 @@ mod costs;
 mod diagnostics;
 mod events;
 mod health;
+mod metrics;
 mod plans;
 mod prompt;
 mod reviews;
@@ -158,6 +159,7 @@ pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
         workflows::add,
         workflow_runs::add,
         reviews::add,
+        metrics::add,
     ];
     parts.iter().fold(Api::new(house.clone(), Arc::clone(keys)), |api, add| add(api))
 }
@@ -288,13 +290,15 @@ impl Api {
     /// The router, with the document that describes it.
     pub fn into_router(self) -> Router {
         let document = Arc::new(self.document());
-        self.router.route(
+        let count = axum::middleware::from_fn_with_state(self.house, super::metrics::count);
+        let router = self.router.route(
             "/api/v1/openapi.json",
             axum::routing::get(move || {
                 let document = Arc::clone(&document);
                 async move { axum::Json(document.as_ref().clone()) }
             }),
-        )
+        );
+        router.route_layer(count)
     }
 
     /// The OpenAPI document.

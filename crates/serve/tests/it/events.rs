@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use repertoire_journal::Payload;
+use repertoire_serve::http::events::{RING_BYTES_MAX, RING_EVENTS_MAX};
+
 use crate::house::{Field, Work};
 
 #[tokio::test]
@@ -76,4 +79,67 @@ async fn a_hot_reload_is_news() {
     let news = news.expect("news in time").expect("the stream goes on");
     assert_eq!((news.event.as_str(), &news.data["added"][0]), ("skills", &"fresh".into()));
     assert_eq!(news.id, None, "news are in no journal, so there is no place to go on from");
+}
+
+/// How many clients there are, and how many events they hear.
+const CLIENTS: usize = 1_000;
+const EVENTS: u64 = 60;
+
+/// A thousand clients on real sockets hear everything in time, while one of them reads nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_client_costs_the_others_nothing_and_goes_on_without_loss() {
+    repertoire_serve::http::make_room();
+    let served = Field::with_skills().serve().await;
+    let work = Work::begin(served.house.journal(), "a", "/a").await;
+    let mut slow = served.listen("", None).await;
+    assert_eq!(slow.next().await.unwrap().event, "hello");
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let mut client = served.listen("", None).await;
+        clients.spawn(async move {
+            assert_eq!(client.next().await.unwrap().event, "hello");
+            for number in 1..=EVENTS {
+                assert_eq!(client.note().await.1, number);
+            }
+        });
+    }
+    let start = std::time::Instant::now();
+    for number in 1..=EVENTS {
+        work.note(number).await;
+    }
+    clients.join_all().await;
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    // More than the ring holds, and more than a socket takes.
+    let hub = served.house.hub().await.unwrap();
+    let padding = "x".repeat(4_000);
+    let last = EVENTS + RING_EVENTS_MAX as u64 + 2_000;
+    for number in (EVENTS + 1..=last).step_by(500) {
+        let note = |number| Payload::Note {
+            name: "test".into(),
+            data: serde_json::json!({ "number": number, "padding": padding }),
+        };
+        work.add((number..(number + 500).min(last + 1)).map(note)).await;
+        assert!(hub.bytes() <= RING_BYTES_MAX, "{}", hub.bytes());
+    }
+    let (mut heard, mut cursor) = (0, None);
+    while let Some(came) = slow.next().await {
+        match came.event.as_str() {
+            "dropped" => cursor = came.data["cursor"].as_str().map(str::to_owned),
+            "run" if came.data["type"] == "NOTE" => {
+                heard += 1;
+                assert_eq!(
+                    came.data["data"]["number"], heard,
+                    "nothing is left out or comes twice"
+                );
+            }
+            _ => {}
+        }
+    }
+    let cursor = cursor.expect("a client that was too slow is told so");
+    assert!(heard < last, "it was not too slow");
+    let mut again = served.listen("", Some(&cursor)).await;
+    for number in heard + 1..=last {
+        assert_eq!(again.note().await.1, number);
+    }
 }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8PathBuf;
+use repertoire_agent::sandbox::Sandbox;
+use repertoire_agent::workplace::Workplace;
+use repertoire_drive::workflow::desk::MakeWorkplace;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};
@@ -94,6 +97,7 @@ impl Field {
             journal: Journal::open(&target, Arc::clone(&clock)).await.unwrap(),
             project: self.project(),
             data: self.root.join("data"),
+            workplace: workplace(),
             clock,
         })
     }
@@ -101,6 +105,11 @@ impl Field {
     pub(crate) async fn serve(self) -> Served {
         Served::start(self.house().await, self).await
     }
+}
+
+/// A place for programs that nothing keeps inside; no test of this crate runs any.
+pub(crate) fn workplace() -> MakeWorkplace {
+    Arc::new(|dir| Workplace::new(dir, dir.join(".spill"), Sandbox::None))
 }
 
 /// A daemon at work. It stops when this is dropped.

@@ -6,3 +6,4 @@ mod api;
 mod events;
 mod guard;
 mod house;
+mod mcp;

@@ -164,6 +164,7 @@ async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> House {
         journal: Journal::open(&journal, Arc::clone(&clock)).await.unwrap(),
         project: here,
         data: dir.join("data"),
+        workplace: crate::house::workplace(),
         clock,
     })
 }

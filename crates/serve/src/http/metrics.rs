@@ -1,0 +1,140 @@
+//! Figures for Prometheus: what the journal tells of runs, and what this daemon does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use repertoire_journal::JournalError;
+use repertoire_journal::metrics::Counted;
+use tokio::sync::Mutex;
+
+use crate::house::House;
+
+/// The media type of figures.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text";
+
+/// What ends a text of figures.
+const END: &str = "# EOF\n";
+/// The times that requests are sorted by, in seconds.
+const TIMES: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0];
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The figures of one daemon.
+pub struct Figures {
+    runs: Mutex<Counted>,
+    registry: Registry,
+    requests: Family<Labels, Counter>,
+    durations: Family<Labels, Histogram, fn() -> Histogram>,
+    listeners: Gauge,
+    ring_bytes: Gauge,
+    skills: Family<Labels, Gauge>,
+    reloads: Gauge,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Figures::new()
+    }
+}
+
+impl Figures {
+    /// All at nothing.
+    pub fn new() -> Self {
+        let make: fn() -> Histogram = || Histogram::new(TIMES);
+        let mut figures = Figures {
+            runs: Mutex::new(Counted::new()),
+            registry: Registry::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(make),
+            listeners: Gauge::default(),
+            ring_bytes: Gauge::default(),
+            skills: Family::default(),
+            reloads: Gauge::default(),
+        };
+        let to = &mut figures.registry;
+        to.register("rep_http_requests", "Requests to the API, by how", figures.requests.clone());
+        let help = "How long an answer took to begin, in seconds";
+        to.register("rep_http_duration_seconds", help, figures.durations.clone());
+        to.register("rep_event_listeners", "Who hears events now", figures.listeners.clone());
+        let help = "Bytes that are kept for those who are a little behind";
+        to.register("rep_event_ring_bytes", help, figures.ring_bytes.clone());
+        to.register("rep_skills", "Skills that there are now, by state", figures.skills.clone());
+        to.register(
+            "rep_skill_reloads",
+            "How often skills were read again",
+            figures.reloads.clone(),
+        );
+        figures
+    }
+
+    /// A request was answered. Addresses are those of the table, so there are not more than it has.
+    fn note(&self, method: &str, route: &str, status: u16, took: Duration) {
+        let labels = vec![
+            ("method", method.to_owned()),
+            ("route", route.to_owned()),
+            ("status", status.to_string()),
+        ];
+        self.requests.get_or_create(&labels).inc();
+        let labels = vec![("method", method.to_owned()), ("route", route.to_owned())];
+        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// As Prometheus reads it, counted up to now.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be used.
+    pub async fn text(&self, house: &House) -> Result<String, JournalError> {
+        self.look(house);
+        let mut runs = self.runs.lock().await;
+        runs.go_on(house.journal()).await?;
+        let mut text = runs.text().trim_end_matches(END).to_owned();
+        drop(runs);
+        let mut own = String::new();
+        encode(&mut own, &self.registry).expect("a string takes everything");
+        text.push_str(&own);
+        Ok(text)
+    }
+
+    fn look(&self, house: &House) {
+        let catalog = house.catalog();
+        let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
+        let counts = BTreeMap::from([
+            ("used", catalog.entries().len() - agents),
+            ("agents", agents),
+            ("shadowed", catalog.shadowed().len()),
+            ("broken", catalog.broken().len()),
+        ]);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for (state, count) in counts {
+            self.skills.get_or_create(&vec![("state", state.to_owned())]).set(number(count));
+        }
+        self.reloads.set(i64::try_from(catalog.generation().saturating_sub(1)).unwrap_or(i64::MAX));
+        if let Some(hub) = house.hub_if_there() {
+            self.listeners.set(number(hub.listeners()));
+            self.ring_bytes.set(number(hub.bytes()));
+        }
+    }
+}
+
+/// The middleware that counts.
+pub(super) async fn count(State(house): State<House>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let response = next.run(request).await;
+    let route = route.unwrap_or_else(|| "none".to_owned());
+    let figures: &Arc<Figures> = house.figures();
+    figures.note(method.as_str(), &route, response.status().as_u16(), start.elapsed());
+    response
+}
