@@ -1,7 +1,7 @@
 //! How long clients of MCP wait: `cargo bench -p repertoire-serve --bench mcp [-- SKILLS]`, 10,000 skills by default.
 //!
-//! Every figure is from writing the request on a stream to having read the whole answer from it. "First" is the first time
-//! that anything is asked: names are settled, files listed and digests made. What opening the skills costs is told apart.
+//! Every figure is from writing the request on a stream to having read the whole answer from it. "The first time" files are
+//! listed and read, and digests made. What opening the skills costs is told apart.
 
 #![allow(
     clippy::unwrap_used,
@@ -67,6 +67,7 @@ fn main() {
         let house = field.house().await;
         println!("{count} skills, opened in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
         let mut wire = Wire::to(house).await;
+        wire.ok("tools/list", json!({})).await;
         let (first, page) = timed(&mut wire, "skills/list", json!({})).await;
         let next = page["result"]["nextCursor"].clone();
         assert_eq!(page["result"]["skills"].as_array().unwrap().len(), count.min(50));

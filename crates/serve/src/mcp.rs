@@ -57,8 +57,9 @@ pub async fn stdio(
     output: impl AsyncWrite + Send + Unpin + 'static,
     shutdown: CancellationToken,
 ) -> Result<(), McpError> {
-    let state = State::new(house, Vec::new()).filling_in(form);
-    let handler = Handler::new(Arc::new(state), None);
+    let state = Arc::new(State::new(house, Vec::new()).filling_in(form));
+    state.warm();
+    let handler = Handler::new(state, None);
     let session = handler
         .serve_with_ct((input, output), shutdown)
         .await
@@ -102,6 +103,7 @@ pub(crate) fn http_service(
         fixtures = getrandom::fill(&mut secret).ok().map(|()| Arc::new(Fixtures::new(secret)));
     }
     let state = Arc::new(State::new(house.clone(), extra));
+    state.warm();
     let mut config = StreamableHttpServerConfig::default();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(

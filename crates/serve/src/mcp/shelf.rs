@@ -143,9 +143,11 @@ fn paths(catalog: &Catalog, extra: &[Entry]) -> Vec<(Place, String)> {
     let mut paths = Vec::with_capacity(all.len());
     let mut later = Vec::new();
     for &(place, entry) in &all {
-        match written(entry).filter(|name| name::is_allowed(name) && bare(&entry.id) == *name) {
-            Some(name) if taken.insert(path(entry, name)) => paths.push((place, path(entry, name))),
-            _ => later.push((place, entry)),
+        let name = written(entry).filter(|name| name::is_allowed(name) && bare(&entry.id) == *name);
+        let path = name.map(|name| path(entry, name)).filter(|path| taken.insert(path.clone()));
+        match path {
+            Some(path) => paths.push((place, path)),
+            None => later.push((place, entry)),
         }
     }
     let (allowed, wrong): (Vec<_>, Vec<_>) =

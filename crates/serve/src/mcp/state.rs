@@ -44,6 +44,14 @@ impl State {
         }
     }
 
+    /// Settles the names ahead of whoever asks first.
+    pub(super) fn warm(self: &Arc<Self>) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let state = Arc::clone(self);
+            runtime.spawn_blocking(move || state.shelf());
+        }
+    }
+
     /// Does something that reads files, out of the way of everybody else.
     pub(super) async fn reading<T: Send + 'static>(
         self: &Arc<Self>,

@@ -11,7 +11,7 @@ use tokio::io::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long an answer may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of the protocol of 2025, after its handshake.
 pub(crate) struct Wire {
