@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
+use axum::body::Bytes;
 use axum::extract::{FromRequest as _, FromRequestParts as _, Path, Query, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
@@ -49,6 +49,11 @@ pub const PAGE_USUAL: usize = 50;
 /// No parameters, no query or no body.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub struct Nothing {}
+
+/// Nothing more to say: an empty object.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoWords {}
 
 /// What an endpoint is asked.
 pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
@@ -330,11 +335,21 @@ where
     refuse_unknown(&head.uri, &rules.query)?;
     let (query, paging) = (query(&head.uri)?, query(&head.uri)?);
     let headers = head.headers.clone();
-    let body = match rules.body {
-        false => B::default(),
+    let takes_bytes = head.method == Method::POST;
+    let bytes = match takes_bytes {
+        false => Bytes::new(),
         true => {
-            let request = Request::from_parts(head, body);
-            axum::Json::<B>::from_request(request, &()).await.map_err(wrong_body)?.0
+            let read = Bytes::from_request(Request::from_parts(head, body), &()).await;
+            read.map_err(|error| Problem::new(error.status(), error.body_text()))?
+        }
+    };
+    let body = match rules.body {
+        true => object(&bytes)?,
+        false => {
+            if !bytes.is_empty() {
+                object::<NoWords>(&bytes)?;
+            }
+            B::default()
         }
     };
     Ok(Call { house, keys, path, query, paging, headers, body })
@@ -363,13 +378,30 @@ fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> Answer<()> {
     }
 }
 
-fn wrong_body(error: JsonRejection) -> Problem {
-    let status = match error.status() {
-        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-        status => status,
-    };
-    Problem::new(status, error.body_text())
+/// A body is one JSON object. A list in its place would be taken for the values of its fields.
+fn object<B: DeserializeOwned>(bytes: &[u8]) -> Answer<B> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(Problem::bad_request("the body is no JSON object"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        Problem::bad_request(format!("the body is not what is asked for: {error}"))
+            .hint("`GET /api/v1/openapi.json` describes it.")
+    })
 }
+
+/// A whole number, also as `5.0`: to JSON that is the same.
+pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    use serde::de::Error as _;
+    let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
+    let exact =
+        number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(float));
+    let whole = number.as_u64().or(exact.map(|float| float as u64));
+    whole.map(Some).ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0")))
+}
+
+/// Beyond this, a number with a point is not exact.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Runs what takes time, or waits for a disk, where it holds nobody up.
 pub(crate) async fn blocking<T: Send + 'static>(

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::api::{Paging, SESSION};
+use super::api::{NoWords, Paging, SESSION};
 use super::problem::Problem;
 
 /// How schemas get into the document: as functions, since they share one generator.
@@ -158,8 +158,9 @@ impl Operation {
         if !parameters.is_empty() {
             out["parameters"] = Value::Array(parameters);
         }
-        if let Some(body) = self.body {
-            let schema = body(generator);
+        if self.method == Method::POST {
+            let nothing: MakeSchema = |generator| generator.subschema_for::<NoWords>();
+            let schema = self.body.unwrap_or(nothing)(generator);
             out["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
         out
@@ -240,7 +241,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method.as_str().to_ascii_lowercase()] = described;
     }
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Repertoire",
@@ -253,5 +254,30 @@ pub(super) fn document(operations: &[Operation]) -> Value {
             "schemas": generator.take_definitions(true),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
-    })
+    });
+    bound(&mut document);
+    document
+}
+
+/// Says how large numbers may be: a format alone says it to nobody. What has 64 bits is told as far as every reader of JSON
+/// can count.
+fn bound(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        Value::Object(object) => {
+            let most: Option<i64> = match object.get("format").and_then(Value::as_str) {
+                Some("uint8") => Some(u8::MAX.into()),
+                Some("uint16") => Some(u16::MAX.into()),
+                Some("uint32") => Some(u32::MAX.into()),
+                Some("int32") => Some(i32::MAX.into()),
+                Some("uint" | "uint64" | "int64" | "int") => Some((1 << 53) - 1),
+                _ => None,
+            };
+            if let Some(most) = most {
+                object.entry("maximum").or_insert_with(|| most.into());
+            }
+            object.values_mut().for_each(bound);
+        }
+        _ => {}
+    }
 }

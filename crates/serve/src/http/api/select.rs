@@ -11,13 +11,13 @@ use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, Api, Call, Nothing, blocking};
+use super::{Answer, Api, Call, Nothing, blocking, whole};
 use crate::http::problem::Problem;
 
 /// Hints or paths of one task.
 const NAMES_MAX: usize = 100;
 /// Most skills that a caller may have picked.
-const PICKS_MAX: usize = 50;
+const PICKS_MAX: u64 = 50;
 
 /// A task.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -40,9 +40,9 @@ struct Ask {
     #[serde(default)]
     agent: Option<String>,
     /// Most skills to pick.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 0, max = 50))]
-    max: Option<usize>,
+    max: Option<u64>,
     /// How sure to be of a pick, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -74,7 +74,7 @@ async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
         let configured = *selector.settings();
         let selector = selector.with_settings(Settings {
             threshold: ask.threshold.unwrap_or(configured.threshold),
-            max_skills: ask.max.unwrap_or(configured.max_skills),
+            max_skills: ask.max.map_or(configured.max_skills, |max| max as usize),
             ..configured
         });
         let explain = ask.explain;

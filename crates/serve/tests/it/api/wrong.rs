@@ -39,7 +39,8 @@ async fn wrong_bodies_are_named() {
         (json!({ "task": "a", "threshold": 1.5 }), "threshold"),
         (json!({ "task": "a", "paths": ["/etc/passwd"] }), "/etc/passwd"),
         (json!({ "task": "a", "paths": ["../x"] }), "../x"),
-        (json!([]), "struct Ask"),
+        (json!([]), "no JSON object"),
+        (json!({ "task": "a", "max": 1.5 }), "whole number"),
     ] {
         let problem = served.post("/api/v1/select", &body).await.refused(400);
         assert!(problem["detail"].as_str().unwrap().contains(word), "{body}: {problem}");

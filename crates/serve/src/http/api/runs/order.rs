@@ -9,18 +9,13 @@ use repertoire_journal::{Command, Payload, Run, RunStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::{Answer, Api, Call, Nothing};
+use super::super::{Answer, Api, Call, NoWords, Nothing, whole};
 use super::{RunPath, TAG, failed, find};
 use crate::house::House;
 use crate::http::problem::Problem;
 
 /// Who gives orders here.
 const BY: &str = "page";
-
-/// Nothing more to say.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NoWords {}
 
 /// What a run may use from now on; what is not said stays.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -31,10 +26,10 @@ struct Resume {
     #[schemars(range(min = 0.0))]
     max_cost_usd: Option<f64>,
     /// Most tokens of the whole run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     max_tokens: Option<u64>,
     /// Longest time at work of the whole run, in milliseconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     max_time_ms: Option<u64>,
 }
 
