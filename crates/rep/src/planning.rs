@@ -13,7 +13,7 @@ use repertoire_drive::plan::{
     Bounds, Crew, EndingWord, Hand, Places, PlanRequest, Runner, SkillRules, Station,
 };
 use repertoire_journal::run::Limits;
-use repertoire_journal::{Journal, Order, Rules, Target};
+use repertoire_journal::{Journal, JournalError, Order, Rules, Target};
 use repertoire_select::settings::StepKind;
 use repertoire_text::fs;
 
@@ -28,6 +28,16 @@ const WHAT: &str = "What to do";
 const WHO: &str = "Who does it";
 const LIMITS: &str = "Limits";
 const FREEDOM: &str = "Permissions";
+
+/// Why there is no journal.
+pub(crate) fn no_journal(target: &Target, error: &JournalError) -> Failure {
+    Failure::cannot_run(error.to_string()).hint(match target {
+        Target::File(path) => format!("Runs are recorded in {path}."),
+        Target::Url(_) => {
+            "`database_url` (REPERTOIRE_DATABASE_URL) says where runs are recorded.".to_owned()
+        }
+    })
+}
 
 /// What a run of a plan is asked for.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -110,15 +120,7 @@ impl Ctx<'_> {
             use repertoire_agent::clock::Clock;
             repertoire_agent::clock::SystemClock.now_ms()
         });
-        Journal::open(&target, clock).await.map_err(|error| {
-            Failure::cannot_run(error.to_string()).hint(match &target {
-                Target::File(path) => format!("Runs are recorded in {path}."),
-                Target::Url(_) => {
-                    "`database_url` (REPERTOIRE_DATABASE_URL) says where runs are recorded."
-                        .to_owned()
-                }
-            })
-        })
+        Journal::open(&target, clock).await.map_err(|error| no_journal(&target, &error))
     }
 
     /// Where runs keep what they need.

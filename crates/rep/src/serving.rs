@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use repertoire_agent::clock::{Clock as _, SystemClock};
 use repertoire_agent::definition::DEFAULT_AGENT;
+use repertoire_journal::Journal;
 use repertoire_serve::House;
-use repertoire_serve::house::{Extras, MakePrompt, Parts, PromptAsk, PromptError};
+use repertoire_serve::house::{Extras, MakePrompt, OpenJournal, Parts, PromptAsk, PromptError};
 use repertoire_skill::library::Library;
 
 use crate::cli::Ctx;
@@ -13,20 +14,36 @@ use crate::failure::Failure;
 use crate::running::{RunFlags, definition, not_built};
 
 impl Ctx<'_> {
+    /// What agents are served of this project: nothing that only the page needs is made.
+    pub(crate) fn house(&self) -> Result<House, Failure> {
+        Ok(House::new(self.parts()?))
+    }
+
     /// Everything that is served of this project.
-    pub(crate) async fn house(&self) -> Result<House, Failure> {
-        let parts = Parts {
+    pub(crate) fn whole_house(&self) -> Result<House, Failure> {
+        let tools = self.env.tool_environment(false);
+        Ok(House::with(self.parts()?, Extras { tools, preview: Some(self.make_prompt()?) }))
+    }
+
+    fn parts(&self) -> Result<Parts, Failure> {
+        Ok(Parts {
             library: Arc::new(Library::open(self.config.request()?)),
             make_selector: self.make_selector()?,
             settings: self.config.selection(),
-            journal: self.journal(None).await?,
+            journal: self.open_journal(),
             project: self.project_dir(None),
             data: self.env.data_dir(),
             workplace: self.make_workplace()?,
             clock: Arc::new(|| SystemClock.now_ms()),
-        };
-        let tools = self.env.tool_environment(false);
-        Ok(House::with(parts, Extras { tools, preview: Some(self.make_prompt()?) }))
+        })
+    }
+
+    fn open_journal(&self) -> OpenJournal {
+        let target = self.journal_target(None);
+        Arc::new(move || {
+            let target = target.clone();
+            Box::pin(async move { Journal::open(&target, Arc::new(|| SystemClock.now_ms())).await })
+        })
     }
 
     /// Makes the prompts that `rep run --dry-run` shows, without the tools of MCP servers: none is started for a preview.

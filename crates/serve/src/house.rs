@@ -26,6 +26,10 @@ const NEWS_MAX: usize = 256;
 /// Milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// Opens the journal.
+pub type OpenJournal =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<Journal, JournalError>> + Send + Sync>;
+
 /// What a house is made of.
 pub struct Parts {
     /// The skills.
@@ -34,8 +38,8 @@ pub struct Parts {
     pub make_selector: MakeSelector,
     /// How selection behaves.
     pub settings: Settings,
-    /// The journal of runs.
-    pub journal: Journal,
+    /// Opens the journal of runs, when somebody first asks about them.
+    pub journal: OpenJournal,
     /// The folder that is served.
     pub project: Utf8PathBuf,
     /// Where runs, reviews and workflows keep what they need.
@@ -57,6 +61,7 @@ struct Inner {
     extras: Extras,
     selector: Mutex<Option<(u64, Arc<Selector>)>>,
     news: broadcast::Sender<News>,
+    journal: OnceCell<Journal>,
     hub: OnceCell<Arc<Hub>>,
     figures: Arc<Figures>,
 }
@@ -111,7 +116,17 @@ impl House {
     pub fn with(parts: Parts, extras: Extras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (selector, hub, figures) = (Mutex::new(None), OnceCell::new(), Arc::default());
-        House { inner: Arc::new(Inner { parts, extras, selector, news, hub, figures }) }
+        House {
+            inner: Arc::new(Inner {
+                parts,
+                extras,
+                selector,
+                news,
+                journal: OnceCell::new(),
+                hub,
+                figures,
+            }),
+        }
     }
 
     /// What happens, for everybody who listens. It is read from the first time on that somebody does.
@@ -121,7 +136,7 @@ impl House {
     /// When the journal cannot be used.
     pub async fn hub(&self) -> Result<Arc<Hub>, JournalError> {
         let start = || async {
-            let hub = Hub::start(self.journal().clone(), self.news()).await?;
+            let hub = Hub::start(self.journal().await?.clone(), self.news()).await?;
             Ok(Arc::new(hub))
         };
         self.inner.hub.get_or_try_init(start).await.cloned()
@@ -202,9 +217,13 @@ impl House {
         (catalog, selector)
     }
 
-    /// The journal of runs.
-    pub fn journal(&self) -> &Journal {
-        &self.inner.parts.journal
+    /// The journal of runs. It is opened when it is first asked for: who only reads skills is not kept by a database.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened; the next time it is tried again.
+    pub async fn journal(&self) -> Result<&Journal, JournalError> {
+        self.inner.journal.get_or_try_init(|| (self.inner.parts.journal)()).await
     }
 
     /// The folder that is served.

@@ -42,7 +42,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let house = ctx.house().await?;
+        let house = ctx.house()?;
         let form = args.form.as_deref().map(|id| house.forms().form(id)).transpose();
         let form = form.map_err(|error| Failure::no(error.to_string()))?;
         let shutdown = CancellationToken::new();
@@ -66,7 +66,7 @@ fn call(ctx: &Ctx<'_>, tool: &str, arguments: &str, ui: &mut Ui<'_>) -> Outcome 
             .hint(r#"For instance: rep mcp --call skill_search '{"task": "write release notes"}'"#)
     })?;
     let answer = runtime()?.block_on(async {
-        let house = ctx.house().await?;
+        let house = ctx.house()?;
         mcp::call(house, tool, given).await.map_err(|names| {
             Failure::no(format!("there is no tool `{}`", printable(tool)))
                 .hint(format!("There are {}.", names.join(", ")))

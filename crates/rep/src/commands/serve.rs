@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::worker::{DaemonArgs, stop_when_asked, work_until};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::planning::no_journal;
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
@@ -88,7 +89,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     http::make_room();
-    let house = ctx.house().await?;
+    let house = ctx.whole_house()?;
+    // What the page will need is asked for now, where somebody can mend it.
+    let target = ctx.journal_target(None);
+    house.journal().await.map_err(|error| no_journal(&target, &error))?;
     let (listener, address) = bind(ctx, args).await?;
     let (keys, _) = Keys::open(&token_file(ctx)).map_err(no_token)?;
     for note in keys.notes() {
@@ -135,7 +139,10 @@ async fn attend(
     let working = async {
         // What programs read is one object; what runs do is told to people.
         let is_json = std::mem::replace(&mut ui.json, false);
-        let worked = work_until(ctx, &DaemonArgs::default(), house.journal(), &shutdown, ui).await;
+        let worked = match house.journal().await {
+            Ok(journal) => work_until(ctx, &DaemonArgs::default(), journal, &shutdown, ui).await,
+            Err(error) => Err(no_journal(&ctx.journal_target(None), &error)),
+        };
         ui.json = is_json;
         shutdown.cancel();
         worked

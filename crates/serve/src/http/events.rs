@@ -150,7 +150,8 @@ impl Reader {
             return Ok(Bytes::new());
         }
         let ring_begins = hub.begins_behind();
-        let events = self.house.journal().tail(cursor, READ_MAX).await;
+        let journal = self.house.journal().await.map_err(|error| error.to_string())?;
+        let events = journal.tail(cursor, READ_MAX).await;
         let events = events.map_err(|error| error.to_string())?;
         // With nothing between this place and the ring, the ring is next.
         let last = events.last().map_or(ring_begins, |(cursor, _)| *cursor);

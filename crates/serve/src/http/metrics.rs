@@ -97,7 +97,7 @@ impl Figures {
     pub async fn text(&self, house: &House) -> Result<String, JournalError> {
         self.look(house);
         let mut runs = self.runs.lock().await;
-        runs.go_on(house.journal()).await?;
+        runs.go_on(house.journal().await?).await?;
         let mut text = runs.text().trim_end_matches(END).to_owned();
         drop(runs);
         let mut own = String::new();

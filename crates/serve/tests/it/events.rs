@@ -10,7 +10,7 @@ use crate::house::{Field, Work};
 #[tokio::test]
 async fn events_come_as_they_happen_and_a_lost_connection_goes_on_where_it_was() {
     let served = Field::with_skills().serve().await;
-    let work = Work::begin(served.house.journal(), "a", "/a").await;
+    let work = Work::begin(served.house.journal().await.unwrap(), "a", "/a").await;
     let mut live = served.listen("", None).await;
     let hello = live.next().await.unwrap();
     assert_eq!((hello.event.as_str(), &hello.data["generation"]), ("hello", &1.into()));
@@ -40,7 +40,7 @@ async fn events_come_as_they_happen_and_a_lost_connection_goes_on_where_it_was()
 async fn a_client_from_before_the_daemon_catches_up_from_the_journal() {
     let field = Field::with_skills();
     let house = field.house().await;
-    let work = Work::begin(house.journal(), "a", "/a").await;
+    let work = Work::begin(house.journal().await.unwrap(), "a", "/a").await;
     for number in 1..=700 {
         work.note(number).await;
     }
@@ -56,8 +56,8 @@ async fn a_client_from_before_the_daemon_catches_up_from_the_journal() {
 #[tokio::test]
 async fn one_run_can_be_listened_to_alone() {
     let served = Field::with_skills().serve().await;
-    let mine = Work::begin(served.house.journal(), "mine", "/a").await;
-    let other = Work::begin(served.house.journal(), "other", "/b").await;
+    let mine = Work::begin(served.house.journal().await.unwrap(), "mine", "/a").await;
+    let other = Work::begin(served.house.journal().await.unwrap(), "other", "/b").await;
     let mut client = served.listen("?run=mine", None).await;
     other.note(1).await;
     mine.note(2).await;
@@ -90,7 +90,7 @@ const EVENTS: u64 = 60;
 async fn a_slow_client_costs_the_others_nothing_and_goes_on_without_loss() {
     repertoire_serve::http::make_room();
     let served = Field::with_skills().serve().await;
-    let work = Work::begin(served.house.journal(), "a", "/a").await;
+    let work = Work::begin(served.house.journal().await.unwrap(), "a", "/a").await;
     let mut slow = served.listen("", None).await;
     assert_eq!(slow.next().await.unwrap().event, "hello");
     let mut clients = tokio::task::JoinSet::new();

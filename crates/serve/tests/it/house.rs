@@ -94,7 +94,13 @@ impl Field {
                 Selector::of(catalog, Model::embedded(), settings)
             }),
             settings: Settings::default(),
-            journal: Journal::open(&target, Arc::clone(&clock)).await.unwrap(),
+            journal: {
+                let clock = Arc::clone(&clock);
+                Arc::new(move || {
+                    let (target, clock) = (target.clone(), Arc::clone(&clock));
+                    Box::pin(async move { Journal::open(&target, clock).await })
+                })
+            },
             project: self.project(),
             data: self.root.join("data"),
             workplace: workplace(),

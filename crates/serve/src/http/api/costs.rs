@@ -87,7 +87,9 @@ async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
     };
     let last = call.house.now_ms() / length;
     let first = last.saturating_sub(points - 1);
-    let spent = Spent::read(call.house.journal(), first * length, length).await.map_err(failed)?;
+    let spent = Spent::read(call.house.journal().await.map_err(failed)?, first * length, length)
+        .await
+        .map_err(failed)?;
     // Empty times at the start say nothing.
     let start = spent.points.keys().next().copied().unwrap_or(last).max(first);
     let points: Vec<Point> = (start..=last).map(|at| spent.point(at, length)).collect();

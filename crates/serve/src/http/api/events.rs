@@ -36,7 +36,9 @@ async fn hear(call: Call<Nothing, Which>) -> Answer<Response> {
     let after = Wanted::cursor(call.query.after.as_deref(), &call.headers)?;
     let run = match &call.query.run {
         None => None,
-        Some(run) => Some(call.house.journal().find(run).await.map_err(failed)?.id),
+        Some(run) => {
+            Some(call.house.journal().await.map_err(failed)?.find(run).await.map_err(failed)?.id)
+        }
     };
     respond(&call.house, Wanted { after, run }).await
 }

@@ -69,7 +69,7 @@ pub(super) fn add(api: Api) -> Api {
 }
 
 async fn list(call: Call<Nothing, Which>) -> Answer<Page<RunRow>> {
-    let journal = call.house.journal();
+    let journal = call.house.journal().await.map_err(failed)?;
     journal.reap().await.map_err(failed)?;
     let before = match call.paging.cursor {
         None => None,
@@ -90,12 +90,14 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<RunRow>> {
 async fn show(call: Call<RunPath>) -> Answer<RunJson> {
     let run = find(&call.house, &call.path).await?;
     let left_behind = call.house.left_behind(&run.id);
-    RunJson::gather(call.house.journal(), run, &left_behind).await.map_err(failed)
+    RunJson::gather(call.house.journal().await.map_err(failed)?, run, &left_behind)
+        .await
+        .map_err(failed)
 }
 
 async fn steps(call: Call<RunPath>) -> Answer<Page<Step>> {
     let run = find(&call.house, &call.path).await?;
-    let steps = call.house.journal().steps(&run.id).await.map_err(failed)?;
+    let steps = call.house.journal().await.map_err(failed)?.steps(&run.id).await.map_err(failed)?;
     call.paging.cut(steps.into_iter())
 }
 
@@ -103,7 +105,14 @@ async fn events(call: Call<RunPath>) -> Answer<Page<Event>> {
     let run = find(&call.house, &call.path).await?;
     let (after, limit) = (call.paging.start()? as u64, call.paging.limit()?);
     let most = u32::try_from(limit).unwrap_or(u32::MAX);
-    let items = call.house.journal().events(&run.id, after, most).await.map_err(failed)?;
+    let items = call
+        .house
+        .journal()
+        .await
+        .map_err(failed)?
+        .events(&run.id, after, most)
+        .await
+        .map_err(failed)?;
     let last = items.last().map(|event| event.seq);
     let next = last.filter(|seq| *seq < run.seq).map(|seq| seq.to_string());
     Ok(Page { items, next, total: usize::try_from(run.seq).ok() })
@@ -111,7 +120,8 @@ async fn events(call: Call<RunPath>) -> Answer<Page<Event>> {
 
 async fn plan(call: Call<RunPath>) -> Answer<RunPlan> {
     let run = find(&call.house, &call.path).await?;
-    let events = events_of(call.house.journal(), &run.id).await.map_err(failed)?;
+    let events =
+        events_of(call.house.journal().await.map_err(failed)?, &run.id).await.map_err(failed)?;
     let state = PlanState::replay(&events);
     Ok(RunPlan {
         tasks: RunTask::all(&state),
@@ -126,7 +136,8 @@ async fn diff(call: Call<RunPath>) -> Answer<RunDiffJson> {
     let run = find(&call.house, &call.path).await?;
     let git = call.house.git(run.workspace.as_str().into());
     let left_behind = call.house.left_behind(&run.id);
-    let found = runs::diff(call.house.journal(), &run, &git, &left_behind).await;
+    let found =
+        runs::diff(call.house.journal().await.map_err(failed)?, &run, &git, &left_behind).await;
     found.map_err(|error| {
         let problem = Problem::new(StatusCode::CONFLICT, error.to_string());
         match error {
@@ -141,8 +152,8 @@ async fn diff(call: Call<RunPath>) -> Answer<RunDiffJson> {
 
 /// The run that is meant.
 async fn find(house: &House, path: &RunPath) -> Answer<Run> {
-    house.journal().reap().await.map_err(failed)?;
-    house.journal().find(&path.id).await.map_err(failed)
+    house.journal().await.map_err(failed)?.reap().await.map_err(failed)?;
+    house.journal().await.map_err(failed)?.find(&path.id).await.map_err(failed)
 }
 
 /// What the journal did not do: there is no such run, the answer is no, or it could not be asked.

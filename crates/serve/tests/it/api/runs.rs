@@ -9,7 +9,7 @@ use crate::house::{Field, NOW_MS, Served, Work, each};
 /// A daemon with three runs: one completed, one failed, one under way with a plan and two steps.
 async fn served() -> (Served, Work) {
     let served = Field::with_skills().serve().await;
-    let journal = served.house.journal().clone();
+    let journal = served.house.journal().await.unwrap().clone();
     let project = served.field.project();
     let done = Work::begin(&journal, "old", project.as_str()).await;
     done.add([Payload::RunCompleted { summary: "it is".into(), head: None }]).await;

@@ -161,7 +161,13 @@ async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> House {
             Selector::new(&Document::all(catalog), Model::embedded(), settings, None)
         }),
         settings: Settings::default(),
-        journal: Journal::open(&journal, Arc::clone(&clock)).await.unwrap(),
+        journal: {
+            let clock = Arc::clone(&clock);
+            Arc::new(move || {
+                let (target, clock) = (journal.clone(), Arc::clone(&clock));
+                Box::pin(async move { Journal::open(&target, clock).await })
+            })
+        },
         project: here,
         data: dir.join("data"),
         workplace: crate::house::workplace(),

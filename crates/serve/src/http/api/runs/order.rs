@@ -135,7 +135,8 @@ async fn resume(call: Call<RunPath, Nothing, Resume>) -> Answer<Run> {
 async fn retry(call: Call<RunPath, Nothing, Retry>) -> Answer<Run> {
     let run = find(&call.house, &call.path).await?;
     let tasks = call.body.tasks;
-    let events = events_of(call.house.journal(), &run.id).await.map_err(failed)?;
+    let events =
+        events_of(call.house.journal().await.map_err(failed)?, &run.id).await.map_err(failed)?;
     let state = PlanState::replay(&events);
     // It would otherwise be silently passed over.
     if let Some(unknown) = tasks.iter().find(|id| !state.tasks.contains_key(*id)) {
@@ -156,7 +157,7 @@ async fn merge(call: Call<RunPath, Nothing, Merge>) -> Answer<DeliveredJson> {
         How::Squash => EndingWord::Squash,
         How::Branch => EndingWord::Branch,
     };
-    let journal = call.house.journal();
+    let journal = call.house.journal().await.map_err(failed)?;
     let merged = take_over(journal, &run, &worktrees, &git, ending, call.body.force).await;
     let merged = merged.map_err(not_merged)?;
     match merged.delivered {
@@ -182,7 +183,7 @@ fn not_merged(error: MergeError) -> Problem {
 
 async fn order(house: &House, path: &RunPath, command: Command) -> Answer<Run> {
     let run = find(house, path).await?;
-    house.journal().order(&run.id, command).await.map_err(failed)
+    house.journal().await.map_err(failed)?.order(&run.id, command).await.map_err(failed)
 }
 
 fn used_up(run: &Run, limits: &Limits) -> Option<&'static str> {
