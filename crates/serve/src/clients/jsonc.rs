@@ -355,7 +355,7 @@ fn cuts(
     let has_line = text[start..range.start].contains('\n');
     let start =
         if lead == Lead::Cut && (has_line || before.is_some()) { start } else { range.start };
-    let mut cuts = vec![start..range.end];
+    let mut cuts: Vec<Range<usize>> = std::iter::once(start..range.end).collect();
     if let Some(comma) = comma_in(text, range.end, object.range.end) {
         cuts.push(comma..comma + 1);
     } else if let Some(before) = before.filter(|_| is_last)
