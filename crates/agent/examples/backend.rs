@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         task.get("args").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
     let backend = backend(Choice { kind, program: text("program"), args })?;
     let job = Job {
+        form: None,
         prompt: text("prompt").unwrap_or_default(),
         system: text("system").unwrap_or_default(),
         dir: Utf8PathBuf::try_from(std::env::current_dir()?)?,

@@ -104,7 +104,8 @@ pub(crate) fn http_service(
     }
     let state = Arc::new(State::new(house.clone(), extra));
     state.warm();
-    let mut config = StreamableHttpServerConfig::default();
+    // Hosts are the guard's business, which also knows those that a user has allowed.
+    let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(
         move || Ok(Handler::new(Arc::clone(&state), fixtures.clone())),

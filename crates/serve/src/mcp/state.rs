@@ -44,11 +44,14 @@ impl State {
         }
     }
 
-    /// Settles the names ahead of whoever asks first.
+    /// Settles the names and reads the index ahead of whoever asks first.
     pub(super) fn warm(self: &Arc<Self>) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let state = Arc::clone(self);
-            runtime.spawn_blocking(move || state.shelf());
+            runtime.spawn_blocking(move || {
+                state.shelf();
+                state.house.selector();
+            });
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Loaded {
     digest: String,
     /// Whether somebody has agreed to it.
     trust: Trust,
-    /// The instructions, with arguments put in.
+    /// The instructions, with arguments put in; in an element that says so if nobody has agreed to them.
     body: String,
     /// Whether the instructions were cut because they are too long.
     cut: bool,
@@ -93,7 +93,8 @@ fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
         digest: activation.digest.to_string(),
         trust: entry.trust,
         cut: activation.cut.is_some(),
-        body: activation.body,
+        // Some clients show a model this and not the text, so it has to say as much.
+        body: render::wrapped(entry, activation.body),
         resources: activation
             .resources
             .iter()

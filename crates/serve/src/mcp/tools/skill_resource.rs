@@ -38,7 +38,7 @@ pub(super) struct Content {
     skill: String,
     /// The file's path below the skill's folder.
     path: String,
-    /// Its text, from where it was asked for.
+    /// Its text, from where it was asked for; in an element that says so if nobody has agreed to the skill.
     text: String,
     /// Its length in characters.
     total_chars: usize,
@@ -86,6 +86,8 @@ fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
         ));
     }
     let path = asked.path.clone();
+    // Some clients show a model this and not the text, so it has to say as much.
+    let text = render::wrapped(entry, text);
     let output = Content { skill: entry.id.clone(), path, text, total_chars, next_offset };
     Ok(Reply { text: render::wrapped(entry, shown), output })
 }
