@@ -336,6 +336,9 @@ where
     let (query, paging) = (query(&head.uri)?, query(&head.uri)?);
     let headers = head.headers.clone();
     let takes_bytes = head.method == Method::POST;
+    if takes_bytes {
+        super::guard::json_only(&headers)?;
+    }
     let bytes = match takes_bytes {
         false => Bytes::new(),
         true => {

@@ -48,7 +48,7 @@ impl Guard {
         self.target(request.uri(), &host)?;
         self.origin(request, &host)?;
         tricks(headers)?;
-        content_type(request.method(), headers)
+        content_type(headers)
     }
 
     /// A name that was made to lead here (DNS rebinding) is still another site's.
@@ -231,13 +231,18 @@ fn tricks(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whatever changes something, or carries a body, is JSON: a form of another site cannot be. A browser asks before it sends
-/// JSON or `DELETE` to another site, and is told no.
-fn content_type(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
-    // Only `POST` is known here besides: a method that nobody knows is told so, and a browser asks before it sends one.
-    if *method != Method::POST && !has_body(headers) {
-        return Ok(());
+/// Whatever carries a body is JSON: a form of another site cannot be. A browser asks before it sends JSON to another site, and
+/// is told no. What changes something without a body says that it would be JSON, too: the API sees to that, once it is known
+/// that there is something to change.
+fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    match has_body(headers) {
+        true => json_only(headers),
+        false => Ok(()),
     }
+}
+
+/// Refuses what is not JSON, or does not say so.
+pub(super) fn json_only(headers: &HeaderMap) -> Result<(), Problem> {
     let kind = only(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
