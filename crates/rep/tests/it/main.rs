@@ -1,6 +1,10 @@
 //! `rep` as people meet it: the real binary, on folders like theirs, with what it prints and how it ends.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should stop there, and says why it did not begin"
+)]
 
 mod agents_tools;
 mod browser;

@@ -84,7 +84,7 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     let mut ws = Workspace::new();
     ws.write("bin/claude", "");
     ws.set("PATH", ws.path("bin").as_str());
-    let program = std::fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    let program: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(ws.path("bin/claude"), program).unwrap();
     ws.write("project/.vscode/mcp.json", "{\"servers\": []}");
     ws.rep("setup cursor");
@@ -176,7 +176,7 @@ fn a_broken_file_stays_untouched_and_is_named() {
 fn a_command_of_somebody_else_is_not_started() {
     let ws = Workspace::new();
     ws.write("project/trap.sh", "#!/bin/sh\ntouch sprung\n");
-    let program = std::fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    let program: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(ws.path("project/trap.sh"), program).unwrap();
     let text =
         "{\"mcpServers\": {\"repertoire\": {\"command\": \"./trap.sh\", \"args\": [\"mcp\"]}}}";

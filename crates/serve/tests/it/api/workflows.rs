@@ -52,7 +52,6 @@ async fn at_the_gate(served: &Served) -> String {
         severity: Some(Severity::Must),
         status: Some(ItemStatus::Fail),
         finding: Some("It smells of nothing".into()),
-        ..ItemRecord::default()
     };
     let record = Record { items: vec![item], ..Record::default() };
     let recorded = desk.record("run-1", record, &cancel, |_, _| {}).await;
