@@ -7,7 +7,6 @@ use http::Method;
 use repertoire_select::json::{MatchJson, WhyJson};
 use repertoire_select::{Selection, Selector, Settings, Task};
 use repertoire_skill::trust::Trust;
-use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,7 +30,7 @@ struct Ask {
     skills: Vec<String>,
     /// Paths that the task touches, relative to the project.
     #[serde(default)]
-    #[schemars(length(max = 100), inner(regex(pattern = r"^[^/\\.][^\\.]*$")))]
+    #[schemars(length(max = 100))]
     paths: Vec<String>,
     /// The event that started it.
     #[serde(default)]
@@ -78,7 +77,7 @@ async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
             ..configured
         });
         let explain = ask.explain;
-        let task = task(ask)?;
+        let task = task(ask);
         let start = Instant::now();
         let selection = selector.select(&task);
         let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -98,20 +97,16 @@ async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
     .await
 }
 
-fn task(ask: Ask) -> Answer<Task> {
-    let paths: Vec<Utf8PathBuf> = ask.paths.into_iter().map(Utf8PathBuf::from).collect();
-    if let Some(path) = paths.iter().find(|path| !fs::is_beneath(path)) {
-        return Err(Problem::bad_request(format!("`{path}` is not below the project"))
-            .hint("Paths are relative to the project, such as `src/main.rs`."));
-    }
-    Ok(Task {
+/// Paths are held against globs and never opened, so any will do.
+fn task(ask: Ask) -> Task {
+    Task {
         text: ask.task,
         hints: ask.skills,
-        paths,
+        paths: ask.paths.into_iter().map(Utf8PathBuf::from).collect(),
         event: ask.event,
         agent: ask.agent,
         ..Task::default()
-    })
+    }
 }
 
 /// What every stage says about the picks and the near misses.

@@ -37,8 +37,6 @@ async fn wrong_bodies_are_named() {
         (json!({ "task": "a", "tusk": 1 }), "tusk"),
         (json!({ "task": "a", "max": 51 }), "max"),
         (json!({ "task": "a", "threshold": 1.5 }), "threshold"),
-        (json!({ "task": "a", "paths": ["/etc/passwd"] }), "/etc/passwd"),
-        (json!({ "task": "a", "paths": ["../x"] }), "../x"),
         (json!([]), "no JSON object"),
         (json!({ "task": "a", "max": 1.5 }), "whole number"),
     ] {
