@@ -42,4 +42,5 @@ mod runs_text;
 pub mod schema;
 mod selecting;
 mod serving;
+mod tracing;
 pub mod ui;

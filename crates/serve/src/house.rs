@@ -246,7 +246,8 @@ impl House {
         let library = Arc::clone(&self.inner.parts.library);
         Desk {
             runs: self.workflows(),
-            catalog: Arc::new(move || library.snapshot()),
+            // Whether something may be executed is decided by what is on the disk now, not by when it was last looked at.
+            catalog: Arc::new(move || library.reload().catalog),
             folder: self.inner.parts.project.clone(),
             workplace: Arc::clone(&self.inner.parts.workplace),
             now_ms: Arc::clone(&self.inner.parts.clock),

@@ -11,6 +11,7 @@ pub mod openapi;
 mod patience;
 pub mod problem;
 pub mod token;
+pub mod traces;
 pub mod whereabouts;
 
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use guard::Guard;
 pub use listen::make_room;
 use problem::Problem;
 use token::Keys;
+use traces::Tracer;
 
 /// Where MCP is.
 pub const MCP: &str = "/mcp";
@@ -59,6 +61,8 @@ pub struct Rules {
     pub names: Vec<Authority>,
     /// How much they may send, and how long they may take.
     pub limits: HttpLimits,
+    /// Who traces what they ask, if somebody collects that.
+    pub tracer: Option<Tracer>,
 }
 
 /// Binds a socket. Port 0 takes any that is free; the address that comes back says which.
@@ -91,15 +95,20 @@ pub async fn serve(
 pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
     let guard = Arc::new(Guard::new(&daemon));
     let limits = daemon.rules.limits;
+    let tracer = daemon.rules.tracer.clone();
     let envelope = Arc::new(Envelope::new(limits.answer_timeout));
     let api = api::all(&daemon.house, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(&daemon.house, daemon.conformance, shutdown.child_token());
-    Router::new()
+    let mut routes = Router::new()
         .merge(api)
         .route_service(MCP, mcp)
         .method_not_allowed_fallback(wrong_method)
         // Whatever has an address here needs a token. What is found by no route is a part of the page, or nothing.
-        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit))
+        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit));
+    if let Some(tracer) = tracer {
+        routes = routes.route_layer(axum::middleware::from_fn_with_state(tracer, traces::watch));
+    }
+    routes
         .fallback(asset)
         .layer(DefaultBodyLimit::max(limits.body_bytes_max))
         .layer(axum::middleware::from_fn_with_state(guard, guard::check))

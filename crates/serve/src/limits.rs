@@ -53,3 +53,8 @@ pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
 pub const CONFIG_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How long a server may take to say who it is.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Most spans that wait to be collected; those beyond are counted and dropped.
+pub const SPANS_MAX: usize = 4_096;
+/// Most spans that are sent at once.
+pub const SPANS_AT_ONCE_MAX: usize = 512;

@@ -307,7 +307,7 @@ impl Desk {
         cancel: &CancellationToken,
         told: &mut F,
     ) -> Result<CheckRecord, DeskError> {
-        run.head.trusted |= self.is_trusted_now(&run);
+        run.head.trusted = self.is_trusted_now(&run);
         let command = check_command(&run, name)?;
         if !run.head.trusted && !command.is_empty() {
             return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }.into());
@@ -385,16 +385,14 @@ impl Desk {
         Ok(Standing::Workflow(Box::new(run)))
     }
 
-    /// Whether the skill is trusted by now, and its workflow is still the one that the run was started with.
+    /// Whether the skill is trusted now: what it was when the run was started says nothing about the files that a command
+    /// would run. Where it was not trusted then, its workflow has to be the one that the run was started with.
     fn is_trusted_now(&self, run: &Run) -> bool {
-        if run.head.trusted {
-            return true;
-        }
         let catalog = (self.catalog)();
         let Ok((entry, loaded)) = find(&catalog, &run.state.workflow) else { return false };
         let is_same =
             loaded.checked.is_some_and(|checked| *checked.fingerprint() == run.state.fingerprint);
-        entry.trust == Trust::Trusted && is_same
+        entry.trust == Trust::Trusted && (run.head.trusted || is_same)
     }
 
     /// A script is run as it is now, and not as it was when the run was started: one that has changed since, or is not

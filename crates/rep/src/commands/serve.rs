@@ -5,6 +5,7 @@ mod browser;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::clock::{Clock as _, SystemClock};
@@ -24,6 +25,9 @@ use crate::running::runtime;
 use crate::ui::{self, Ui};
 
 const PORT: u16 = 7757;
+
+/// How long the last traces may take when the daemon ends.
+const LAST_TRACES: Duration = Duration::from_secs(2);
 
 /// Where to listen, and for whom.
 #[derive(Debug, clap::Args)]
@@ -106,7 +110,8 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let shutdown = CancellationToken::new();
     stop_when_asked(shutdown.clone())?;
     let _watching = house.watch();
-    let rules = Rules { names: args.allowed_hosts.clone(), ..Rules::default() };
+    let (tracer, traces) = ctx.tracer(&shutdown)?.unzip();
+    let rules = Rules { names: args.allowed_hosts.clone(), tracer, ..Rules::default() };
     let daemon = Daemon {
         house: house.clone(),
         keys: Arc::new(keys),
@@ -114,7 +119,12 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         conformance: args.conformance,
         rules,
     };
-    attend(ctx, args, listener, daemon, &house, shutdown, ui).await
+    let outcome = attend(ctx, args, listener, daemon, &house, shutdown, ui).await;
+    if let Some(traces) = traces {
+        // What was asked last is told too; a collector that is gone must not keep the daemon.
+        let _ = tokio::time::timeout(LAST_TRACES, traces).await;
+    }
+    outcome
 }
 
 /// Serves, and works on runs where that is wanted. The one ends with the other.

@@ -198,6 +198,12 @@ pub static KEYS: &[Key] = &[
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
     ),
     user_key(
+        "serve.otlp_endpoint",
+        Shape::Text,
+        "",
+        "A collector of OpenTelemetry traces that `rep serve` sends its requests to, such as `http://127.0.0.1:4318`; none if absent.",
+    ),
+    user_key(
         "research.search_url",
         Shape::Text,
         "",
