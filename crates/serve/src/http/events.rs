@@ -15,6 +15,7 @@ use axum::response::Response;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, header};
 use repertoire_journal::{Cursor, RunId};
+use tokio::time::Instant;
 
 pub use hub::{Hub, RING_BYTES_MAX, RING_EVENTS_MAX};
 pub use news::{Dropped, Hello, SkillsNews};
@@ -116,10 +117,12 @@ struct Reader {
 impl Reader {
     /// What is sent next, and the reader that goes on, if it does.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
+        // Counted from what was sent last, so that what others do does not keep a client in the dark.
+        let beat = Instant::now() + HEARTBEAT;
         loop {
             let text = match &mut self.place {
                 Place::Live(listener) => {
-                    match tokio::time::timeout(HEARTBEAT, listener.next(ITEMS_MAX)).await {
+                    match tokio::time::timeout_at(beat, listener.next(ITEMS_MAX)).await {
                         Err(_) => heartbeat(listener.cursor()),
                         Ok(Heard::Lost) => {
                             let reason = "this client was too slow, and was dropped";

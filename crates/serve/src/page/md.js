@@ -76,10 +76,18 @@ function listAt(lines, from) {
   return [list, at];
 }
 
-/** Code, strong, emphasis and links within a line. */
+/** Longer lines stay as they are: nobody reads them, and looking for marks in them takes time. */
+const MARKED_CHARS_MAX = 4000;
+
+/**
+ * Code, strong, emphasis and links within a line. Every part of the pattern has a bound, and no two parts can share the same
+ * letters, so that a hostile line costs no more than it is long.
+ */
 function inline(text) {
+  if (text.length > MARKED_CHARS_MAX) return [text];
   const out = [];
-  const pattern = /(`+)(.+?)\1|\*\*(.+?)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?!\w)|!?\[([^\]]*)\]\(([^)\s]*)[^)]*\)/g;
+  const pattern =
+    /(`{1,3})([^`]{1,400})\1|\*\*([^*]{1,400})\*\*|(?<![\w*])\*([^*\s][^*]{0,400})\*(?!\w)|!?\[([^[\]]{0,300})\]\(([^()\s]{0,400})(?:\s[^()]{0,200})?\)/g;
   let from = 0;
   for (const found of text.matchAll(pattern)) {
     out.push(text.slice(from, found.index));
