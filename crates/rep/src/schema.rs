@@ -18,6 +18,7 @@ use serde::Serialize;
 pub mod plan;
 pub mod review;
 pub mod runs;
+pub mod serve;
 pub mod workflow;
 
 /// `rep list --json`.
@@ -507,6 +508,11 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("runs-prune.json", schema_for!(runs::PruneJson)),
         ("run-event.json", schema_for!(repertoire_journal::Event)),
         ("replay.json", schema_for!(runs::ReplayJson)),
+        ("serve.json", schema_for!(serve::ServeJson)),
+        ("setup.json", schema_for!(serve::SetupListJson)),
+        ("setup-done.json", schema_for!(serve::SetupDoneJson)),
+        ("setup-print.json", schema_for!(serve::SetupPrintJson)),
+        ("setup-check.json", schema_for!(serve::SetupCheckJson)),
         ("workflow-list.json", schema_for!(workflow::WorkflowsJson)),
         ("workflow-show.json", schema_for!(workflow::WorkflowJson)),
         ("workflow-check.json", schema_for!(workflow::CheckJson)),

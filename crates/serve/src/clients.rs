@@ -15,6 +15,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What we are called on PATH.
+pub const PROGRAM: &str = "rep";
+
 /// A program that speaks MCP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +52,7 @@ pub enum Format {
 }
 
 /// Whose configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// The project's.
@@ -151,6 +154,13 @@ impl Client {
         }
         let args = of("{args}").map_or_else(|| Some(Vec::new()), words)?;
         Some((of("{program}")?.as_str()?.to_owned(), args))
+    }
+
+    /// Whether an entry starts this program as [`Client::entry`] would: `rep mcp`, wherever `rep` is.
+    pub fn starts_us(&self, entry: &Value) -> bool {
+        self.command_of(entry).is_some_and(|(program, args)| {
+            Utf8Path::new(&program).file_name() == Some(PROGRAM) && args == ["mcp"]
+        })
     }
 
     /// The entry as a file of its own would hold it, to be pasted.

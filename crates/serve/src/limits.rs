@@ -51,6 +51,8 @@ pub const LENT_MAX: usize = 64;
 pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
 /// Largest configuration file of another program that is edited.
 pub const CONFIG_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Largest record of what was done to such a file, with what was replaced in it.
+pub const RECORD_BYTES_MAX: u64 = 8 * CONFIG_BYTES_MAX;
 /// How long a server may take to say who it is.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -22,6 +22,7 @@ use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::no_journal;
 use crate::running::runtime;
+use crate::schema::serve::ServeJson;
 use crate::ui::{self, Ui};
 
 const PORT: u16 = 7757;
@@ -73,14 +74,6 @@ struct LinkArgs {
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-}
-
-/// What programs read.
-#[derive(serde::Serialize)]
-struct Where<'a> {
-    address: SocketAddr,
-    link: &'a str,
-    token_file: &'a Utf8PathBuf,
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -272,7 +265,8 @@ fn tell(
 ) -> Result<(), Failure> {
     let (link, token_file) = (format!("http://{address}/#code={code}"), token_file(ctx));
     if ui.json {
-        ui.print_json_line(&Where { address, link: &link, token_file: &token_file })?;
+        let (address, token_file) = (address.to_string(), token_file.to_string());
+        ui.print_json_line(&ServeJson { address, link: link.clone(), token_file })?;
     } else {
         ui.note("This link opens the page once, within ten minutes:")?;
         writeln!(ui.out, "{link}")?;

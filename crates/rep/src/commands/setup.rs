@@ -7,19 +7,19 @@ use std::fmt::Write as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use repertoire_serve::clients::disk::{Config, Done, FileError};
-use repertoire_serve::clients::edit::{EditError, Place};
-use repertoire_serve::clients::{Client, Scope, Surroundings, all, find};
-use serde_json::json;
+use repertoire_serve::clients::disk::{Config, Done, FileError, Found};
+use repertoire_serve::clients::edit::EditError;
+use repertoire_serve::clients::{Client, PROGRAM, Scope, Surroundings, all, find};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::serve::{
+    SetupClientJson, SetupDone, SetupDoneJson, SetupFileJson, SetupListJson, SetupPrintJson,
+};
 use crate::ui::{self, Ui, pad};
 
 /// The name of our entry, and so the first part of the names of its tools.
 const NAME: &str = "repertoire";
-/// What we are called on PATH.
-const PROGRAM: &str = "rep";
 
 /// Which client, and what to do with its configuration.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// The program that the client starts; for a project `rep` if that is this one, else the whole path of this one
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["check", "remove"])]
     command: Option<String>,
-    /// Replace another entry of the same name
+    /// Replace another entry of the same name; `--remove` gives it back
     #[arg(long, conflicts_with_all = ["check", "remove", "print"])]
     replace: bool,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let scope = args.scope.map_or(client.scope, Scope::from);
     let file = client.file(scope, &around).ok_or_else(|| no_such_file(client, scope))?;
     let memory = memory(ctx);
-    let config = Config { path: &file.path, place: place(client, &args.name), memory: &memory };
+    let config = Config { path: &file.path, client, name: &args.name, memory: &memory };
     let one = One { ctx, args, client, scope, config, note: file.note };
     match (args.print, args.check, args.remove) {
         (true, ..) => one.print(ui),
@@ -111,16 +111,15 @@ struct One<'a> {
 impl One<'_> {
     fn set(&self, ui: &mut Ui<'_>) -> Outcome {
         let entry = self.entry();
-        if self.args.replace
-            && self.config.get().is_ok_and(|found| found.is_some_and(|found| found != entry))
-        {
-            self.config.remove().map_err(|error| self.failure(error))?;
-        }
-        let done = self.config.set(&entry).map_err(|error| self.failure(error))?;
+        let done = match self.args.replace {
+            true => self.config.replace(&entry),
+            false => self.config.set(&entry),
+        };
+        let done = done.map_err(|error| self.failure(error))?;
         let text = match done {
             Done::Made => "was made, with our entry",
             Done::Unchanged => "has our entry already",
-            Done::Changed | Done::Removed => "has our entry now",
+            Done::Changed | Done::Removed | Done::Restored => "has our entry now",
         };
         self.say(done, text, ui)?;
         if !ui.json && done != Done::Unchanged {
@@ -137,6 +136,7 @@ impl One<'_> {
         let done = self.config.remove().map_err(|error| self.failure(error))?;
         let text = match done {
             Done::Removed => "was made for our entry, and is gone",
+            Done::Restored => "has the entry again that ours had replaced",
             Done::Unchanged => "has no entry of ours",
             Done::Changed | Done::Made => "has our entry no more",
         };
@@ -147,8 +147,14 @@ impl One<'_> {
     fn print(&self, ui: &mut Ui<'_>) -> Outcome {
         let entry = self.entry();
         if ui.json {
-            let file = self.config.path;
-            ui.print_json(&json!({ "client": self.client.id, "scope": self.scope, "file": file, "keys": self.client.keys, "name": self.args.name, "entry": entry }))?;
+            ui.print_json(&SetupPrintJson {
+                client: self.client.id.clone(),
+                scope: self.scope,
+                file: self.config.path.to_string(),
+                keys: self.client.keys.clone(),
+                name: self.args.name.clone(),
+                entry,
+            })?;
             return Ok(Exit::Done);
         }
         ui.note(&format!("In {}:", self.short()))?;
@@ -159,13 +165,14 @@ impl One<'_> {
     fn say(&self, done: Done, text: &str, ui: &mut Ui<'_>) -> Result<(), Failure> {
         if ui.json {
             let done = match done {
-                Done::Made => "made",
-                Done::Changed => "changed",
-                Done::Unchanged => "unchanged",
-                Done::Removed => "removed",
+                Done::Made => SetupDone::Made,
+                Done::Changed => SetupDone::Changed,
+                Done::Unchanged => SetupDone::Unchanged,
+                Done::Removed => SetupDone::Removed,
+                Done::Restored => SetupDone::Restored,
             };
-            let file = self.config.path;
-            ui.print_json(&json!({ "client": self.client.id, "scope": self.scope, "file": file, "done": done }))?;
+            let (client, file) = (self.client.id.clone(), self.config.path.to_string());
+            ui.print_json(&SetupDoneJson { client, scope: self.scope, file, done })?;
             return Ok(());
         }
         writeln!(ui.out, "{}: {} {text}", self.client.name, self.short())?;
@@ -209,6 +216,9 @@ impl One<'_> {
             FileError::Edit { source: EditError::Taken { .. }, .. } => {
                 "`--replace` replaces it, `--name NAME` leaves it alone.".to_owned()
             }
+            FileError::Foreign { .. } => {
+                "Nothing was changed. Only what starts `rep mcp`, or what `rep setup` wrote, is taken out; this would have to go by hand.".to_owned()
+            }
             FileError::Edit { .. } | FileError::Link { .. } | FileError::Read { .. } => format!(
                 "Nothing was changed. `rep setup {} --print` prints what to put there by hand.",
                 self.client.id
@@ -231,10 +241,6 @@ fn memory(ctx: &Ctx<'_>) -> Utf8PathBuf {
     ctx.env.data_dir().join("setup")
 }
 
-fn place<'a>(client: &'a Client, name: &'a str) -> Place<'a> {
-    Place { format: client.format, keys: &client.keys, name }
-}
-
 fn no_such_file(client: &Client, scope: Scope) -> Failure {
     let (whose, other) = match scope {
         Scope::Project => ("a project", "user"),
@@ -254,6 +260,8 @@ struct Row {
 /// What a file says of us.
 enum State {
     SetUp,
+    /// Our name, but somebody else's entry.
+    Foreign,
     Not,
     Broken(String),
 }
@@ -262,11 +270,11 @@ enum State {
 fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) -> Outcome {
     let rows: Vec<Row> = all().iter().map(|client| row(ctx, args, around, client)).collect();
     if ui.json {
-        ui.print_json(&json!({ "clients": rows.iter().map(as_json).collect::<Vec<_>>() }))?;
+        ui.print_json(&SetupListJson { clients: rows.iter().map(as_json).collect() })?;
         return Ok(Exit::Done);
     }
     for row in &rows {
-        let line = as_text(ctx, row, ui);
+        let line = as_text(ctx, &args.name, row, ui);
         writeln!(ui.out, "{line}")?;
     }
     ui.note("`rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.")?;
@@ -277,10 +285,11 @@ fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static C
     let memory = memory(ctx);
     let is_here = ctx.env.program(&client.program).is_some() || client.was_used(around);
     let state = |path: &Utf8Path| {
-        let config = Config { path, place: place(client, &args.name), memory: &memory };
-        match config.get() {
-            Ok(Some(_)) => State::SetUp,
-            Ok(None) => State::Not,
+        let config = Config { path, client, name: &args.name, memory: &memory };
+        match config.find() {
+            Ok(Found::Ours(_)) => State::SetUp,
+            Ok(Found::Foreign(_)) => State::Foreign,
+            Ok(Found::Nothing) => State::Not,
             Err(error) => State::Broken(error.to_string()),
         }
     };
@@ -293,21 +302,26 @@ fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static C
     Row { client, is_here, files: files.collect() }
 }
 
-fn as_json(row: &Row) -> serde_json::Value {
-    let files = row.files.iter().map(|(scope, path, state)| {
-        let problem = match state {
-            State::Broken(why) => Some(why),
-            State::SetUp | State::Not => None,
-        };
-        let set_up = matches!(state, State::SetUp);
-        json!({ "scope": scope, "file": path, "set_up": set_up, "problem": problem })
-    });
-    let files: Vec<serde_json::Value> = files.collect();
-    let Row { client, is_here, .. } = row;
-    json!({ "client": client.id, "name": client.name, "found": is_here, "files": files })
+fn as_json(row: &Row) -> SetupClientJson {
+    let file = |(scope, path, state): &(Scope, Utf8PathBuf, State)| SetupFileJson {
+        scope: *scope,
+        file: path.to_string(),
+        set_up: matches!(state, State::SetUp),
+        foreign: matches!(state, State::Foreign),
+        problem: match state {
+            State::Broken(why) => Some(why.clone()),
+            State::SetUp | State::Foreign | State::Not => None,
+        },
+    };
+    SetupClientJson {
+        client: row.client.id.clone(),
+        name: row.client.name.clone(),
+        found: row.is_here,
+        files: row.files.iter().map(file).collect(),
+    }
 }
 
-fn as_text(ctx: &Ctx<'_>, row: &Row, ui: &Ui<'_>) -> String {
+fn as_text(ctx: &Ctx<'_>, name: &str, row: &Row, ui: &Ui<'_>) -> String {
     let set_up = row.files.iter().filter(|(.., state)| matches!(state, State::SetUp));
     let set_up: Vec<String> =
         set_up.map(|(_, path, _)| ctx.config.places().shorten(path)).collect();
@@ -317,10 +331,16 @@ fn as_text(ctx: &Ctx<'_>, row: &Row, ui: &Ui<'_>) -> String {
         (false, []) => ui.paint(ui::FAINT, "not found"),
     };
     let mut text = format!("{}  {}  {state}", pad(&row.client.id, 8), pad(&row.client.name, 11));
-    for (.., state) in &row.files {
-        if let State::Broken(why) = state {
-            let _ = write!(text, "\n          {}", ui.paint(ui::WARN, format!("! {why}")));
-        }
+    for (_, path, state) in &row.files {
+        let why = match state {
+            State::Broken(why) => why.clone(),
+            State::Foreign => format!(
+                "{} has an entry `{name}` that is not ours",
+                ctx.config.places().shorten(path)
+            ),
+            State::SetUp | State::Not => continue,
+        };
+        let _ = write!(text, "\n          {}", ui.paint(ui::WARN, format!("! {why}")));
     }
     text
 }

@@ -82,7 +82,7 @@ fn a_daemon_says_where_it_is_and_links_open_one_page_each() {
     assert_eq!(second.code, 0, "{second}");
     assert!(second.stdout.starts_with(&format!("http://{}/#code=", daemon.address())), "{second}");
     assert_eq!((daemon.redeem(&second.stdout), daemon.redeem(&second.stdout)), (200, 401));
-    let third: Value = serde_json::from_str(&ws.rep("--json serve link").stdout).unwrap();
+    let third = ws.json("--json serve link", "serve.json");
     assert_eq!(third["address"], daemon.said["address"]);
 
     assert_eq!(daemon.end(), 0);

@@ -59,7 +59,9 @@ fn every_client_is_set_up_checked_and_left_as_it_was() {
 
 #[test]
 fn a_file_that_was_made_is_gone_with_the_entry() {
-    let ws = Workspace::new();
+    let mut ws = Workspace::new();
+    // `--check` starts a server, which may keep its index for later.
+    ws.set("XDG_CACHE_HOME", ws.path("cache").as_str());
     let (project, home) = (ws.files("project"), ws.files("home"));
     for (client, path, _) in FILES {
         for scope in ["project", "user"] {
@@ -87,9 +89,11 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     let program: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(ws.path("bin/claude"), program).unwrap();
     ws.write("project/.vscode/mcp.json", "{\"servers\": []}");
+    ws.write("project/.mcp.json", "{\"mcpServers\": {\"repertoire\": {\"command\": \"x\"}}}");
     ws.rep("setup cursor");
     assert_snapshot!(ws.rep("setup"), @"
     claude    Claude Code  found, not set up
+              ! .mcp.json has an entry `repertoire` that is not ours
     codex     Codex        not found
     opencode  opencode     not found
     gemini    Gemini CLI   not found
@@ -100,6 +104,42 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     `rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.
     [exit 0]
     ");
+    let listed = ws.json("--json setup", "setup.json");
+    let file = |at: usize| &listed["clients"][at]["files"][0];
+    assert_eq!((&file(0)["set_up"], &file(0)["foreign"]), (&false.into(), &true.into()));
+    assert_eq!((&file(4)["set_up"], &file(4)["foreign"]), (&true.into(), &false.into()));
+}
+
+#[test]
+fn what_programs_read_has_the_published_shapes() {
+    let ws = Workspace::new();
+    let print = ws.json("--json setup claude --print", "setup-print.json");
+    assert_eq!(print["entry"]["args"][0], "mcp");
+    assert_eq!(ws.json("--json setup claude --check", "setup-check.json")["ok"], false);
+    assert_eq!(ws.json("--json setup claude", "setup-done.json")["done"], "made");
+    assert_eq!(ws.json("--json setup claude --check", "setup-check.json")["ok"], true);
+    assert_eq!(ws.json("--json setup claude --remove", "setup-done.json")["done"], "removed");
+}
+
+#[test]
+fn an_entry_of_somebody_else_stays_and_one_that_was_replaced_comes_back() {
+    let ws = Workspace::new();
+    let text = "{\"mcpServers\": {\"github\": {\"command\": \"gh-mcp\"},\n  \"repertoire\": {\"command\": \"x\"}}}";
+    ws.write("project/.mcp.json", text);
+    assert_snapshot!(ws.rep("setup claude --remove --name github"), @r#"
+    [stderr]
+    error: the entry `github` of [TMP]/project/.mcp.json is not ours: {"command":"gh-mcp"}
+    hint: Nothing was changed. Only what starts `rep mcp`, or what `rep setup` wrote, is taken out; this would have to go by hand.
+    [exit 3]
+    "#);
+    assert_eq!(ws.rep("setup claude --remove").code, 3);
+    assert_eq!(ws.text("project/.mcp.json"), text);
+    assert_eq!(ws.rep("setup claude --replace").code, 0);
+    assert_snapshot!(ws.rep("setup claude --remove"), @"
+    Claude Code: .mcp.json has the entry again that ours had replaced
+    [exit 0]
+    ");
+    assert_eq!(ws.text("project/.mcp.json"), text);
 }
 
 #[test]

@@ -74,6 +74,11 @@ fn literal(value: &Value) -> String {
             let items: Vec<String> = items.iter().map(literal).collect();
             format!("[{}]", items.join(", "))
         }
+        Value::Object(entries) => {
+            let pair = |(key, value)| format!("{} = {}", toml_edit::Key::new(key), literal(value));
+            let pairs: Vec<String> = entries.iter().map(pair).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
         Value::String(text) => toml_edit::Value::from(text.as_str()).to_string(),
         value => value.to_string(),
     }
@@ -170,7 +175,7 @@ fn value_of(item: &Item) -> Value {
             toml_edit::Value::String(text) => Value::from(text.value().as_str()),
             toml_edit::Value::Integer(number) => Value::from(*number.value()),
             toml_edit::Value::Boolean(boolean) => Value::from(*boolean.value()),
-            toml_edit::Value::Float(number) => Value::from(number.value().to_string()),
+            toml_edit::Value::Float(number) => Value::from(*number.value()),
             toml_edit::Value::Datetime(time) => Value::from(time.value().to_string()),
             toml_edit::Value::Array(items) => {
                 items.iter().map(|item| value_of(&Item::Value(item.clone()))).collect()

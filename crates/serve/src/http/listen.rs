@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::Router;
+use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -12,15 +13,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::patience::Patient;
+use super::problem::Problem;
 use crate::limits::HttpLimits;
 
 /// How long to wait when the system has no room for another connection.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(100);
-/// What a connection beyond the limit is told.
-const FULL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nconnection: close\r\n\
-    content-length: 34\r\n\r\nthere are too many connections now\n";
-
 /// Files that a process needs besides its connections.
 const OTHER_FILES: u64 = 512;
 
@@ -97,7 +94,19 @@ async fn attend(
 
 /// Says no without waiting: whether the other end hears it is its affair.
 fn refuse(stream: &TcpStream) {
-    let _ = stream.try_write(FULL);
+    let _ = stream.try_write(full().as_bytes());
+}
+
+/// What a connection beyond the limit is told. Nobody has read a request, so it has no number.
+fn full() -> String {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let problem = Problem::new(status, "there are too many connections now");
+    let body = serde_json::to_string(&problem).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\n\
+         x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

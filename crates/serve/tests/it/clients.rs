@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use repertoire_serve::clients::disk::{Config, Done};
+use repertoire_serve::clients::disk::{Config, Done, FileError, Found};
 use repertoire_serve::clients::edit::{EditError, Made, Place};
 use repertoire_serve::clients::{Client, Format, all, find};
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ fn on_disk(client: &Client, before: Option<&str>) -> (tempfile::TempDir, Utf8Pat
 fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
     for client in all() {
         let (_keep, path, memory) = on_disk(client, None);
-        let config = Config { path: &path, place: place(client), memory: &memory };
+        let config = Config { path: &path, client, name: NAME, memory: &memory };
         assert_eq!(config.set(&entry(client)).unwrap(), Done::Made, "{}", client.id);
         assert_eq!(config.set(&entry(client)).unwrap(), Done::Unchanged);
         assert_eq!(config.remove().unwrap(), Done::Removed);
@@ -202,7 +202,7 @@ fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
 
         for before in ["", if client.format == Format::Toml { "x = 1\n" } else { "{}" }] {
             let (_keep, path, memory) = on_disk(client, Some(before));
-            let config = Config { path: &path, place: place(client), memory: &memory };
+            let config = Config { path: &path, client, name: NAME, memory: &memory };
             assert_eq!(config.set(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
             assert_eq!(config.remove().unwrap(), Done::Changed);
             assert_eq!(repertoire_text::fs::read_text(&path, 99).unwrap(), before);
@@ -214,7 +214,7 @@ fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
 fn a_made_file_that_somebody_wrote_into_stays_with_what_they_wrote() {
     let client = find("claude").unwrap();
     let (_keep, path, memory) = on_disk(client, None);
-    let config = Config { path: &path, place: place(client), memory: &memory };
+    let config = Config { path: &path, client, name: NAME, memory: &memory };
     config.set(&entry(client)).unwrap();
     let text = repertoire_text::fs::read_text(&path, 999).unwrap();
     let text = text.replacen('{', "{\n  \"theirs\": 1,", 1);
@@ -225,12 +225,92 @@ fn a_made_file_that_somebody_wrote_into_stays_with_what_they_wrote() {
     assert_eq!(left, json!({ "theirs": 1 }));
 }
 
+/// An entry of somebody else's by our name, as people write it, in the form of a client.
+fn foreign(client: &Client) -> String {
+    match client.id.as_str() {
+        "codex" => "a = 1\n\n[mcp_servers.docs]\ncommand = 'd'\n\n[mcp_servers.repertoire] # mine\ncommand = 'x'\nwait = 1.5\n\n[mcp_servers.repertoire.env]\nKEY = \"é\"\n\n[z]\nb = 2\n".to_owned(),
+        _ => {
+            let keys = &client.keys[0];
+            format!("{{\n   \"a\": 1,\n   \"{keys}\": {{\"docs\": {{\"command\": \"d\"}}, \"repertoire\":  {{\"command\": \"é\", \"args\": [\"mcp\"],\n \"env\": {{\"KEY\": \"rep\"}}}}\n}},\n\"z\": 2}}")
+        }
+    }
+}
+
+#[test]
+fn an_entry_of_somebody_else_is_not_taken_out() {
+    for client in all() {
+        let before = foreign(client);
+        let (_keep, path, memory) = on_disk(client, Some(&before));
+        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        assert!(matches!(config.find().unwrap(), Found::Foreign(_)), "{}", client.id);
+        let error = config.remove().unwrap_err();
+        assert!(matches!(error, FileError::Foreign { .. }), "{error}");
+        let docs = Config { path: &path, client, name: "docs", memory: &memory };
+        assert!(matches!(docs.remove().unwrap_err(), FileError::Foreign { .. }));
+        assert_eq!(repertoire_text::fs::read_text(&path, 999).unwrap(), before);
+    }
+}
+
+#[test]
+fn an_entry_that_was_replaced_comes_back_as_it_was_written() {
+    for client in all() {
+        let before = foreign(client);
+        let (_keep, path, memory) = on_disk(client, Some(&before));
+        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        assert_eq!(config.replace(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
+        assert_eq!(config.find().unwrap(), Found::Ours(entry(client)));
+        // Replaced again by another of ours, the first one is still remembered.
+        let other = client.entry("wrapped", &["mcp".to_owned()]);
+        assert_eq!(config.replace(&other).unwrap(), Done::Changed);
+        assert_eq!(config.find().unwrap(), Found::Ours(other));
+        assert_eq!(config.remove().unwrap(), Done::Restored);
+        assert_eq!(repertoire_text::fs::read_text(&path, 999).unwrap(), before, "{}", client.id);
+        assert!(matches!(config.remove().unwrap_err(), FileError::Foreign { .. }));
+    }
+}
+
+#[test]
+fn an_entry_that_was_replaced_comes_back_into_a_file_that_has_changed() {
+    for client in all() {
+        let before = foreign(client);
+        let (_keep, path, memory) = on_disk(client, Some(&before));
+        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        let former = config.get().unwrap();
+        config.replace(&entry(client)).unwrap();
+        let text = repertoire_text::fs::read_text(&path, 999).unwrap();
+        // In front of it, and within what had been moved.
+        let text = match client.format {
+            Format::Toml => format!("# new\n{}", text.replace("'d'", "'dd'")),
+            _ => text.replace("\"a\": 1", "\"a\": 111").replace("\"d\"", "\"dd\""),
+        };
+        repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
+        assert_eq!(config.remove().unwrap(), Done::Restored, "{}", client.id);
+        assert_eq!(config.get().unwrap(), former);
+        let docs = Config { path: &path, client, name: "docs", memory: &memory };
+        assert!(docs.get().unwrap().unwrap().to_string().contains("dd"), "{}", client.id);
+    }
+}
+
+#[test]
+fn an_entry_by_hand_that_starts_us_is_ours_and_one_that_was_changed_since_is_not() {
+    let client = find("claude").unwrap();
+    let text =
+        "{\"mcpServers\": {\"repertoire\": {\"command\": \"/opt/rep\", \"args\": [\"mcp\"]}}}";
+    let (_keep, path, memory) = on_disk(client, Some(text));
+    let config = Config { path: &path, client, name: NAME, memory: &memory };
+    assert_eq!(config.remove().unwrap(), Done::Changed);
+    config.set(&client.entry("wrapped", &["mcp".to_owned()])).unwrap();
+    let text = repertoire_text::fs::read_text(&path, 999).unwrap().replace("wrapped", "theirs");
+    repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
+    assert!(matches!(config.remove().unwrap_err(), FileError::Foreign { .. }));
+}
+
 #[test]
 fn links_read_only_files_and_huge_ones_stay_untouched() {
     use std::os::unix::fs::PermissionsExt as _;
     let client = find("claude").unwrap();
     let refused = |path: &Utf8Path, memory: &Utf8Path| {
-        let config = Config { path, place: place(client), memory };
+        let config = Config { path, client, name: NAME, memory };
         config.set(&entry(client)).unwrap_err().to_string()
     };
     let (_keep, path, memory) = on_disk(client, Some("{}"));

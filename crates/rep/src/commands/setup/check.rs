@@ -3,11 +3,12 @@
 
 use camino::Utf8Path;
 use repertoire_serve::clients::probe::{Probe, Probed};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{One, own_program};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
+use crate::schema::serve::SetupCheckJson;
 use crate::ui::{self, Ui, count};
 
 /// The tool that every client needs to have.
@@ -17,8 +18,13 @@ pub(super) fn run(one: &One<'_>, ui: &mut Ui<'_>) -> Outcome {
     match examine(one) {
         Ok((line, probed)) => {
             if ui.json {
-                let file = one.config.path;
-                ui.print_json(&json!({ "client": one.client.id, "scope": one.scope, "file": file, "ok": true, "server": probed.name, "version": probed.version, "tools": probed.tools }))?;
+                ui.print_json(&SetupCheckJson {
+                    ok: true,
+                    server: Some(probed.name),
+                    version: Some(probed.version),
+                    tools: Some(probed.tools),
+                    ..blank(one)
+                })?;
                 return Ok(Exit::Done);
             }
             writeln!(ui.out, "{} {}: {line}", ui.paint(ui::GOOD, "✓"), one.client.name)?;
@@ -33,11 +39,24 @@ pub(super) fn run(one: &One<'_>, ui: &mut Ui<'_>) -> Outcome {
             Ok(Exit::Done)
         }
         Err(failure) if ui.json => {
-            let file = one.config.path;
-            ui.print_json(&json!({ "client": one.client.id, "scope": one.scope, "file": file, "ok": false, "problem": failure.message }))?;
+            ui.print_json(&SetupCheckJson { problem: Some(failure.message), ..blank(one) })?;
             Ok(failure.exit)
         }
         Err(failure) => Err(failure),
+    }
+}
+
+/// What is the same whatever was found.
+fn blank(one: &One<'_>) -> SetupCheckJson {
+    SetupCheckJson {
+        client: one.client.id.clone(),
+        scope: one.scope,
+        file: one.config.path.to_string(),
+        ok: false,
+        problem: None,
+        server: None,
+        version: None,
+        tools: None,
     }
 }
 
