@@ -2,6 +2,8 @@
 //! shape. The engine lays a form out in a folder, a server of tools (MCP) fills it in for the agent, and the engine reads what
 //! was handed in. What an agent says in prose is not searched.
 
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,6 +15,7 @@ use crate::limits::{FORM_BYTES_MAX, FORM_ITEMS_MAX};
 
 const BLANK: &str = "form.json";
 const HANDED_IN: &str = "handed-in.json";
+const LOCK: &str = "lock";
 
 /// The tool that hands in a whole answer.
 pub const HAND_IN: &str = "hand_in";
@@ -177,6 +180,8 @@ impl Form {
         if let Some(problem) = misfit(entry, schema) {
             return Err(FormError::Misfit(problem));
         }
+        // Agents call tools side by side, and perhaps through several servers.
+        let _turn = self.turn()?;
         self.refuse_closed()?;
         let mut all = self.collected(field);
         all.push(entry.clone());
@@ -194,6 +199,7 @@ impl Form {
     ///
     /// [`FormError`]; it can be tried again then.
     pub fn hand_in(&self, mut answer: Map<String, Value>) -> Result<(), FormError> {
+        let _turn = self.turn()?;
         self.refuse_closed()?;
         if self.list("findings").is_some() {
             let mut all = self.collected("findings");
@@ -219,6 +225,8 @@ impl Form {
 
     /// Closes it: nothing more is taken, and nothing is left of it.
     pub fn close(&self) {
+        // Whoever is writing would otherwise make the folder again.
+        let _turn = self.turn();
         // What cannot be removed is in nobody's way: its name is known to nobody.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -227,6 +235,25 @@ impl Form {
         match read(&self.dir, &format!("{field}.json")) {
             Some(Value::Array(all)) => all,
             _ => Vec::new(),
+        }
+    }
+
+    /// Waits until nobody else reads or writes what is collected, in this process or another.
+    fn turn(&self) -> Result<Turn, FormError> {
+        let path = self.dir.join(LOCK);
+        let opened = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+        let file = match opened {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(FormError::NoForm(self.id.clone()));
+            }
+            opened => opened.map_err(|source| FormError::Disk { path: path.clone(), source })?,
+        };
+        match file.lock() {
+            // Some file systems have no such locks; what is written one after the other is kept there too.
+            Err(source) if source.kind() != ErrorKind::Unsupported => {
+                Err(FormError::Disk { path, source })
+            }
+            _ => Ok(Turn(file)),
         }
     }
 
@@ -242,6 +269,17 @@ impl Form {
         let path = self.dir.join(name);
         fs::write_private(&path, value.to_string().as_bytes())
             .map_err(|source| FormError::Disk { path, source })
+    }
+}
+
+/// The lock of a form. A program that is started at that moment may still hold the file, and with it the lock: so the lock is
+/// given up, and not only the file closed.
+struct Turn(File);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // The kernel gives it up in any case, only later.
+        let _ = self.0.unlock();
     }
 }
 
@@ -294,6 +332,48 @@ mod tests {
             Some(json!({ "findings": [{ "title": "a" }, { "title": "b" }] }))
         );
         assert!(matches!(same.add("findings", &json!({ "title": "c" })), Err(FormError::HandedIn)));
+    }
+
+    #[test]
+    fn findings_that_are_added_at_once_are_all_kept() {
+        let (_keep, forms) = forms();
+        let form = forms.open("findings", &findings()).unwrap();
+        // Every one through a handle of its own, as from a process of its own.
+        let add = |number: usize| {
+            let handle = forms.form(form.id()).unwrap();
+            handle.add("findings", &json!({ "title": number.to_string() })).unwrap()
+        };
+        let mut counts: Vec<usize> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..50).map(|number| scope.spawn(move || add(number))).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        counts.sort_unstable();
+        assert_eq!(counts, (1..=50).collect::<Vec<_>>(), "everybody is told another number");
+        form.hand_in(Map::new()).unwrap();
+        let answer = form.answer().unwrap();
+        let titles = answer["findings"].as_array().unwrap().iter();
+        let mut titles: Vec<usize> =
+            titles.map(|one| one["title"].as_str().unwrap().parse().unwrap()).collect();
+        titles.sort_unstable();
+        assert_eq!(titles, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_a_finding_and_the_end_at_once_the_finding_is_kept_or_refused() {
+        for _ in 0..50 {
+            let (_keep, forms) = forms();
+            let form = forms.open("findings", &findings()).unwrap();
+            let added = std::thread::scope(|scope| {
+                let added = scope.spawn(|| form.add("findings", &json!({ "title": "a" })));
+                form.hand_in(Map::new()).unwrap();
+                added.join().unwrap()
+            });
+            let kept = form.answer().unwrap()["findings"].as_array().unwrap().len();
+            match added {
+                Ok(count) => assert_eq!((count, kept), (1, 1)),
+                Err(error) => assert!(matches!(error, FormError::HandedIn) && kept == 0),
+            }
+        }
     }
 
     #[test]

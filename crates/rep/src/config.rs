@@ -15,7 +15,7 @@ use repertoire_skill::discover::Request;
 use repertoire_skill::name::nearest;
 use repertoire_skill::profile::{Places, ProfileId, Root};
 use repertoire_skill::skill::Scope;
-use repertoire_skill::trust::Lock;
+use repertoire_skill::trust::{Lock, LockError};
 use repertoire_text::{Position, fs};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -201,12 +201,11 @@ impl Config {
 
     /// What to discover under this configuration.
     pub fn request(&self) -> Result<Request, Failure> {
-        let lock = Lock::read(&self.lock_path()).map_err(|error| {
-            Failure::cannot_run(error.to_string()).hint(
-                "Nothing is trusted until it can be read: mend it, or move it away to start anew.",
-            )
-        })?;
-        Ok(Request { lock, ..self.request_without_trust() })
+        let path = self.lock_path();
+        // Whoever starts with a damaged lock is stopped here; whoever is at work already goes on without trust.
+        let lock = Lock::read(&path)
+            .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
+        Ok(Request { lock, lock_path: Some(path), ..self.request_without_trust() })
     }
 
     /// As [`Config::request`], where trust does not matter, so that a damaged lock is in nobody's way.

@@ -39,8 +39,10 @@ pub struct Request {
     pub roots: Option<Vec<Root>>,
     /// Caps.
     pub limits: Limits,
-    /// What a person has agreed to.
+    /// What a person has agreed to, where no file says so.
     pub lock: Lock,
+    /// The file that says what a person has agreed to. It is read each time: a word may be taken back at any moment.
+    pub lock_path: Option<Utf8PathBuf>,
     /// Whether the built-in pack is kept as files in the data folder.
     pub sync_pack: bool,
 }
@@ -55,6 +57,7 @@ impl Request {
             roots: None,
             limits: Limits::default(),
             lock: Lock::default(),
+            lock_path: None,
             sync_pack: true,
         }
     }
@@ -62,6 +65,15 @@ impl Request {
     /// All roots in order, whether they exist or not.
     pub fn all_roots(&self) -> Vec<Root> {
         self.find_roots().0
+    }
+
+    /// The same with the lock as it is on disk now. One that cannot be used trusts nothing, and that is told.
+    fn relocked(&self, path: &Utf8Path) -> (Request, Option<Diagnostic>) {
+        let (lock, found) = match Lock::read(path) {
+            Ok(lock) => (lock, None),
+            Err(error) => (Lock::default(), Some(error.to_diagnostic())),
+        };
+        (Request { lock, lock_path: None, ..self.clone() }, found)
     }
 
     fn find_roots(&self) -> (Vec<Root>, Vec<Diagnostic>) {
@@ -130,7 +142,19 @@ pub fn discover(request: &Request) -> Catalog {
 
 /// Discovers, reading only files that have changed since the cache was filled.
 pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
+    let Some(path) = &request.lock_path else { return discover_locked(request, None, cache) };
+    let (request, damage) = request.relocked(path);
+    discover_locked(&request, damage, cache)
+}
+
+/// Discovers with the lock of the request. `damage` is why that is not the one on disk.
+fn discover_locked(
+    request: &Request,
+    damage: Option<Diagnostic>,
+    cache: &mut FileCache,
+) -> Catalog {
     let mut builder = Builder::new(request);
+    damage.into_iter().for_each(|found| builder.report(found));
     let (roots, findings) = request.find_roots();
     findings.into_iter().for_each(|found| builder.report(found));
     let mut in_place = false;

@@ -10,6 +10,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
+use repertoire_text::{Diagnostic, codes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,24 @@ pub enum LockError {
         /// Its format.
         version: u32,
     },
+}
+
+impl LockError {
+    /// What to do about a lock that cannot be read.
+    pub const REMEDY: &str =
+        "Nothing is trusted until it can be read: mend it, or move it away to start anew.";
+
+    /// The same as a finding, for those who go on without trust.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        let path = match self {
+            LockError::Read { path, .. }
+            | LockError::Write { path, .. }
+            | LockError::Damaged { path, .. }
+            | LockError::Newer { path, .. } => path,
+        };
+        let message = format!("the lock that says what is trusted cannot be used: {self}");
+        Diagnostic::new(&codes::UNREADABLE, message).in_file(path).help(Self::REMEDY)
+    }
 }
 
 /// As much of a lock as any version has.

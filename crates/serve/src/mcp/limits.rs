@@ -22,5 +22,5 @@ pub(super) const COMPLETIONS_MAX: usize = 100;
 pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
 /// Longest arguments of a skill, in bytes.
 pub(super) const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
-/// Most bytes of a resource that a tool puts into a conversation.
+/// Most characters of a resource that a tool puts into a conversation.
 pub(super) const RESOURCE_CHARS_MAX: usize = 40_000;

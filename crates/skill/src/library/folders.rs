@@ -2,7 +2,8 @@
 //!
 //! Only what discovery has searched is watched in depth: a link in a stranger's project that discovery
 //! refuses to follow must not lead the watch astray either. Of every root the nearest folder above it is
-//! watched as well, without depth, so that a root that comes, goes or is replaced is noticed.
+//! watched as well, without depth, so that a root that comes, goes or is replaced is noticed. The lock is watched in the same
+//! way: trust that is taken back must not wait for a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +60,10 @@ impl Folders {
             for cache in caches {
                 folders.add_root(&request.places.home.join(cache.path), true);
             }
+        }
+        if let Some(lock) = &request.lock_path {
+            folders.add_root(lock, false);
+            folders.add_link(lock);
         }
         for link in links(catalog) {
             folders.add_link(&link);
@@ -120,7 +125,7 @@ impl Folders {
         }
     }
 
-    /// Discovery has followed this link, so the watch does too.
+    /// Discovery has followed this link, so the watch does too. A file that is no link may be given as well.
     fn add_link(&mut self, link: &Utf8Path) {
         let Ok(real) = link.canonicalize_utf8() else { return };
         if real.is_dir() {

@@ -12,8 +12,10 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::discover::{Request, RootState};
 use repertoire_skill::library::watch::{WatchOptions, Watching};
 use repertoire_skill::library::{Library, Reload};
+use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::profile::{Places, ProfileId, Root};
-use repertoire_skill::skill::{Digest, Skill};
+use repertoire_skill::skill::{Digest, Scope, Skill};
+use repertoire_skill::trust::{Lock, LockError, Trust};
 use repertoire_text::fs::write_atomic;
 
 /// Long enough for a machine that is busy with something else.
@@ -126,6 +128,61 @@ fn skill(catalog: &Catalog, name: &str) -> Arc<Skill> {
 
 fn codes(reload: &Reload) -> Vec<&'static str> {
     reload.findings.iter().map(|found| found.code.id).collect()
+}
+
+fn trust(catalog: &Catalog) -> Trust {
+    catalog.get("a").unwrap().trust
+}
+
+/// A library of a stranger's skill `a`, and the lock that may trust it. Its folder is not there yet.
+fn of_a_stranger(folder: &Folder) -> (Arc<Library>, Utf8PathBuf) {
+    let lock = folder.dir.join("config/repertoire/repertoire.lock");
+    let root = Root { scope: Scope::Project, ..Root::extra(folder.dir.join("project/skills")) };
+    let request = Request {
+        roots: Some(vec![root]),
+        lock_path: Some(lock.clone()),
+        ..Request::new(ProfileId::Repertoire, folder.places())
+    };
+    (Arc::new(Library::open(request)), lock)
+}
+
+fn say(lock: &Utf8Path, word: impl FnOnce(&mut Lock)) {
+    Lock::update(lock, |lock| Ok::<_, LockError>(word(lock))).unwrap();
+}
+
+#[test]
+fn trust_that_is_given_or_taken_back_counts_at_once() {
+    let folder = Folder::new();
+    folder.save("../project/skills/a", "first");
+    let (library, lock) = of_a_stranger(&folder);
+    let watched = Watched::new(&library);
+    assert_eq!(trust(&library.snapshot()), Trust::Untrusted);
+    let skill = skill(&library.snapshot(), "a");
+    for _ in 0..2 {
+        say(&lock, |lock| assert!(lock.pin(&skill, &ResourceLimits::default()).is_some()));
+        check(&watched.until(|catalog| trust(catalog) == Trust::Trusted), "~a");
+        say(&lock, |lock| assert!(lock.unpin(&skill)));
+        check(&watched.until(|catalog| trust(catalog) == Trust::Untrusted), "~a");
+    }
+}
+
+#[test]
+fn a_lock_that_is_damaged_on_the_way_trusts_nothing_and_is_told() {
+    let folder = Folder::new();
+    folder.save("../project/skills/a", "first");
+    let (library, lock) = of_a_stranger(&folder);
+    let skill = skill(&library.snapshot(), "a");
+    say(&lock, |lock| assert!(lock.pin(&skill, &ResourceLimits::default()).is_some()));
+    let whole = repertoire_text::fs::read_text(&lock, 9_999).unwrap();
+    assert_eq!(trust(&library.reload().catalog), Trust::Trusted);
+    let watched = Watched::new(&library);
+    write_atomic(&lock, b"{ \"skills\": 7 }").unwrap();
+    let reload = watched.until(|catalog| trust(catalog) == Trust::Untrusted);
+    assert_eq!(codes(&reload), ["RS003"]);
+    assert_eq!(reload.findings[0].path.as_deref(), Some(lock.as_path()));
+    write_atomic(&lock, whole.as_bytes()).unwrap();
+    let reload = watched.until(|catalog| trust(catalog) == Trust::Trusted);
+    assert!(reload.catalog.diagnostics().iter().all(|found| found.code.id != "RS003"));
 }
 
 /// `+added -removed ~changed !broken`, in that order.
