@@ -21,7 +21,7 @@ mod workflows;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -40,6 +40,9 @@ use crate::house::House;
 
 /// Where a page exchanges its code for a session; the one address of the API that needs no token.
 pub const SESSION: &str = "/api/v1/session";
+
+/// Where everything is described.
+const DOCUMENT: &str = "/api/v1/openapi.json";
 
 /// The most items of one page.
 pub const PAGE_MAX: usize = 500;
@@ -166,7 +169,8 @@ pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
         reviews::add,
         metrics::add,
     ];
-    parts.iter().fold(Api::new(house.clone(), Arc::clone(keys)), |api, add| add(api))
+    let api = Api::new(house.clone(), Arc::clone(keys));
+    parts.iter().fold(api, |api, add| add(api)).with_document()
 }
 
 /// Endpoints as they are added.
@@ -292,23 +296,26 @@ impl Api {
         self
     }
 
-    /// The router, with the document that describes it.
-    pub fn into_router(self) -> Router {
-        let document = Arc::new(self.document());
-        let count = axum::middleware::from_fn_with_state(self.house, super::metrics::count);
-        let router = self.router.route(
-            "/api/v1/openapi.json",
-            axum::routing::get(move || {
-                let document = Arc::clone(&document);
-                async move { axum::Json(document.as_ref().clone()) }
-            }),
-        );
-        router.route_layer(count)
+    /// Adds the document that describes all endpoints that were added before, and itself.
+    fn with_document(self) -> Self {
+        let document: Arc<OnceLock<serde_json::Value>> = Arc::default();
+        let told = Arc::clone(&document);
+        let summary = "This document";
+        let api = self.add(Method::GET, DOCUMENT, "service", summary, move |_: Call| {
+            let told = Arc::clone(&told);
+            async move {
+                let whole = told.get().and_then(serde_json::Value::as_object).cloned();
+                Ok(whole.unwrap_or_default())
+            }
+        });
+        document.get_or_init(|| openapi::document(&api.operations));
+        api
     }
 
-    /// The OpenAPI document.
-    pub fn document(&self) -> serde_json::Value {
-        openapi::document(&self.operations)
+    /// The router.
+    pub fn into_router(self) -> Router {
+        let count = axum::middleware::from_fn_with_state(self.house, super::metrics::count);
+        self.router.route_layer(count)
     }
 }
 

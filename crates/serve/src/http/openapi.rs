@@ -82,6 +82,7 @@ impl Operation {
         self.refuses(StatusCode::FORBIDDEN, "The request comes from another site.");
         self.refuses(StatusCode::MISDIRECTED_REQUEST, "The request is for another host.");
         self.refuses(StatusCode::INTERNAL_SERVER_ERROR, "Something else failed, such as a disk.");
+        self.refuses(StatusCode::SERVICE_UNAVAILABLE, "The answer took too long.");
         if !self.is_open() || self.path == SESSION {
             self.refuses(StatusCode::UNAUTHORIZED, "There is no token, or none that is good.");
         }
@@ -89,6 +90,7 @@ impl Operation {
             self.refuses(StatusCode::NOT_FOUND, "There is nothing of that name.");
         }
         if self.method != Method::GET {
+            self.refuses(StatusCode::REQUEST_TIMEOUT, "The body took too long to come.");
             self.refuses(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
             self.refuses(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is no JSON.");
         }

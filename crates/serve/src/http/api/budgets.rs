@@ -1,8 +1,10 @@
 //! What clients with little room make of the list of skills.
 
+use std::borrow::Cow;
+
 use http::Method;
 use repertoire_skill::budget::{Budget, CLIENTS, Client, Shown, ShownSkill};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Api, Call, Nothing, Page, blocking};
@@ -41,30 +43,40 @@ struct WhichClient {
 }
 
 /// A client whose rules are known.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Agent {
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Copilot CLI.
-    Copilot,
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Agent(&'static Client);
+
+impl TryFrom<String> for Agent {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<Self, String> {
+        let client = Client::of(&id).map(Agent);
+        client.ok_or_else(|| format!("`{id}` is none of {}", ids().join(", ")))
+    }
 }
 
-impl Agent {
-    fn id(self) -> &'static str {
-        match self {
-            Agent::Claude => "claude",
-            Agent::Codex => "codex",
-            Agent::Copilot => "copilot",
-        }
+impl JsonSchema for Agent {
+    fn inline_schema() -> bool {
+        true
     }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Agent".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": ids() })
+    }
+}
+
+fn ids() -> Vec<&'static str> {
+    CLIENTS.iter().map(|client| client.id).collect()
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AgentPath {
-    /// The client: `claude`, `codex` or `copilot`.
+    /// The client: `agent` of `/api/v1/budgets`.
     agent: String,
 }
 
@@ -90,7 +102,7 @@ pub(super) fn add(api: Api) -> Api {
 async fn list(call: Call<Nothing, WhichClient>) -> Answer<Page<Room>> {
     blocking(move || {
         let catalog = call.house.catalog();
-        let wanted = |client: &&Client| call.query.agent.is_none_or(|one| one.id() == client.id);
+        let wanted = |client: &&Client| call.query.agent.is_none_or(|one| one.0.id == client.id);
         let clients: Vec<&Client> = CLIENTS.iter().filter(wanted).collect();
         let budget = |client: &Client| room(client, &Budget::of(client, catalog.entries()));
         call.paging.cut(clients.into_iter().map(budget))
@@ -120,9 +132,8 @@ async fn skills(call: Call<AgentPath, WhichSkills>) -> Answer<Page<ShownSkill>> 
 
 fn client(id: &str) -> Answer<&'static Client> {
     Client::of(id).ok_or_else(|| {
-        let names: Vec<&str> = CLIENTS.iter().map(|client| client.id).collect();
         Problem::not_found(format!("the room of `{id}` is not known"))
-            .hint(format!("It is known for {}.", names.join(", ")))
+            .hint(format!("It is known for {}.", ids().join(", ")))
     })
 }
 

@@ -30,6 +30,8 @@ struct PlanJson {
     status: PlanStatusJson,
     /// What was found.
     diagnostics: Vec<DiagnosticJson>,
+    /// Why it cannot be read, if so; the rest is empty then.
+    broken: Option<String>,
 }
 
 pub(super) fn add(api: Api) -> Api {
@@ -41,28 +43,37 @@ pub(super) fn add(api: Api) -> Api {
 async fn list(call: Call<Nothing, Which>) -> Answer<Page<PlanJson>> {
     blocking(move || {
         let (project, catalog) = (call.house.project(), call.house.catalog());
-        let files = match call.query.path {
-            Some(path) => vec![Utf8PathBuf::from(path)],
-            None => places::all(project),
+        if let Some(path) = call.query.path {
+            let plan =
+                read(project, Utf8Path::new(&path), &catalog).map_err(|why| no(&path, why))?;
+            return call.paging.cut(std::iter::once(plan));
+        }
+        let page = call.paging.cut(places::all(project).into_iter())?;
+        let row = |path: &Utf8PathBuf| {
+            read(project, path, &catalog).unwrap_or_else(|why| broken(path, &why))
         };
-        let page = call.paging.cut(files.into_iter())?;
-        let items: Answer<Vec<PlanJson>> =
-            page.items.iter().map(|path| read(project, path, &catalog)).collect();
-        Ok(Page { items: items?, next: page.next, total: page.total })
+        Ok(Page { items: page.items.iter().map(row).collect(), next: page.next, total: page.total })
     })
     .await
 }
 
-fn read(project: &Utf8Path, path: &Utf8Path, catalog: &Catalog) -> Answer<PlanJson> {
-    let bytes = fs::read_bytes_beneath(project, path, PLAN_BYTES_MAX as u64);
-    let bytes = bytes.map_err(|error| {
-        let detail = format!("`{path}` cannot be read: {error}");
-        match error {
-            ReadError::TooLarge { .. } => Problem::new(StatusCode::CONFLICT, detail),
-            _ => Problem::not_found(detail)
-                .hint("`path` is a file below the project, such as `PLAN.md`."),
-        }
-    })?;
+fn no(path: &str, why: ReadError) -> Problem {
+    let detail = format!("`{path}` cannot be read: {why}");
+    match why {
+        ReadError::TooLarge { .. } => Problem::new(StatusCode::CONFLICT, detail),
+        _ => Problem::not_found(detail)
+            .hint("`path` is a file below the project, such as `PLAN.md`."),
+    }
+}
+
+/// A plan that cannot be read hides no other.
+fn broken(path: &Utf8Path, why: &ReadError) -> PlanJson {
+    let status = PlanStatusJson::of(&parse_bytes(&[], path), None, 0);
+    PlanJson { status, diagnostics: Vec::new(), broken: Some(why.to_string()) }
+}
+
+fn read(project: &Utf8Path, path: &Utf8Path, catalog: &Catalog) -> Result<PlanJson, ReadError> {
+    let bytes = fs::read_bytes_beneath(project, path, PLAN_BYTES_MAX as u64)?;
     let plan = parse_bytes(&bytes, path);
     let known = |name: &str| catalog.resolve(name).is_ok();
     let beside = project.join(path.parent().unwrap_or(Utf8Path::new("")));
@@ -79,5 +90,6 @@ fn read(project: &Utf8Path, path: &Utf8Path, catalog: &Catalog) -> Answer<PlanJs
     Ok(PlanJson {
         status: PlanStatusJson::of(&plan, next, errors),
         diagnostics: found.iter().map(DiagnosticJson::from).collect(),
+        broken: None,
     })
 }

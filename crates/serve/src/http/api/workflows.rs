@@ -62,7 +62,7 @@ pub(super) fn add(api: Api) -> Api {
             Shape::text("image/svg+xml"),
             picture,
         )
-        .refuses(StatusCode::CONFLICT, unreadable)
+        .refuses(StatusCode::CONFLICT, "It cannot be read, is a script, or the run is of another.")
 }
 
 async fn list(call: Call<Nothing, Which>) -> Answer<Page<WorkflowRow>> {
@@ -101,8 +101,14 @@ async fn picture(call: Call<NamePath, WhichRun>) -> Answer<Response> {
             Some(run) => {
                 let run = call.house.workflows().open(run);
                 let run = run.map_err(super::workflow_runs::failed)?;
-                let lit = (run.state.workflow == call.path.name).then(|| run.state.step.clone());
-                graph::svg_lit(run.workflow.workflow(), lit.as_ref())
+                let (of, asked) = (&run.state.workflow, &call.path.name);
+                if of != asked {
+                    let detail =
+                        format!("run `{}` is one of `{of}`, not of `{asked}`", run.state.run);
+                    return Err(Problem::new(StatusCode::CONFLICT, detail)
+                        .hint("`GET /api/v1/workflow-runs?workflow=` lists the runs of one."));
+                }
+                graph::svg_lit(run.workflow.workflow(), Some(&run.state.step))
             }
             None => {
                 let catalog = call.house.catalog();

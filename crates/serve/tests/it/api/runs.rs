@@ -114,7 +114,10 @@ async fn runs_are_told_what_to_do_and_refuse_with_a_reason() {
     served.post("/api/v1/runs/last/steer", &steer).await.ok();
     let plan = served.get("/api/v1/runs/last/plan").await.ok();
     assert_eq!(plan["steering"], json!(["use the old parser"]));
-    served.post("/api/v1/runs/last/steer", &json!({ "note": " " })).await.refused(400);
+    for blank in ["", " ", "\u{a0}\n", "\u{1c}"] {
+        served.post("/api/v1/runs/last/steer", &json!({ "note": blank })).await.refused(400);
+    }
+    served.post("/api/v1/runs/last/steer", &json!({ "note": "…и?" })).await.ok();
     served.post("/api/v1/runs/bad/retry", &json!({ "tasks": ["x"] })).await.refused(409);
     let run = served.post("/api/v1/runs/bad/resume", &json!({ "max_cost_usd": 2.5 })).await.ok();
     assert_eq!((&run["status"], &run["limits"]["cost_usd"]), (&json!("queued"), &json!(2.5)));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use repertoire_drive::workflow::desk::{Record, Said, Start};
 use repertoire_flow::engine::{ItemRecord, Report};
+use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_flow::state::ItemStatus;
 use repertoire_flow::workflow::Severity;
 use serde_json::json;
@@ -89,6 +90,8 @@ async fn a_run_shows_its_step_and_what_its_gate_would_say() {
     let lit = served.get("/api/v1/workflows/writing/graph.svg?run=run-1").await;
     assert!(lit.text.contains("class=\"lit\""), "{}", lit.text);
     served.get("/api/v1/workflows/writing/graph.svg?run=none").await.refused(404);
+    let other = served.get("/api/v1/workflows/orders/graph.svg?run=run-1").await.refused(409);
+    assert!(other["detail"].as_str().unwrap().contains("one of `writing`"), "{other}");
     served.get("/api/v1/workflow-runs/none").await.refused(404);
     served.get("/api/v1/workflow-runs/..%2F..%2Fetc").await.refused(404);
 }
@@ -135,6 +138,20 @@ async fn plans_show_their_tasks_and_no_other_file_is_read() {
     for wrong in ["../secret.md", "/etc/passwd", "none.md", "specs", ""] {
         served.get(&format!("/api/v1/plans?path={wrong}")).await.refused(404);
     }
+}
+
+#[tokio::test]
+async fn a_plan_that_cannot_be_read_hides_no_other() {
+    let field = field();
+    field.write("project/PLAN.md", &"- [ ] Wait\n".repeat(PLAN_BYTES_MAX / 10));
+    field.write("project/specs/one/tasks.md", "# One\n\n- [ ] T001 Begin\n");
+    let served = field.serve().await;
+    let page = served.get("/api/v1/plans").await.ok();
+    assert_eq!(each(&page, "plan"), ["PLAN.md", "specs/one/tasks.md"], "{page}");
+    let items = &page["items"];
+    assert!(items[0]["broken"].is_string() && items[1]["broken"].is_null(), "{page}");
+    assert_eq!((&items[0]["tasks"], &items[0]["errors"]), (&json!([]), &json!(0)));
+    served.get("/api/v1/plans?path=PLAN.md").await.refused(409);
 }
 
 #[tokio::test]

@@ -70,4 +70,22 @@ async fn the_document_describes_what_is_there() {
     assert!(["q", "scope", "state", "cursor", "limit"].iter().all(|name| names.contains(name)));
     assert!(list["responses"]["401"].is_object() && list["responses"]["404"].is_null(), "{list}");
     assert!(document["paths"]["/healthz"]["get"]["responses"]["401"].is_null());
+    assert!(list["responses"]["503"].is_object() && list["responses"]["408"].is_null(), "{list}");
+    let select = &document["paths"]["/api/v1/select"]["post"];
+    assert!(select["responses"]["408"].is_object(), "{select}");
+    let itself = &document["paths"]["/api/v1/openapi.json"]["get"];
+    assert!(itself["responses"]["200"].is_object(), "{itself}");
+    served.get("/api/v1/openapi.json?x=1").await.refused(400);
+}
+
+#[tokio::test]
+async fn the_document_allows_what_the_server_takes() {
+    let served = Field::with_skills().serve().await;
+    let document = served.get("/api/v1/openapi.json").await.ok();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Steer"]["properties"]["note"]["pattern"], r"\S");
+    let list = &document["paths"]["/api/v1/budgets"]["get"]["parameters"];
+    let agent = list.as_array().unwrap().iter().find(|one| one["name"] == "agent").unwrap();
+    assert_eq!(agent["schema"]["enum"], json!(["claude", "codex", "copilot"]), "{agent}");
+    served.get("/api/v1/budgets?agent=eliza").await.refused(400);
 }
