@@ -2,11 +2,11 @@
 
 use repertoire_journal::Payload;
 use repertoire_journal::event::StepOutcome;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::house::{LiveRun, RunDesk, house, small_house};
 use super::{go, visit};
-use crate::browser::Key;
+use crate::browser::{Browser, Key};
 use crate::workspace::Workspace;
 
 /// Writes what an agent said in a step where the worker does.
@@ -184,4 +184,34 @@ fn what_a_person_must_decide_stands_before_the_graph() {
     let top = |what: &str| format!("document.querySelector('{what}').getBoundingClientRect().top");
     assert_eq!(browser.eval(&format!("{} < {}", top(".decide"), top(".graph"))), true);
     assert_eq!(browser.eval(&format!("{} < 844", top(".decide [data-choice]"))), true);
+}
+
+#[test]
+fn the_prompt_is_asked_for_in_the_words_of_the_selection_beside_it() {
+    let ws = small_house();
+    let Some((_served, mut browser)) = visit(&ws) else { return };
+    go(&mut browser, "play");
+    browser.wait("document.activeElement?.tagName === 'TEXTAREA'");
+    browser.eval(
+        "(() => { const real = window.fetch; window.sent = {}; window.fetch = (url, how) => { \
+         window.sent[new URL(url).pathname.split('/').pop()] = how?.body; return real(url, how); }; })()",
+    );
+    browser.eval(
+        "(() => { const [paths, max, threshold] = document.querySelectorAll('.form-grid input'); \
+         paths.value = 'orders.sql'; max.value = '2'; threshold.value = '0.5'; })()",
+    );
+    browser.type_text("is this sql migration safe?");
+    browser.wait("window.sent.prompt && JSON.parse(window.sent.prompt).task === 'is this sql migration safe?'");
+    let sent = |browser: &mut Browser, to: &str| -> Value {
+        serde_json::from_str(browser.eval(&format!("window.sent.{to}")).as_str().unwrap()).unwrap()
+    };
+    let prompt = sent(&mut browser, "prompt");
+    assert_eq!(
+        prompt,
+        json!({"task": "is this sql migration safe?", "paths": ["orders.sql"], "max": 2, "threshold": 0.5})
+    );
+    let select = sent(&mut browser, "select");
+    for (field, value) in prompt.as_object().unwrap() {
+        assert_eq!(&select[field], value, "{field}");
+    }
 }
