@@ -1,5 +1,6 @@
 //! The page, in a real browser, served by the real binary: what people see and do, and what strangers' text cannot do.
 
+mod edges;
 pub(crate) mod house;
 mod pictures;
 

@@ -4,6 +4,8 @@ const BASE = "/api/v1";
 const KEPT = "token";
 /** The daemon says something every 15 seconds; who has heard nothing for longer than this has lost it. */
 const SILENCE_MS = 45_000;
+/** The daemon hands out no more items at once. */
+const PAGE_MAX = 500;
 const BACKOFF_MS = [300, 800, 2000, 5000, 10_000];
 
 /** What went wrong with a request, as the daemon said it. */
@@ -59,7 +61,7 @@ export const session = {
   async enter(text) {
     const pasted = text.trim();
     const code = pasted.match(/#code=([^&\s]+)/)?.[1];
-    if (code) return session.redeem(decodeURIComponent(code));
+    if (code) return session.redeem(meant(code));
     keep(pasted);
     try {
       await get("/status");
@@ -102,26 +104,36 @@ export const text = (path, query, signal) => request("GET", path, { query, signa
 /** Asks for something to be done. */
 export const post = (path, body, signal) => request("POST", path, { body, signal });
 
-/** All items of a list, up to a bound; `more` says whether there are others. */
+/** The items of a list, page by page up to a bound; `more` says whether there are others, and `total` how many where that is known. */
 export async function all(path, query = {}, { max = 2000, signal } = {}) {
   const items = [];
   let cursor;
   let total;
   do {
-    const page = await get(path, { ...query, cursor, limit: Math.min(500, max) }, signal);
+    const page = await get(path, { ...query, cursor, limit: Math.min(PAGE_MAX, max - items.length) }, signal);
     items.push(...page.items);
     cursor = page.next;
     total = page.total ?? total;
   } while (cursor && items.length < max);
-  return { items, more: Boolean(cursor), total: total ?? items.length };
+  return { items, more: Boolean(cursor), total };
 }
 
-/** The last events of a run, in their order. */
+/** The last events of a run, in their order, and how many there are. */
 export async function lastEvents(run, most = 500, signal = undefined) {
   const path = `/runs/${part(run)}/events`;
   const first = await get(path, { limit: most }, signal);
-  if (!first.next) return first.items;
-  return (await get(path, { limit: most, cursor: first.total - most }, signal)).items;
+  if (!first.next) return { items: first.items, total: first.items.length };
+  const last = await get(path, { limit: most, cursor: first.total - most }, signal);
+  return { items: last.items, total: last.total ?? first.total };
+}
+
+/** A part of an address as it was meant; one that is no such thing means itself. */
+export function meant(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** A part of an address. */

@@ -1,6 +1,6 @@
 // The frame: which view is shown, how the daemon is, and keys that work everywhere.
 
-import { get, session, stream } from "./api.js";
+import { get, meant, session, stream } from "./api.js";
 import { dialog, failure, h, icon, isTyping, replace, skeleton, agoText } from "./ui.js";
 
 const VIEWS = {
@@ -26,7 +26,7 @@ let turn = 0;
 /** The route in the address bar: view, the parts after it, and a query. */
 export function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/").map((one) => decodeURIComponent(one));
+  const [name, ...rest] = path.split("/").map(meant);
   const parts = rest.filter((one) => one !== "");
   return { name: VIEWS[name] ? name : "skills", parts, query: new URLSearchParams(query ?? "") };
 }
@@ -97,9 +97,9 @@ async function begin() {
 async function open() {
   const code = location.hash.match(/^#code=([^&]+)(?:&to=(.*))?$/);
   if (!code) return session.token ? begin() : lock();
-  history.replaceState(null, "", code[2] ? `#${decodeURIComponent(code[2])}` : "#/skills");
+  history.replaceState(null, "", code[2] ? `#${meant(code[2])}` : "#/skills");
   try {
-    await session.redeem(decodeURIComponent(code[1]));
+    await session.redeem(meant(code[1]));
     begin();
   } catch (error) {
     if (session.token) begin();

@@ -153,7 +153,9 @@ class Playground {
   async askPrompt(body, signal) {
     if (!this.prompt.childElementCount) replace(this.prompt, h("h2", {}, "The exact prompt"), skeleton(5));
     try {
-      const made = await post("/prompt", { task: body.task, agent: body.agent }, signal);
+      // The prompt is that of the selection beside it, so it is asked for in the same words.
+      const { explain, paths, ...same } = body;
+      const made = await post("/prompt", paths.length ? { ...same, paths } : same, signal);
       if (!signal.aborted) this.showPrompt(made);
     } catch (error) {
       if (error.name !== "AbortError") replace(this.prompt, h("h2", {}, "The exact prompt"), failure(error));

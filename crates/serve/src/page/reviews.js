@@ -1,15 +1,19 @@
 // Reviews: what was found in a change, in its place, and what was left out and why.
 
-import { get, part, stream } from "./api.js";
+import { all, get, part, stream } from "./api.js";
 import { bar } from "./charts.js";
 import { fileDiff } from "./diff.js";
-import { ago, arrows, chip, command, copier, count, dollars, empty, failure, h, icon, keyed, number, replace, segments, skeleton, span, words } from "./ui.js";
+import { ago, arrows, chip, command, copier, count, dollars, empty, failure, h, icon, keyed, more, number, replace, segments, skeleton, span, words } from "./ui.js";
 
 const SEVERITIES = ["critical", "major", "minor", "suggestion"];
 const LOOK = { critical: "bad", major: "warn", minor: "accent", suggestion: "" };
 const BAR = { critical: "cbad", major: "c2", minor: "c1", suggestion: "c4" };
 const low = (severity) => String(severity ?? "").toLowerCase();
 const severity = (word) => chip(low(word), LOOK[low(word)]);
+
+/** Reviews that are shown at first, and how many more each time. */
+const ROWS = 100;
+const LOOK_MS = 4000;
 
 export function mount(root, to) {
   const view = new Reviews(root);
@@ -20,14 +24,18 @@ export function mount(root, to) {
 class Reviews {
   constructor(root) {
     this.root = root;
+    this.most = ROWS;
     this.unlisten = stream.listen((event) => {
       if (event.kind === "resync" && !this.id) this.load();
     });
+    // Reviews are files, and nobody tells of a new one.
+    this.timer = setInterval(() => document.hidden || this.id || this.load(), LOOK_MS);
   }
 
   update(to) {
     this.asking?.abort();
     this.id = to.parts[0] ?? null;
+    this.list = null;
     replace(this.root, skeleton(6));
     if (this.id) this.loadOne();
     else this.load();
@@ -39,22 +47,32 @@ class Reviews {
 
   destroy() {
     this.unlisten();
+    clearInterval(this.timer);
     this.asking?.abort();
   }
 
   async load() {
     document.title = "Reviews · Repertoire";
+    this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const page = await get("/reviews", { limit: 200 }, asking.signal);
-      const list = arrows(h("ul", { class: "card rows", "aria-label": "Reviews" }), "a.review-row");
-      if (page.items.length) keyed(list, page.items, (one) => one.id, reviewRow);
-      else list.append(h("li", {}, empty("No reviews yet", "A review looks at what has changed since the last commit. With patterns alone it needs no model.", command("rep review --patterns-only"))));
-      replace(this.root,
-        h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Reviews"), h("p", {}, "Findings in the changes they are about."))), list);
+      const page = await all("/reviews", {}, { max: this.most, signal: asking.signal });
+      if (!this.list) this.build();
+      if (page.items.length) keyed(this.list, page.items, (one) => one.id, reviewRow);
+      else replace(this.list, h("li", {}, empty("No reviews yet", "A review looks at what has changed since the last commit. With patterns alone it needs no model.", command("rep review --patterns-only"))));
+      replace(this.rest, more(page, () => { this.most += ROWS; this.load(); }));
     } catch (error) {
-      if (error.name !== "AbortError") replace(this.root, failure(error, () => this.load()));
+      if (error.name === "AbortError") return;
+      this.list = null;
+      replace(this.root, failure(error, () => this.load()));
     }
+  }
+
+  build() {
+    this.list = arrows(h("ul", { class: "card rows", "aria-label": "Reviews" }), "a.review-row");
+    this.rest = h("p", { class: "list-note" });
+    replace(this.root,
+      h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Reviews"), h("p", {}, "Findings in the changes they are about."))), this.list, this.rest);
   }
 
   async loadOne() {

@@ -4,18 +4,24 @@ import { all, get, lastEvents, part, post } from "./api.js";
 import { costLine, progress } from "./charts.js";
 import { diff } from "./diff.js";
 import { sentence } from "./eventwords.js";
-import { action, ago, chip, clock, command, copier, count, debounce, dialog, dollars, empty, failure, h, icon, keyed, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
+import { Output } from "./output.js";
+import { action, ago, chip, clock, command, count, debounce, dialog, dollars, empty, failure, h, icon, number, replace, skeleton, span, status, tabs, toast, tone, words } from "./ui.js";
 
 const OVER = ["completed", "failed", "cancelled"];
 /** What a person can do in which state. */
 const ORDERS = [
   { id: "pause", label: "Pause", icon: "pause", in: ["running", "queued"] },
   { id: "resume", label: "Resume", icon: "go", tone: "primary", in: ["paused", "waiting", "failed"] },
-  { id: "retry", label: "Retry", icon: "again", in: ["waiting", "failed", "completed", "paused"] },
+  { id: "retry", label: "Retry", icon: "again", in: ["waiting", "failed", "paused", "cancelled"] },
   { id: "steer", label: "Steer", icon: "steer", in: ["running", "queued", "paused", "waiting"] },
   { id: "merge", label: "Merge", icon: "merge", in: ["completed", "waiting", "failed", "cancelled"] },
   { id: "cancel", label: "Cancel", icon: "stop", tone: "danger", in: ["running", "queued", "paused", "waiting"] },
 ];
+/** No run has as many steps. */
+const STEPS_MAX = 20_000;
+/** What the choices of a run that waits ask for, by their words; the first that fits. */
+const CHOICES = [[/^steer/i, "steer"], [/^retry/i, "retry"], [/^cancel/i, "cancel"], [/^merge/i, "merge"], [/\bresume\b/i, "resume"]];
+const LIMITS = /higher limits|larger budget/i;
 /** Events that say something which the steps do not. */
 const TOLD = new Set(["WATCHDOG_SIGNAL", "RUN_COMPLETED", "RUN_FAILED", "RUN_WAITING", "RUN_DEFERRED", "PAUSE_REQUESTED", "RUN_PAUSED", "RUN_RESUMED", "RUN_RETRIED", "CANCEL_REQUESTED", "RUN_CANCELLED", "STEERED", "DELIVERED", "PLAN_FALLBACK", "PLAN_RESTORED", "LEARNED", "LEASE_EXPIRED", "SKILLS_LOAD_FAILED"]);
 
@@ -28,6 +34,7 @@ class RunView {
   constructor(root, id) {
     this.root = root;
     this.id = id;
+    this.said = new Output(id);
     this.places = { output: h("div"), diff: h("div"), events: h("div") };
     this.fillers = { output: () => this.output(this.places.output), diff: () => this.diff(this.places.diff), events: () => replace(this.places.events, this.eventList(this.data.events)) };
     this.refresh = debounce(() => this.load(), 150);
@@ -51,9 +58,9 @@ class RunView {
     const asking = (this.asking = new AbortController());
     try {
       const data = await get(`/runs/${part(this.id)}`, {}, asking.signal);
-      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { signal: asking.signal }), lastEvents(this.id, 500, asking.signal)]);
+      const [steps, events] = await Promise.all([all(`/runs/${part(this.id)}/steps`, {}, { max: STEPS_MAX, signal: asking.signal }), lastEvents(this.id, 500, asking.signal)]);
       if (this.gone) return;
-      this.data = { ...data, steps: steps.items, events };
+      this.data = { ...data, steps: steps.items, events: events.items, eventsTotal: events.total };
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError" && !this.gone) replace(this.root, h("a", { class: "back-link", href: "#/runs" }, icon("back"), "All runs"), failure(error, () => this.load()));
@@ -110,7 +117,7 @@ class RunView {
           h("p", { class: "row" }, chip(run.kind, "line"), h("span", { class: "mono" }, run.id.slice(-8)), run.worktree && h("span", { class: "path" }, run.worktree.branch), run.worker && h("span", {}, `with ${run.worker}`))),
         h("div", { class: "buttons" }, orders.map((order) => action(order.label, () => this.order(order), { icon: order.icon, tone: order.tone })))),
       run.reason && h("p", { class: `note ${tone(run.status)}` }, icon(run.status === "completed" ? "ok" : "info", 15), h("span", {}, run.reason)),
-      run.status === "waiting" && run.choices.length > 0 && h("div", { class: "card card-pad stack-small" }, h("h3", {}, "What can be done"), h("ul", { class: "plain" }, run.choices.map((choice) => h("li", {}, choice)))));
+      run.status === "waiting" && this.decide(run));
     const spent = run.spent;
     const counts = {};
     for (const task of tasks ?? []) counts[task.mark] = (counts[task.mark] ?? 0) + 1;
@@ -127,9 +134,24 @@ class RunView {
     if (facts) replace(facts, runFacts(this.data));
   }
 
+  /** What a person has to decide: what the run itself proposes, with a button for what can be done here. */
+  decide(run) {
+    const rows = run.choices.map((choice) => ({ choice, order: ORDERS.find((order) => order.id === CHOICES.find(([words]) => words.test(choice))?.[1]) }));
+    const merge = ORDERS.find((order) => order.id === "merge");
+    if (this.isPossible(merge, run) && !rows.some((row) => row.order === merge)) rows.push({ choice: "take over what it has done so far, and leave the rest", order: merge });
+    if (!rows.length) return null;
+    const row = ({ choice, order }) => {
+      const can = order && this.isPossible(order, run);
+      const button = can && action(order.label, () => (LIMITS.test(choice) ? this.raise(run.reason) : this.order(order)), { icon: order.icon, tone: order.tone });
+      if (button) button.dataset.choice = order.id;
+      return h("li", { class: "row" }, button, h("span", {}, choice));
+    };
+    return h("section", { class: "card card-pad stack-small decide first" }, h("h2", {}, icon("warn"), " A person has to decide"), h("ul", { class: "plain stack-small" }, rows.map(row)));
+  }
+
   isPossible(order, run) {
     if (order.id === "merge") return Boolean(run.worktree) && !["merge", "squash"].includes(this.data.delivered?.strategy);
-    if (order.id === "retry") return (this.data.tasks ?? []).some((task) => task.mark === "failed");
+    if (order.id === "retry") return (this.data.tasks ?? []).some((task) => task.mark === "failed" || task.mark === "blocked");
     if (order.id === "pause") return run.wish !== "pause";
     return true;
   }
@@ -141,22 +163,30 @@ class RunView {
       await this.send(order.id, {});
     } catch (error) {
       if (order.id !== "resume" || !/has used its/.test(error.detail)) throw error;
-      this.raise(error);
+      this.raise(error.detail);
     }
   }
 
-  /** A run that has used what it may goes on with more. */
-  raise(error) {
+  /** A run that has used what it may goes on with more; what is left as it is stays as it is. */
+  raise(why) {
     const { limits, spent } = this.data.run;
-    const [field, unit, now] = /dollars/.test(error.detail) ? ["max_cost_usd", "dollars", Math.ceil((limits.cost_usd ?? 1) * 2)]
-      : /tokens/.test(error.detail) ? ["max_tokens", "tokens", limits.tokens * 2] : ["max_time_ms", "minutes", Math.ceil((spent.time_ms * 2) / 60_000)];
-    const input = h("input", { type: "number", min: "0", step: "any", value: String(now), "aria-label": `Most ${unit}` });
+    const fields = [
+      ["max_cost_usd", "dollars", limits.cost_usd, spent.cost_micro_usd / 1e6, 1],
+      ["max_tokens", "tokens", limits.tokens, spent.input_tokens + spent.output_tokens, 1],
+      ["max_time_ms", "minutes at work", limits.time_ms, spent.time_ms, 60_000],
+    ].map(([name, unit, limit, used, scale]) => {
+      const isUsedUp = typeof limit === "number" && used >= limit;
+      const proposed = isUsedUp ? Math.max(1, Math.ceil((Math.max(limit, used) * 2) / scale)) : "";
+      const input = h("input", { type: "number", name, min: "0", step: name === "max_tokens" ? "1" : "any", value: String(proposed), placeholder: typeof limit === "number" ? `${number(limit / scale)}, as it is` : "no limit" });
+      return { name, scale, input, row: h("label", { class: "field" }, `Most ${unit} of the whole run`, input) };
+    });
     const go = action("Resume", async () => {
-      await this.send("resume", { [field]: Number(input.value) * (unit === "minutes" ? 60_000 : 1) });
+      const said = fields.filter((one) => one.input.value !== "");
+      await this.send("resume", Object.fromEntries(said.map((one) => [one.name, one.name === "max_cost_usd" ? Number(one.input.value) : Math.round(Number(one.input.value) * one.scale)])));
       box.close();
     }, { tone: "primary" });
-    const box = dialog("What may it use from now on?", h("div", { class: "stack-small" }, h("p", {}, error.detail), h("label", { class: "field" }, `Most ${unit} of the whole run`, input)), h("button", { class: "button", value: "no" }, "Not now"), go);
-    input.select();
+    const box = dialog("What may it use from now on?", h("div", { class: "stack-small" }, h("p", {}, why), fields.map((one) => one.row)), h("button", { class: "button", value: "no" }, "Not now"), go);
+    (fields.find((one) => one.input.value !== "") ?? fields[0]).input.select();
   }
 
   async send(id, body) {
@@ -195,10 +225,11 @@ class RunView {
   }
 
   eventList(events) {
-    return h("ol", { class: "event-list" }, [...events].reverse().map((event) => {
+    const rest = this.data.eventsTotal - events.length;
+    return [rest > 0 && h("p", { class: "list-note" }, `The last ${number(events.length)} of ${number(this.data.eventsTotal)} events.`), h("ol", { class: "event-list" }, [...events].reverse().map((event) => {
       const said = sentence(event);
       return h("li", {}, h("span", { class: "faint num" }, clock(event.at_ms)), h("span", { class: `event-type ${said.tone}` }, words(event.type.toLowerCase())), h("span", { class: "event-text" }, said.text));
-    }));
+    }))];
   }
 
   cost(steps) {
@@ -214,23 +245,8 @@ class RunView {
   }
 
   output(place) {
-    get(`/runs/${part(this.id)}/output`, { limit: 200 }).then(({ items }) => {
-      if (!items.length) return replace(place, empty("Nothing was said yet", "What agents say appears here while they work."));
-      if (!place.querySelector(".outputs")) replace(place, h("div", { class: "stack outputs" }));
-      this.follow(place.firstElementChild, [...items].reverse());
-    }, (error) => replace(place, failure(error)));
-  }
-
-  /** Shows what was said; whoever reads stays where they are, and whoever is at the end of what grows stays at the end. */
-  follow(list, items) {
-    const text = (row) => row.querySelector("pre");
-    const before = new Map([...list.children].filter(text).map((row) => [row.dataset.key, { top: text(row).scrollTop, atEnd: text(row).scrollTop + text(row).clientHeight >= text(row).scrollHeight - 8 }]));
-    keyed(list, items, (one) => `${one.step}-${one.kind}`, said);
-    const running = this.data.run.status === "running";
-    [...list.children].filter(text).forEach((row, at) => {
-      const was = before.get(row.dataset.key) ?? { top: 0, atEnd: running && at === 0 };
-      text(row).scrollTop = was.atEnd ? text(row).scrollHeight : was.top;
-    });
+    if (!place.contains(this.said.element)) replace(place, this.said.element);
+    this.said.show(this.data);
   }
 
   diff(place) {
@@ -243,15 +259,9 @@ class RunView {
     if (!this.data || OVER.includes(this.data.run.status)) return;
     // What an agent says is in no journal, so nobody tells of it.
     this.ticks = (this.ticks ?? 0) + 1;
-    if (this.ticks % 3 === 0 && this.data.run.status === "running" && this.tabs.current() === "output") this.fillers.output();
+    if (this.ticks % 3 === 0 && this.data.run.status === "running" && this.tabs.current() === "output") this.said.refresh();
     for (const one of this.root.querySelectorAll("[data-since]")) one.textContent = span(Date.now() - Number(one.dataset.since));
   }
-}
-
-function said(one) {
-  return h("section", { class: "stack-small" },
-    h("div", { class: "spread" }, h("div", { class: "row" }, h("h3", {}, words(one.title)), one.tool_calls > 0 && h("span", { class: "faint" }, count(one.tool_calls, "tool call")), one.cut && chip("only its end is shown", "warn")), one.text && copier(one.text)),
-    one.text ? h("pre", { class: "code tall" }, one.text.trimEnd()) : h("p", { class: "hint" }, "Nothing was said."));
 }
 
 const stat = (value, text) => h("div", { class: "stat" }, h("b", {}, value), h("span", {}, text));

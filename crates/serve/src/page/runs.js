@@ -1,11 +1,20 @@
 // Runs: what is under way and what was, what it cost, and one run live.
 
-import { get, stream } from "./api.js";
+import { all, get, stream } from "./api.js";
 import { bar, columns, progress } from "./charts.js";
-import { ago, arrows, chip, command, count, debounce, dollars, empty, failure, h, keyed, number, replace, segments, skeleton, span, status } from "./ui.js";
+import { ago, arrows, chip, command, count, debounce, dollars, empty, failure, h, icon, keyed, more, number, replace, segments, skeleton, span, status } from "./ui.js";
 import { openRun } from "./run.js";
 
 const STATES = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["queued", "Queued"], ["paused", "Paused"], ["completed", "Completed"], ["failed", "Failed"], ["cancelled", "Cancelled"]];
+
+/** Plans that are shown. */
+const PLANS = 5;
+
+/** Runs are worth showing without the plans, but not without a word about them. */
+const unreadable = (problem) => {
+  if (problem.name === "AbortError") throw problem;
+  return { items: [], problem };
+};
 
 export function mount(root, to) {
   const view = new Runs(root);
@@ -67,12 +76,12 @@ class Runs {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const page = await get("/runs", { status: this.state, limit: this.limit }, asking.signal);
+      const page = await all("/runs", { status: this.state }, { max: this.limit, signal: asking.signal });
       this.draw(page);
       let costs = await get("/costs", {}, asking.signal);
       if (costs.points.length < 3) costs = await get("/costs", { bucket: "hour", points: 24 }, asking.signal);
-      const plans = await get("/plans", { limit: 5 }, asking.signal).catch(() => ({ items: [] }));
-      this.drawTop(costs, plans.items);
+      const plans = await get("/plans", { limit: PLANS }, asking.signal).catch(unreadable);
+      this.drawTop(costs, plans);
     } catch (error) {
       if (error.name !== "AbortError") replace(this.list, inItem(failure(error, () => this.load())));
     }
@@ -80,20 +89,22 @@ class Runs {
 
   draw(page) {
     if (!page.items.length) {
+      replace(this.more);
       return replace(this.list, inItem(this.state
         ? empty(`No ${this.state} runs`, "Other runs may be there.", h("button", { type: "button", class: "button", onclick: () => { this.states.show(""); this.state = ""; this.load(); } }, "Show all"))
         : empty("No runs yet", "Write a plan as a check list in PLAN.md, and let an agent work through it. The run appears here while it works.", command("rep plan run"))));
     }
     keyed(this.list, page.items, (run) => run.id, (run) => runRow(run));
-    replace(this.more, page.next && h("button", { type: "button", class: "button", onclick: () => { this.limit = Math.min(500, this.limit + 100); this.load(); } }, "Show more"));
+    replace(this.more, more(page, () => { this.limit += 100; this.load(); }));
   }
 
-  drawTop(costs, plans) {
+  drawTop(costs, { items: plans, problem, total }) {
     const spent = costs.points.some((point) => point.value > 0);
     replace(this.costs,
       spent && h("section", { class: "card card-pad stack-small" },
         h("div", { class: "spread" }, h("h2", {}, "Cost over time"), h("span", { class: "faint num" }, `${dollars(costs.total, costs.is_partial)} in all`)), columns(costs.points, { wide: plans.length ? 480 : 960 })),
-      plans.length > 0 && h("section", { class: "card card-pad stack-small" }, plans.map(plan)));
+      problem && h("section", { class: "card card-pad stack-small plans-problem" }, h("h2", {}, "The plans cannot be shown"), h("p", { class: "note bad" }, icon("warn", 15), h("span", {}, problem.detail)), problem.hint && h("p", { class: "hint" }, problem.hint)),
+      plans.length > 0 && h("section", { class: "card card-pad stack-small" }, plans.map(plan), total > plans.length && h("p", { class: "hint" }, `${count(total - plans.length, "other plan")} not shown here.`)));
   }
 }
 

@@ -61,7 +61,7 @@ class Skills {
     append(this.root,
       h("div", { class: "pane-list" },
         h("div", { class: "pane-top" },
-          h("div", { class: "spread" }, h("h1", {}, "Skills ", this.total), this.scopes),
+          h("div", { class: "spread" }, h("h1", {}, "Skills and agents ", this.total), this.scopes),
           h("label", { class: "search" }, icon("search"), this.search, h("kbd", { "aria-hidden": "true" }, "/")),
           this.states, this.budget),
         this.scroll),
@@ -128,7 +128,7 @@ class Skills {
       this.showCounts(about);
       this.items = page.items;
       this.more = Boolean(page.next);
-      this.total.textContent = q || state || scope ? number(page.total) : number(about.skills.skills);
+      this.total.textContent = number(page.total);
       this.draw(page.total);
     } catch (error) {
       if (error.name !== "AbortError") this.instead(failure(error, () => this.load()));
@@ -274,7 +274,7 @@ class Skills {
         }))),
       h("section", {},
         h("div", { class: "section-title" }, h("h2", {}, "Findings"), h("span", { class: "count" }, count(found.total ?? found.items.length, "finding"))),
-        found.items.length ? h("div", { class: "stack-small" }, found.items.map((one) => finding(one, { link: true }))) : h("p", { class: "hint" }, "Nothing is wrong with any skill.")),
+        found.items.length ? h("div", { class: "stack-small" }, found.items.map((one) => finding(one, { link: true })), found.next && h("p", { class: "list-note" }, `The first ${found.items.length} are shown. `, h("a", { href: "#/skills?state=findings" }, "List all findings"))) : h("p", { class: "hint" }, "Nothing is wrong with any skill.")),
       h("section", {},
         h("div", { class: "section-title" }, h("h2", {}, "Where skills come from"), h("span", { class: "count" }, `profile ${about.profile}`)),
         h("div", { class: "card table-wrap" }, h("table", {}, h("tbody", {}, about.roots.filter((root) => root.found > 0 || root.scope === "project").map((root) => h("tr", {}, h("td", {}, h("span", { class: "path" }, root.path)), h("td", {}, root.scope), h("td", { class: "num" }, root.found ? count(root.found, "file") : words(root.state))))))))));

@@ -2,11 +2,13 @@
 (function () {
   "use strict";
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  // Without a place to keep it, the choice lasts as long as the page.
+  let memory = null;
   const chosen = () => {
     try {
-      return localStorage.getItem("theme");
+      return localStorage.getItem("theme") ?? memory;
     } catch {
-      return null;
+      return memory;
     }
   };
   const apply = () => {
@@ -16,12 +18,12 @@
   };
   dark.addEventListener("change", apply);
   document.addEventListener("choose-theme", (event) => {
+    memory = event.detail ?? null;
     try {
       if (event.detail) localStorage.setItem("theme", event.detail);
       else localStorage.removeItem("theme");
     } catch {
-      // Without a place to keep it, the choice lasts as long as the page.
-      document.documentElement.dataset.theme = event.detail;
+      // Then it is kept here alone.
     }
     apply();
   });

@@ -229,6 +229,12 @@ export function skeleton(rows = 6) {
     h("div", { class: "skeleton-row" }, h("span", { vars: { w: `${30 + ((at * 37) % 40)}%` } }), h("span", { vars: { w: `${60 + ((at * 23) % 35)}%` } }))));
 }
 
+/** What is under a list that is longer than what is shown of it: how much that is, and the way to more. */
+export function more({ items, more: isLonger, total }, show) {
+  if (!isLonger) return null;
+  return [h("span", {}, `${total ? `${number(items.length)} of ${number(total)}` : `The latest ${number(items.length)}`} shown. `), h("button", { type: "button", class: "button", onclick: show }, "Show more")];
+}
+
 /** One of several, as buttons beside each other. */
 export function segments(label, options, current, choose) {
   const group = h("div", { class: "segments", role: "group", "aria-label": label });

@@ -1,9 +1,9 @@
 // Workflows: their graphs, and runs of them with the step they are at, the items of the gate, and what waits for a person.
 
-import { get, part, post, stream, text } from "./api.js";
+import { all, get, part, post, stream, text } from "./api.js";
 import { finding } from "./findings.js";
 import { graph } from "./graph.js";
-import { action, ago, arrows, chip, command, count, debounce, empty, failure, h, icon, keyed, replace, skeleton, status, tone, toast, words } from "./ui.js";
+import { action, ago, arrows, chip, command, count, debounce, empty, failure, h, icon, keyed, more, replace, skeleton, status, tone, toast, words } from "./ui.js";
 
 export function mount(root, to) {
   const view = new Workflows(root);
@@ -11,12 +11,16 @@ export function mount(root, to) {
   return view;
 }
 
+/** Runs that are shown at first, and how many more each time. */
+const RUNS = 100;
+
 class Workflows {
   constructor(root) {
     this.root = root;
+    this.most = RUNS;
     const refresh = debounce(() => this.load(), 300);
     this.unlisten = stream.listen((event) => {
-      if (event.kind === "skills" || event.kind === "resync" || event.kind === "workflow") refresh();
+      if (event.kind === "skills" || event.kind === "resync") refresh();
     });
     // Runs of workflows are files that other programs change as well.
     this.timer = setInterval(() => document.hidden || this.isBusy() || this.load(), 4000);
@@ -26,6 +30,7 @@ class Workflows {
     const [first, second] = to.parts;
     this.at = second && first === "run" ? { kind: "run", id: second } : first ? { kind: "workflow", id: first } : { kind: "list" };
     this.sign = null;
+    this.most = RUNS;
     replace(this.root, skeleton(6));
     this.load();
   }
@@ -64,8 +69,8 @@ class Workflows {
   }
 
   fetch(at, signal) {
-    if (at.kind === "list") return Promise.all([get("/workflows", { limit: 500 }, signal), get("/workflow-runs", { limit: 100 }, signal)]);
-    if (at.kind === "workflow") return Promise.all([get(`/workflows/${part(at.id)}`, {}, signal), text(`/workflows/${part(at.id)}/graph.svg`, {}, signal).catch(noGraph), get("/workflow-runs", { limit: 100 }, signal)]);
+    if (at.kind === "list") return Promise.all([all("/workflows", {}, { signal }), all("/workflow-runs", {}, { max: this.most, signal })]);
+    if (at.kind === "workflow") return Promise.all([get(`/workflows/${part(at.id)}`, {}, signal), text(`/workflows/${part(at.id)}/graph.svg`, {}, signal).catch(noGraph), all("/workflow-runs", { workflow: at.id }, { max: this.most, signal })]);
     return get(`/workflow-runs/${part(at.id)}`, {}, signal).then(async (run) => {
       const name = run.run.workflow;
       const [about, svg] = await Promise.all([get(`/workflows/${part(name)}`, {}, signal).catch(noGraph), text(`/workflows/${part(name)}/graph.svg`, { run: at.id }, signal).catch(noGraph)]);
@@ -77,30 +82,35 @@ class Workflows {
     return h("a", { class: "back-link", href: "#/workflows" }, icon("back"), "All workflows");
   }
 
+  /** The way to runs that are not shown. */
+  rest(runs) {
+    return runs.more && h("p", { class: "list-note" }, more(runs, () => { this.most += RUNS; this.load(); }));
+  }
+
   list([workflows, runs]) {
     document.title = "Workflows · Repertoire";
     const running = arrows(h("ul", { class: "card rows", "aria-label": "Runs of workflows" }), "a.flow-run");
     if (runs.items.length) keyed(running, runs.items, (run) => run.run, runRow);
     else running.append(h("li", {}, empty("No workflow was started yet", "An agent starts one over MCP, or you do in a terminal.", command(`rep workflow start ${workflows.items[0]?.name ?? "NAME"}`))));
-    const all = arrows(h("ul", { class: "flow-grid", "aria-label": "Workflows" }), "a.flow-card");
-    keyed(all, workflows.items, (one) => `${one.scope}/${one.name}`, card);
+    const flows = arrows(h("ul", { class: "flow-grid", "aria-label": "Workflows" }), "a.flow-card");
+    keyed(flows, workflows.items, (one) => `${one.scope}/${one.name}`, card);
     replace(this.root,
       h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Workflows"), h("p", {}, "Steps as data. The engine decides what comes next, and gates are computed from what was recorded."))),
-      h("div", { class: "stack" }, h("section", { class: "stack-small" }, h("h2", {}, "Runs"), running),
-        h("section", { class: "stack-small" }, h("div", { class: "section-title" }, h("h2", {}, "All workflows"), h("span", { class: "count" }, String(workflows.items.length))), workflows.items.length ? all : empty("No workflows", "A skill that has a workflow.yaml beside it is one."))));
+      h("div", { class: "stack" }, h("section", { class: "stack-small" }, h("h2", {}, "Runs"), running, this.rest(runs)),
+        h("section", { class: "stack-small" }, h("div", { class: "section-title" }, h("h2", {}, "All workflows"), h("span", { class: "count" }, workflows.more ? `${workflows.items.length} of ${workflows.total}` : String(workflows.items.length))), workflows.items.length ? flows : empty("No workflows", "A skill that has a workflow.yaml beside it is one."))));
   }
 
   workflow([about, svg, runs]) {
     const flow = about.workflow;
     document.title = `${flow.name} · Repertoire`;
-    const own = runs.items.filter((run) => run.workflow === flow.name);
+    const own = runs.items;
     replace(this.root, this.backLink(),
       h("div", { class: "view-head" }, h("div", { class: "view-head-text stack-small" }, h("div", { class: "row" }, h("h1", {}, flow.name), !about.can_run && chip("cannot run", "bad")), h("p", {}, flow.description), command(startCommand(flow)))),
       h("div", { class: "flow-columns" },
         svg ? h("section", { class: "card card-pad" }, graph(svg, { name: flow.name })) : null,
         h("div", { class: "stack" },
           about.diagnostics?.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Findings"), about.diagnostics.map((one) => finding(one))),
-          own.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Runs"), h("ul", { class: "card rows" }, own.map((run) => h("li", {}, runRow(run))))),
+          own.length > 0 && h("section", { class: "stack-small" }, h("h2", {}, "Runs"), h("ul", { class: "card rows" }, own.map((run) => h("li", {}, runRow(run)))), this.rest(runs)),
           h("section", { class: "stack-small" }, h("h2", {}, "Steps"), steps(flow)))));
   }
 
@@ -113,10 +123,10 @@ class Workflows {
     const step = flow?.steps[number - 1];
     replace(this.root, this.backLink(),
       h("div", { class: "view-head" }, h("div", { class: "view-head-text stack-small" }, h("div", { class: "row" }, h("h1", {}, run.run), status(run.state)), h("p", { class: "row" }, h("a", { href: `#/workflows/${part(run.workflow)}` }, run.workflow), h("span", { class: "faint" }, `turn ${run.turn}`), ago(run.updated_ms)))),
+      this.decide(data),
       h("div", { class: "flow-columns" },
         svg ? h("section", { class: "card card-pad" }, graph(svg, { name: run.workflow, at: run.state === "done" ? 0 : number, passed })) : null,
         h("div", { class: "stack" },
-          this.decide(data),
           h("section", { class: "card card-pad stack-small current-step" }, h("div", { class: "spread" }, h("h2", {}, number ? `${number}. ${step?.title ?? run.step}` : run.step), run.state === "active" && chip("now", "live")), stepText(data, step)),
           gates(data),
           parameters(data),
@@ -138,12 +148,12 @@ class Workflows {
         const field = h("input", { type: "text", id: `answer-${question.id}`, autocomplete: "off" });
         return { question, field, row: h("div", { class: "stack-small" }, h("label", { for: `answer-${question.id}`, class: "question" }, question.ask), h("div", { class: "row" }, question.options.map((option) => h("button", { type: "button", class: "button", onclick: () => (field.value = option) }, option))), field) };
       });
-      return h("section", { class: "card card-pad stack decide" }, h("h2", {}, icon("warn"), " Questions for you"), fields.map((one) => one.row),
+      return h("section", { class: "card card-pad stack decide first" }, h("h2", {}, icon("warn"), " Questions for you"), fields.map((one) => one.row),
         h("div", {}, action("Answer", () => send("answers", { answers: Object.fromEntries(fields.map((one) => [one.question.id, one.field.value])) }, "Answered."), { tone: "primary" })));
     }
     const note = h("input", { type: "text", "aria-label": "Why", placeholder: "Why (it is kept)" });
     const text = { limit: "The gate has failed as often as it may.", bound: "A loop was gone through as often as it may.", error: what?.message }[kind] ?? data.run.waiting_for;
-    return h("section", { class: "card card-pad stack-small decide" }, h("h2", {}, icon("warn"), " A person has to decide"), h("p", {}, text), what?.blocking?.length > 0 && h("p", { class: "row" }, "Blocked by ", what.blocking.map((id) => chip(id, "bad"))),
+    return h("section", { class: "card card-pad stack-small decide first" }, h("h2", {}, icon("warn"), " A person has to decide"), h("p", {}, text), what?.blocking?.length > 0 && h("p", { class: "row" }, "Blocked by ", what.blocking.map((id) => chip(id, "bad"))),
       note, h("div", { class: "row" }, (data.choices ?? []).map((choice) => {
         const [label, about] = CHOICES[choice] ?? [choice.replace(/^take:/, "Go on with "), "The step ends with this outcome."];
         const button = action(label, () => send("choice", { choice, note: note.value || undefined }, "Decided."), { tone: choice === "abort" ? "danger" : "", title: about });

@@ -126,6 +126,7 @@ pub(crate) struct RunDesk {
 pub(crate) struct LiveRun<'d> {
     desk: &'d RunDesk,
     lease: Lease,
+    pub(crate) id: RunId,
 }
 
 impl RunDesk {
@@ -139,6 +140,11 @@ impl RunDesk {
         RunDesk { runtime, journal, now_ms, workspace: ws.path("project").to_string() }
     }
 
+    /// With runs that say they work in another folder.
+    pub(crate) fn of_folder(self, workspace: &str) -> Self {
+        RunDesk { workspace: workspace.to_owned(), ..self }
+    }
+
     /// Sets the clock of the journal.
     pub(crate) fn ago(&self, ms: u64) {
         self.now_ms.store(SystemClock.now_ms() - ms, Ordering::Relaxed);
@@ -148,8 +154,8 @@ impl RunDesk {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// A run of four tasks, with its first step under way.
-    pub(crate) fn begin(&self, name: &str) -> LiveRun<'_> {
+    /// A run that nobody has taken yet.
+    pub(crate) fn queue(&self, name: &str) -> RunId {
         let id = RunId::new();
         let new = NewRun {
             id: id.clone(),
@@ -162,6 +168,12 @@ impl RunDesk {
             request: json!({ "plan": "PLAN.md" }),
         };
         self.runtime.block_on(self.journal.create(new)).unwrap();
+        id
+    }
+
+    /// A run of four tasks, with its first step under way.
+    pub(crate) fn begin(&self, name: &str) -> LiveRun<'_> {
+        let id = self.queue(name);
         let who = Worker {
             name: "desk:42".into(),
             labels: Default::default(),
@@ -171,7 +183,7 @@ impl RunDesk {
         let rules = Rules::default();
         let claim = self.journal.claim_run(&id, &who, &rules);
         let lease = self.runtime.block_on(claim).unwrap().unwrap().lease;
-        let run = LiveRun { desk: self, lease };
+        let run = LiveRun { desk: self, lease, id };
         let seen = |(at, label): (usize, &&str)| TaskSeen {
             task: TaskRef { id: (at + 1).to_string(), label: (*label).to_owned() },
             mark: "open".into(),
@@ -197,7 +209,11 @@ impl LiveRun<'_> {
     }
 
     pub(crate) fn start_step(&self, step: u32, kind: &str) {
-        self.append(vec![Payload::StepStarted {
+        self.append(vec![Self::started(step, kind)]);
+    }
+
+    pub(crate) fn started(step: u32, kind: &str) -> Payload {
+        Payload::StepStarted {
             step,
             kind: kind.into(),
             task: Some(Self::task(step)),
@@ -205,7 +221,7 @@ impl LiveRun<'_> {
             iteration: step,
             head: None,
             detail: Value::Null,
-        }]);
+        }
     }
 
     pub(crate) fn finish_step(&self, step: u32, reason: &str) {
@@ -213,6 +229,10 @@ impl LiveRun<'_> {
     }
 
     pub(crate) fn end_step(&self, step: u32, outcome: StepOutcome, reason: &str, micro_usd: u64) {
+        self.append(vec![Self::ended(step, outcome, reason, micro_usd)]);
+    }
+
+    pub(crate) fn ended(step: u32, outcome: StepOutcome, reason: &str, micro_usd: u64) -> Payload {
         let spent = Spent {
             cost_micro_usd: micro_usd,
             unpriced: false,
@@ -221,14 +241,7 @@ impl LiveRun<'_> {
             time_ms: 48_000,
         };
         let reason = Some(reason.to_owned());
-        self.append(vec![Payload::StepFinished {
-            step,
-            outcome,
-            reason,
-            head: None,
-            spent,
-            result: Value::Null,
-        }]);
+        Payload::StepFinished { step, outcome, reason, head: None, spent, result: Value::Null }
     }
 
     pub(crate) fn mark(&self, step: u32, mark: &str, reason: &str) {

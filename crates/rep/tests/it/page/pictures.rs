@@ -102,9 +102,15 @@ fn sights(ws: &Workspace) -> Vec<Sight> {
         sight("run", &format!("runs/{run}"), "null", "document.querySelector('.step.live')"),
         sight(
             "diff",
-            &format!("runs/{}", finished(ws)),
+            &format!("runs/{}", run_where(ws, |run| run["branch"].is_string())),
             "new Promise((done) => setTimeout(() => { document.querySelector('#tab-diff').click(); done(); }, 1200))",
             "document.querySelector('.diff-line.add')",
+        ),
+        sight(
+            "waiting",
+            &format!("runs/{}", run_where(ws, |run| run["status"] == "waiting")),
+            "null",
+            "document.querySelector('.decide')",
         ),
         sight("workflows", "workflows", "null", "document.querySelector('.flow-card')"),
         sight(
@@ -124,16 +130,16 @@ fn sights(ws: &Workspace) -> Vec<Sight> {
     ]
 }
 
-/// The run that the scripted agent did, which has a branch.
-fn finished(ws: &Workspace) -> String {
+/// The latest run of a kind.
+fn run_where(ws: &Workspace, is_it: impl Fn(&&serde_json::Value) -> bool) -> String {
     let value: serde_json::Value = serde_json::from_slice(&ws.raw("--json runs")).unwrap();
     let runs = value["runs"].as_array().unwrap();
-    runs.iter().find(|run| run["branch"].is_string()).unwrap()["id"].as_str().unwrap().to_owned()
+    runs.iter().find(is_it).unwrap()["id"].as_str().unwrap().to_owned()
 }
 
 /// Runs of some days: done, failed, waiting, and one that is under way.
 fn days_of_work(ws: &Workspace) -> RunDesk {
-    let desk = RunDesk::open(ws);
+    let desk = RunDesk::open(ws).of_folder("/home/ada/shop");
     let names = [
         "Invoices by country",
         "Search that forgives",
@@ -162,7 +168,7 @@ fn days_of_work(ws: &Workspace) -> RunDesk {
             },
             3 => Payload::RunWaiting {
                 reason: "the budget of $5.00 is used up".into(),
-                choices: vec!["Resume with a larger budget".into()],
+                choices: vec!["resume it with higher limits".into(), "cancel it".into()],
             },
             _ => Payload::RunCompleted {
                 summary: "every task is reviewed, and the checks are green".into(),
