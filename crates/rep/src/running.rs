@@ -97,7 +97,13 @@ pub(crate) fn dollars(text: &str) -> Result<f64, String> {
 
 /// A runtime for commands that wait for models and processes. Others do without one.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let made = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime_of(2)
+}
+
+/// The same with as many threads as that.
+pub(crate) fn runtime_of(threads: usize) -> Result<tokio::runtime::Runtime, Failure> {
+    let made =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     made.map_err(|error| Failure::cannot_run(format!("no threads can be started: {error}")))
 }
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use repertoire_agent::clock::{Clock as _, SystemClock};
 use repertoire_agent::definition::DEFAULT_AGENT;
-use repertoire_journal::Journal;
+use repertoire_journal::{Journal, Target};
 use repertoire_serve::House;
 use repertoire_serve::house::{Extras, MakePrompt, OpenJournal, Parts, PromptAsk, PromptError};
+use repertoire_skill::discover::Request;
 use repertoire_skill::library::Library;
+use repertoire_skill::profile::{Places, ProfileId};
 
 use crate::cli::Ctx;
 use crate::failure::Failure;
@@ -25,24 +28,31 @@ impl Ctx<'_> {
         Ok(House::with(self.parts()?, Extras { tools, preview: Some(self.make_prompt()?) }))
     }
 
+    /// A house with nothing of the user's in it, for the conformance suite, which is let in without a token.
+    pub(crate) fn empty_house(&self, dir: &Utf8Path) -> Result<House, Failure> {
+        let places =
+            Places { home: dir.join("home"), pack: dir.join("pack"), here: dir.to_owned() };
+        let nothing =
+            Request { roots: Some(Vec::new()), ..Request::new(ProfileId::Repertoire, places) };
+        Ok(House::new(Parts {
+            library: Arc::new(Library::open(nothing)),
+            journal: open_journal(Target::File(dir.join("journal.sqlite"))),
+            project: dir.to_owned(),
+            data: dir.to_owned(),
+            ..self.parts()?
+        }))
+    }
+
     fn parts(&self) -> Result<Parts, Failure> {
         Ok(Parts {
             library: Arc::new(Library::open(self.config.request()?)),
             make_selector: self.make_selector()?,
             settings: self.config.selection(),
-            journal: self.open_journal(),
+            journal: open_journal(self.journal_target(None)),
             project: self.project_dir(None),
             data: self.env.data_dir(),
             workplace: self.make_workplace()?,
             clock: Arc::new(|| SystemClock.now_ms()),
-        })
-    }
-
-    fn open_journal(&self) -> OpenJournal {
-        let target = self.journal_target(None);
-        Arc::new(move || {
-            let target = target.clone();
-            Box::pin(async move { Journal::open(&target, Arc::new(|| SystemClock.now_ms())).await })
         })
     }
 
@@ -62,4 +72,11 @@ impl Ctx<'_> {
             })
         }))
     }
+}
+
+fn open_journal(target: Target) -> OpenJournal {
+    Arc::new(move || {
+        let target = target.clone();
+        Box::pin(async move { Journal::open(&target, Arc::new(|| SystemClock.now_ms())).await })
+    })
 }

@@ -60,3 +60,6 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 pub const SPANS_MAX: usize = 4_096;
 /// Most spans that are sent at once.
 pub const SPANS_AT_ONCE_MAX: usize = 512;
+
+/// Largest body of a request that exchanges a code for a session: nobody has shown a token for it yet.
+pub const CODE_BODY_BYTES_MAX: usize = 1_024;

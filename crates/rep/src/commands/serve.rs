@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::clock::{Clock as _, SystemClock};
 use repertoire_serve::House;
 use repertoire_serve::http::authority::Authority;
@@ -21,11 +21,13 @@ use super::worker::{DaemonArgs, stop_when_asked, work_until};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::no_journal;
-use crate::running::runtime;
+use crate::running::runtime_of;
 use crate::schema::serve::ServeJson;
 use crate::ui::{self, Ui};
 
 const PORT: u16 = 7757;
+/// Threads that answer: more than the machine may have, since some of what is asked waits for a disk or a lock.
+const SERVING_THREADS: usize = 16;
 
 /// How long the last traces may take when the daemon ends.
 const LAST_TRACES: Duration = Duration::from_secs(2);
@@ -81,12 +83,25 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         return link(ctx, args, ui);
     }
     refuse_strangers(args)?;
-    runtime()?.block_on(serve(ctx, args, ui))
+    runtime_of(SERVING_THREADS)?.block_on(serve(ctx, args, ui))
 }
 
 async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     http::make_room();
-    let house = ctx.whole_house()?;
+    let scratch = args.conformance.then(tempfile::tempdir).transpose();
+    let scratch =
+        scratch.map_err(|error| Failure::cannot_run(format!("no temporary folder: {error}")))?;
+    let house = match scratch.as_ref().map(|dir| Utf8Path::from_path(dir.path())) {
+        None => ctx.whole_house()?,
+        Some(Some(dir)) => {
+            ui.note(&ui.paint_err(
+                ui::WARN,
+                "for the conformance suite: /mcp asks for no token, and nothing of yours is served",
+            ))?;
+            ctx.empty_house(dir)?
+        }
+        Some(None) => return Err(Failure::cannot_run("the temporary folder's name is not UTF-8")),
+    };
     // What the page will need is asked for now, where somebody can mend it.
     let target = ctx.journal_target(None);
     house.journal().await.map_err(|error| no_journal(&target, &error))?;

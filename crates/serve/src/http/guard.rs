@@ -11,12 +11,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
+use super::api::SESSION;
 use super::authority::{Authority, Ours};
 use super::problem::Problem;
 use super::token::Keys;
 use super::{Daemon, HEALTH, MCP};
 use crate::house::House;
-use crate::limits::HttpLimits;
+use crate::limits::{CODE_BODY_BYTES_MAX, HttpLimits};
 
 /// Ways to say another method than the one in the first line, for servers that believe them.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
@@ -127,7 +128,7 @@ impl Guard {
     }
 
     fn is_open(&self, path: &str) -> bool {
-        path == super::api::SESSION || path == HEALTH || self.conformance && path == MCP
+        path == SESSION || path == HEALTH || self.conformance && path == MCP
     }
 
     fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -166,8 +167,14 @@ pub(super) async fn admit(
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         return response;
     }
+    // Who has shown nothing yet may send a code, and no more.
+    let body_bytes_max = match is_open && request.uri().path() == SESSION {
+        true => guard.limits.body_bytes_max.min(CODE_BODY_BYTES_MAX),
+        false => guard.limits.body_bytes_max,
+    };
+    let limits = HttpLimits { body_bytes_max, ..guard.limits };
     let (head, body) = request.into_parts();
-    match gather(body, &guard.limits).await {
+    match gather(body, &limits).await {
         Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(problem) => problem.into_response(),
     }
