@@ -5,7 +5,9 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use repertoire_agent::clock::{Clock as _, SystemClock};
 use repertoire_agent::definition::DEFAULT_AGENT;
+use repertoire_agent::system::RunOptions;
 use repertoire_journal::{Journal, Target};
+use repertoire_select::Settings;
 use repertoire_serve::House;
 use repertoire_serve::house::{Extras, MakePrompt, OpenJournal, Parts, PromptAsk, PromptError};
 use repertoire_skill::discover::Request;
@@ -25,7 +27,8 @@ impl Ctx<'_> {
     /// Everything that is served of this project.
     pub(crate) fn whole_house(&self) -> Result<House, Failure> {
         let tools = self.env.tool_environment(false);
-        Ok(House::with(self.parts()?, Extras { tools, preview: Some(self.make_prompt()?) }))
+        let (preview, person) = (Some(self.make_prompt()?), Some(self.person()));
+        Ok(House::with(self.parts()?, Extras { tools, preview, person }))
     }
 
     /// A house with nothing of the user's in it, for the conformance suite, which is let in without a token.
@@ -61,8 +64,21 @@ impl Ctx<'_> {
         let flags = RunFlags::default();
         let system = self.builder(&flags)?.build().map_err(not_built)?;
         let options = self.run_options(&flags)?;
+        let configured = self.config.selection();
         Ok(Arc::new(move |ask: PromptAsk| {
-            let (system, options) = (system.clone(), options.clone());
+            let system = system.clone();
+            let selection = Settings {
+                max_skills: ask.max_skills.unwrap_or(configured.max_skills),
+                threshold: ask.threshold.unwrap_or(configured.threshold),
+                ..configured
+            };
+            let options = RunOptions {
+                skills: ask.skills,
+                paths: ask.paths,
+                event: ask.event,
+                selection: Some(selection),
+                ..options.clone()
+            };
             Box::pin(async move {
                 let agent = ask.agent.as_deref().unwrap_or(DEFAULT_AGENT);
                 definition(&system, agent)

@@ -73,6 +73,8 @@ pub struct Extras {
     pub tools: Vec<(String, String)>,
     /// Makes the prompt that an agent would be given.
     pub preview: Option<MakePrompt>,
+    /// Who it is served for, as runs are told who gave an order.
+    pub person: Option<String>,
 }
 
 /// Makes the prompt that an agent would be given, and sends nothing.
@@ -86,6 +88,16 @@ pub struct PromptAsk {
     pub task: String,
     /// The agent; the default one if nobody says.
     pub agent: Option<String>,
+    /// Skills that are asked for by name.
+    pub skills: Vec<String>,
+    /// Paths that the task touches, relative to the project.
+    pub paths: Vec<Utf8PathBuf>,
+    /// The event that started it.
+    pub event: Option<String>,
+    /// Most skills to pick; as configured if nobody says.
+    pub max_skills: Option<usize>,
+    /// How sure to be of a pick, 0 to 1; as configured if nobody says.
+    pub threshold: Option<f32>,
 }
 
 /// Why there is no prompt.
@@ -155,6 +167,11 @@ impl House {
     /// Makes the prompt that an agent would be given, where that can be done.
     pub fn preview(&self) -> Option<&MakePrompt> {
         self.inner.extras.preview.as_ref()
+    }
+
+    /// Who gives the orders that come over HTTP: whoever has the token acts for the person that it was made for.
+    pub fn by(&self) -> String {
+        format!("{} over HTTP", self.inner.extras.person.as_deref().unwrap_or("somebody"))
     }
 
     /// Git in a folder.

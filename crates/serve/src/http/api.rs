@@ -301,7 +301,7 @@ impl Api {
         let document: Arc<OnceLock<serde_json::Value>> = Arc::default();
         let told = Arc::clone(&document);
         let summary = "This document";
-        let api = self.add(Method::GET, DOCUMENT, "service", summary, move |_: Call| {
+        let api = self.add(Method::GET, DOCUMENT, "daemon", summary, move |_: Call| {
             let told = Arc::clone(&told);
             async move {
                 let whole = told.get().and_then(serde_json::Value::as_object).cloned();

@@ -13,7 +13,7 @@ use repertoire_journal::run::Spent;
 use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};
 use repertoire_select::{Model, Selector, Settings};
 use repertoire_serve::House;
-use repertoire_serve::house::Parts;
+use repertoire_serve::house::{Extras, Parts};
 use repertoire_serve::http::token::Keys;
 use repertoire_serve::http::{self, Daemon};
 use repertoire_skill::discover::Request;
@@ -88,7 +88,7 @@ impl Field {
         let clock = Arc::clone(&self.clock);
         let clock: repertoire_journal::Clock = Arc::new(move || clock.load(Ordering::SeqCst));
         let target = Target::File(self.root.join("data/journal.db"));
-        House::new(Parts {
+        let parts = Parts {
             library: Arc::new(Library::open(request)),
             make_selector: Arc::new(|catalog, settings| {
                 Selector::of(catalog, Model::embedded(), settings)
@@ -105,7 +105,8 @@ impl Field {
             data: self.root.join("data"),
             workplace: workplace(),
             clock,
-        })
+        };
+        House::with(parts, Extras { person: Some("ada".into()), ..Extras::default() })
     }
 
     pub(crate) async fn serve(self) -> Served {

@@ -1,24 +1,15 @@
-//! The exact prompt that an agent would be given. Nothing is sent.
+//! The exact prompt that an agent would be given. Nothing is sent, and no MCP server is started to ask for its tools.
 
+use camino::Utf8PathBuf;
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
+use super::select::Ask;
 use super::{Answer, Api, Call, Nothing};
 use crate::house::{PromptAsk, PromptError};
 use crate::http::problem::Problem;
-
-/// What a prompt is wanted for.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Ask {
-    /// What is to be done.
-    task: String,
-    /// The agent; the default one if nobody says.
-    #[serde(default)]
-    agent: Option<String>,
-}
 
 /// A prompt.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -29,7 +20,7 @@ struct Prompt {
     model: String,
     /// The messages, in order.
     messages: Vec<MessageJson>,
-    /// The tools that are offered.
+    /// The tools that are offered, but those of MCP servers: none is started for a preview.
     tools: Vec<ToolJson>,
     /// Tokens, as estimated.
     tokens: u64,
@@ -65,12 +56,20 @@ pub(super) fn add(api: Api) -> Api {
 }
 
 async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
+    let ask = call.body.checked()?;
     let Some(make) = call.house.preview().cloned() else {
         return Err(Problem::new(StatusCode::CONFLICT, "prompts cannot be made here"));
     };
-    let Ask { task, agent } = call.body;
-    let agent = agent.filter(|agent| !agent.is_empty());
-    let made = make(PromptAsk { task, agent }).await.map_err(|error| match &error {
+    let ask = PromptAsk {
+        task: ask.task,
+        agent: ask.agent.filter(|agent| !agent.is_empty()),
+        skills: ask.skills,
+        paths: ask.paths.into_iter().map(Utf8PathBuf::from).collect(),
+        event: ask.event,
+        max_skills: ask.max.map(|max| max as usize),
+        threshold: ask.threshold,
+    };
+    let made = make(ask).await.map_err(|error| match &error {
         PromptError::NoAgent(_) => Problem::not_found(error.to_string())
             .hint("`GET /api/v1/skills?kind=agent` lists agents."),
         PromptError::Refused(_) => Problem::new(StatusCode::CONFLICT, error.to_string()),

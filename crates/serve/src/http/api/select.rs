@@ -21,34 +21,51 @@ const PICKS_MAX: u64 = 50;
 /// A task.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Ask {
+pub(super) struct Ask {
     /// What is to be done.
-    task: String,
+    pub(super) task: String,
     /// Skills that are asked for by name.
     #[serde(default)]
     #[schemars(length(max = 100))]
-    skills: Vec<String>,
+    pub(super) skills: Vec<String>,
     /// Paths that the task touches, relative to the project.
     #[serde(default)]
     #[schemars(length(max = 100))]
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     /// The event that started it.
     #[serde(default)]
-    event: Option<String>,
+    pub(super) event: Option<String>,
     /// The agent that will do the work.
     #[serde(default)]
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     /// Most skills to pick.
     #[serde(default, deserialize_with = "whole")]
     #[schemars(range(min = 0, max = 50))]
-    max: Option<u64>,
+    pub(super) max: Option<u64>,
     /// How sure to be of a pick, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
-    threshold: Option<f32>,
-    /// Whether to tell what every stage says about the skills that come nearest.
+    pub(super) threshold: Option<f32>,
+    /// Whether to tell what every stage says about the skills that come nearest; nothing to a prompt.
     #[serde(default)]
     explain: bool,
+}
+
+impl Ask {
+    /// Refuses what is too much.
+    pub(super) fn checked(self) -> Answer<Self> {
+        if self.skills.len() > NAMES_MAX || self.paths.len() > NAMES_MAX {
+            let detail = format!("`skills` and `paths` have at most {NAMES_MAX}");
+            return Err(Problem::bad_request(detail));
+        }
+        if self.max.is_some_and(|max| max > PICKS_MAX) {
+            return Err(Problem::bad_request(format!("`max` is 0 to {PICKS_MAX}")));
+        }
+        if self.threshold.is_some_and(|threshold| !(0.0..=1.0).contains(&threshold)) {
+            return Err(Problem::bad_request("`threshold` is 0 to 1"));
+        }
+        Ok(self)
+    }
 }
 
 pub(super) fn add(api: Api) -> Api {
@@ -57,17 +74,7 @@ pub(super) fn add(api: Api) -> Api {
 }
 
 async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
-    let ask = call.body;
-    if ask.skills.len() > NAMES_MAX || ask.paths.len() > NAMES_MAX {
-        return Err(Problem::bad_request(format!("`skills` and `paths` have at most {NAMES_MAX}")));
-    }
-    if ask.max.is_some_and(|max| max > PICKS_MAX) {
-        return Err(Problem::bad_request(format!("`max` is 0 to {PICKS_MAX}")));
-    }
-    if ask.threshold.is_some_and(|threshold| !(0.0..=1.0).contains(&threshold)) {
-        return Err(Problem::bad_request("`threshold` is 0 to 1"));
-    }
-    let house = call.house;
+    let (ask, house) = (call.body.checked()?, call.house);
     blocking(move || {
         let (catalog, selector) = house.selector();
         let configured = *selector.settings();

@@ -118,6 +118,8 @@ async fn runs_are_told_what_to_do_and_refuse_with_a_reason() {
         served.post("/api/v1/runs/last/steer", &json!({ "note": blank })).await.refused(400);
     }
     served.post("/api/v1/runs/last/steer", &json!({ "note": "…и?" })).await.ok();
+    let events = served.get("/api/v1/runs/last/events?limit=500").await;
+    assert!(events.text.contains("\"by\":\"ada over HTTP\""), "{}", events.text);
     served.post("/api/v1/runs/bad/retry", &json!({ "tasks": ["x"] })).await.refused(409);
     let run = served.post("/api/v1/runs/bad/resume", &json!({ "max_cost_usd": 2.5 })).await.ok();
     assert_eq!((&run["status"], &run["limits"]["cost_usd"]), (&json!("queued"), &json!(2.5)));

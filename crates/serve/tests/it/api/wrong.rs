@@ -40,8 +40,11 @@ async fn wrong_bodies_are_named() {
         (json!([]), "no JSON object"),
         (json!({ "task": "a", "max": 1.5 }), "whole number"),
     ] {
-        let problem = served.post("/api/v1/select", &body).await.refused(400);
-        assert!(problem["detail"].as_str().unwrap().contains(word), "{body}: {problem}");
+        for path in ["/api/v1/select", "/api/v1/prompt"] {
+            let problem = served.post(path, &body).await.refused(400);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(word), "{path} {body}: {problem}");
+        }
     }
 }
 

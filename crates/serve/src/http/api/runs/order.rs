@@ -14,9 +14,6 @@ use super::{RunPath, TAG, failed, find};
 use crate::house::House;
 use crate::http::problem::Problem;
 
-/// Who gives orders here.
-const BY: &str = "page";
-
 /// What a run may use from now on; what is not said stays.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -94,11 +91,11 @@ pub(super) fn add(api: Api) -> Api {
 }
 
 async fn pause(call: Call<RunPath, Nothing, NoWords>) -> Answer<Run> {
-    order(&call.house, &call.path, Command::Pause { by: BY.to_owned() }).await
+    order(&call.house, &call.path, Command::Pause { by: call.house.by() }).await
 }
 
 async fn cancel(call: Call<RunPath, Nothing, NoWords>) -> Answer<Run> {
-    order(&call.house, &call.path, Command::Cancel { by: BY.to_owned() }).await
+    order(&call.house, &call.path, Command::Cancel { by: call.house.by() }).await
 }
 
 async fn steer(call: Call<RunPath, Nothing, Steer>) -> Answer<Run> {
@@ -107,7 +104,7 @@ async fn steer(call: Call<RunPath, Nothing, Steer>) -> Answer<Run> {
         return Err(Problem::bad_request("there is nothing to say")
             .hint("`note` is what the next prompt begins with."));
     }
-    order(&call.house, &call.path, Command::Steer { by: BY.to_owned(), note }).await
+    order(&call.house, &call.path, Command::Steer { by: call.house.by(), note }).await
 }
 
 async fn resume(call: Call<RunPath, Nothing, Resume>) -> Answer<Run> {
@@ -129,7 +126,7 @@ async fn resume(call: Call<RunPath, Nothing, Resume>) -> Answer<Run> {
             .hint("Send a higher `max_cost_usd`, `max_tokens` or `max_time_ms`."));
     }
     let limits = (said != Limits::default()).then_some(limits);
-    order(&call.house, &call.path, Command::Resume { by: BY.to_owned(), limits }).await
+    order(&call.house, &call.path, Command::Resume { by: call.house.by(), limits }).await
 }
 
 async fn retry(call: Call<RunPath, Nothing, Retry>) -> Answer<Run> {
@@ -145,7 +142,7 @@ async fn retry(call: Call<RunPath, Nothing, Retry>) -> Answer<Run> {
             Problem::new(StatusCode::CONFLICT, detail).hint("The plan of the run names its tasks.")
         );
     }
-    order(&call.house, &call.path, Command::Retry { by: BY.to_owned(), tasks }).await
+    order(&call.house, &call.path, Command::Retry { by: call.house.by(), tasks }).await
 }
 
 async fn merge(call: Call<RunPath, Nothing, Merge>) -> Answer<DeliveredJson> {
