@@ -80,7 +80,8 @@ pub async fn call(
     arguments: serde_json::Map<String, serde_json::Value>,
 ) -> Result<(String, bool), Vec<String>> {
     let state = Arc::new(State::new(house, Vec::new()));
-    let Some(result) = tools::answer(&state, tool, arguments).await else {
+    let Some(result) = tools::answer(&state, tool, arguments, CancellationToken::new()).await
+    else {
         return Err(tools::list(&state).into_iter().map(|tool| tool.name.into_owned()).collect());
     };
     let texts = result.content.iter().filter_map(|block| block.as_text());

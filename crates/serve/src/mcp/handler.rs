@@ -115,7 +115,7 @@ impl ServerHandler for Handler {
             return answer;
         }
         let given = request.arguments.unwrap_or_default();
-        match tools::answer(&self.state, &request.name, given).await {
+        match tools::answer(&self.state, &request.name, given, context.ct).await {
             Some(result) => Ok(result.into()),
             None => {
                 let message = format!("there is no tool `{}`", request.name);

@@ -1,10 +1,7 @@
-//! Tools for clients that know nothing of the Skills extension. One tool a file, with typed arguments and a typed result;
-//! [`TOOLS`] is the list of them.
+//! Tools for clients that know nothing of the Skills extension. One tool a file, but for those of forms, which are one thing;
+//! with typed arguments and a typed result. [`TOOLS`] is the list of them.
 
 mod form;
-mod hand_in;
-mod plan_verdict;
-mod review_finding;
 mod skill;
 mod skill_resource;
 mod skill_search;
@@ -23,6 +20,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::state::State;
 
@@ -34,9 +32,9 @@ const TOOLS: &[Row] = &[
     row::<workflow_start::WorkflowStart>(),
     row::<workflow_step::WorkflowStep>(),
     row::<workflow_record::WorkflowRecord>(),
-    row::<review_finding::ReviewFinding>(),
-    row::<plan_verdict::PlanVerdict>(),
-    row::<hand_in::HandIn>(),
+    row::<form::ReviewFinding>(),
+    row::<form::PlanVerdict>(),
+    row::<form::HandIn>(),
 ];
 
 /// Those that fill in forms.
@@ -57,10 +55,11 @@ trait ServedTool {
     /// What it gives.
     type Output: Serialize + JsonSchema;
 
-    /// Does the work.
+    /// Does the work. What takes long ends when `cancel` says so.
     fn call(
         state: Arc<State>,
         arguments: Self::Arguments,
+        cancel: CancellationToken,
     ) -> impl Future<Output = Result<Reply<Self::Output>, Complaint>> + Send;
 }
 
@@ -86,14 +85,14 @@ struct Complaint(String);
 struct Row {
     name: &'static str,
     describe: fn() -> Tool,
-    call: fn(Arc<State>, JsonObject) -> BoxFuture<'static, CallToolResult>,
+    call: fn(Arc<State>, JsonObject, CancellationToken) -> BoxFuture<'static, CallToolResult>,
 }
 
 const fn row<T: ServedTool + 'static>() -> Row {
     Row {
         name: T::NAME,
         describe: describe::<T>,
-        call: |state, given| Box::pin(call::<T>(state, given)),
+        call: |state, given, cancel| Box::pin(call::<T>(state, given, cancel)),
     }
 }
 
@@ -120,13 +119,17 @@ pub(super) async fn answer(
     state: &Arc<State>,
     name: &str,
     given: JsonObject,
+    cancel: CancellationToken,
 ) -> Option<CallToolResult> {
     let row = TOOLS.iter().find(|row| row.name == name)?;
     match &state.form {
         Some(form) if OF_FORMS.contains(&name) => {
-            form.tools().contains(&name).then(|| form::call_bound(form, name, given))
+            if !form.tools().contains(&name) {
+                return None;
+            }
+            Some(form::call_bound(state, form.clone(), name == FINDING, given).await)
         }
-        _ => Some((row.call)(Arc::clone(state), given).await),
+        _ => Some((row.call)(Arc::clone(state), given, cancel).await),
     }
 }
 
@@ -152,7 +155,11 @@ fn schema<T: JsonSchema>() -> JsonObject {
     schemars::schema_for!(T).as_object().cloned().unwrap_or_default()
 }
 
-async fn call<T: ServedTool>(state: Arc<State>, given: JsonObject) -> CallToolResult {
+async fn call<T: ServedTool>(
+    state: Arc<State>,
+    given: JsonObject,
+    cancel: CancellationToken,
+) -> CallToolResult {
     let arguments = match serde_json::from_value(Value::Object(given)) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -160,7 +167,12 @@ async fn call<T: ServedTool>(state: Arc<State>, given: JsonObject) -> CallToolRe
             return CallToolResult::error(vec![ContentBlock::text(text)]);
         }
     };
-    match T::call(state, arguments).await {
+    finished(T::call(state, arguments, cancel).await)
+}
+
+/// What a tool gives, as it is sent.
+fn finished<T: Serialize>(done: Result<Reply<T>, Complaint>) -> CallToolResult {
+    match done {
         Ok(reply) => {
             let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
             let output = serde_json::to_value(reply.output);

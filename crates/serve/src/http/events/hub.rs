@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use repertoire_journal::{Cursor, Event, Journal, JournalError, RunId};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
@@ -276,9 +277,8 @@ async fn fill(
             _ = changes.next(LOOK) => {}
             told = news.recv() => match told {
                 Ok(News::Skills(reload)) => shared.push([Item::skills(&SkillsNews::of(&reload))]),
-                // News that were missed are news all the same.
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => {
+                Err(RecvError::Lagged(_)) => shared.push(caught_up(&mut news)),
+                Err(RecvError::Closed) => {
                     changes.next(LOOK).await;
                 }
             },
@@ -286,9 +286,67 @@ async fn fill(
     }
 }
 
+/// What is told when news were missed: that the skills are others now, without saying which, and then what is still known.
+fn caught_up(news: &mut broadcast::Receiver<News>) -> Vec<Item> {
+    let mut kept = Vec::new();
+    loop {
+        match news.try_recv() {
+            Ok(News::Skills(reload)) => kept.push(SkillsNews::of(&reload)),
+            Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+        }
+    }
+    let missed = kept.last().map(|newest| SkillsNews {
+        generation: newest.generation,
+        added: Vec::new(),
+        removed: Vec::new(),
+        changed: Vec::new(),
+        broken: Vec::new(),
+        findings: 0,
+    });
+    missed.iter().chain(&kept).map(Item::skills).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use camino::Utf8Path;
+    use repertoire_skill::discover::Request;
+    use repertoire_skill::library::Library;
+    use repertoire_skill::profile::{Places, ProfileId, Root};
+    use repertoire_text::fs::write_atomic;
+
     use super::*;
+
+    #[test]
+    fn whoever_missed_news_is_told_the_newest_generation() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap();
+        let places =
+            Places { here: dir.join("here"), home: dir.join("home"), pack: dir.join("pack") };
+        let roots = Some(vec![Root::extra(dir.join("skills"))]);
+        let request = Request { roots, ..Request::new(ProfileId::Repertoire, places) };
+        let library = Library::open(request);
+        let before = library.snapshot().generation();
+        let (sender, mut news) = broadcast::channel(2);
+        for name in ["a", "b", "c", "d", "e"] {
+            let text = format!("---\nname: {name}\ndescription: d\n---\n");
+            let file = dir.join("skills").join(name).join("SKILL.md");
+            write_atomic(&file, text.as_bytes()).unwrap();
+            assert!(sender.send(News::Skills(Arc::new(library.reload()))).is_ok());
+        }
+        assert!(matches!(news.try_recv(), Err(TryRecvError::Lagged(3))));
+        let told: Vec<(u64, serde_json::Value)> = caught_up(&mut news)
+            .iter()
+            .map(|item| {
+                let text = std::str::from_utf8(&item.text).unwrap();
+                let data = text.strip_prefix("event: skills\ndata: ").unwrap();
+                let data: serde_json::Value = serde_json::from_str(data).unwrap();
+                (data["generation"].as_u64().unwrap() - before, data["added"].clone())
+            })
+            .collect();
+        let added = |name: &str| serde_json::json!([name]);
+        assert_eq!(told, [(5, serde_json::json!([])), (4, added("d")), (5, added("e"))]);
+    }
 
     fn cursor(id: u64) -> Cursor {
         format!("0-{id}").parse().expect("a cursor")

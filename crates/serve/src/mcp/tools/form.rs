@@ -1,14 +1,85 @@
-//! What the tools that fill in forms have in common. A server that was started for one form offers its tools with the
-//! form's own schema; any other takes the name of the form.
+//! The tools that fill in forms: `review_finding`, `plan_verdict` and `hand_in`. A server that was started for one form offers
+//! its tools with the form's own schema; any other takes the name of the form.
 
-use repertoire_agent::form::{FINDING, Form, FormError, HAND_IN};
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool};
+use std::sync::Arc;
+
+use repertoire_agent::form::{FINDING, Form, FormError, HAND_IN, VERDICT};
+use rmcp::model::{CallToolResult, JsonObject, Tool};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::super::state::State;
-use super::{Complaint, Reply};
+use super::{Complaint, Effect, Reply, ServedTool, finished};
+
+/// A tool that takes the name of a form and one object, and does something with both.
+macro_rules! form_tool {
+    ($tool:ident, $arguments:ident, $name:expr, $title:literal, $about:literal, $(#[$what:meta])* $field:ident, $fill:expr) => {
+        #[doc = $about]
+        pub(super) struct $tool;
+
+        /// What is handed in, and on which form.
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schemars(rename = "Arguments")]
+        pub(super) struct $arguments {
+            /// The form that you were told to fill in.
+            form: String,
+            $(#[$what])*
+            $field: JsonObject,
+        }
+
+        impl ServedTool for $tool {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const ABOUT: &'static str = $about;
+            const EFFECT: Effect = Effect::Adds;
+            type Arguments = $arguments;
+            type Output = Taken;
+
+            async fn call(
+                state: Arc<State>,
+                asked: $arguments,
+                _: CancellationToken,
+            ) -> Result<Reply<Taken>, Complaint> {
+                // Whoever fills in the same form has to be waited for.
+                state.reading(move |state| $fill(&find(state, &asked.form)?, asked.$field)).await?
+            }
+        }
+    };
+}
+
+form_tool!(
+    ReviewFinding,
+    FindingArguments,
+    FINDING,
+    "Report a finding",
+    "Reports one finding of a review, as you find it, on the form that you were told.",
+    /// The finding, as the form's schema wants it.
+    finding,
+    add_finding
+);
+form_tool!(
+    PlanVerdict,
+    VerdictArguments,
+    VERDICT,
+    "Give a verdict",
+    "Hands in your verdict on a step of a plan, on the form that you were told.",
+    /// The verdict, as the form's schema wants it.
+    verdict,
+    hand_in
+);
+form_tool!(
+    HandIn,
+    AnswerArguments,
+    HAND_IN,
+    "Hand in an answer",
+    "Hands in your answer on the form that you were told; findings that you have reported before are part of it.",
+    /// The answer, as the form's schema wants it.
+    answer,
+    hand_in
+);
 
 /// What became of an entry or an answer.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -22,7 +93,7 @@ pub(super) struct Taken {
 }
 
 /// Adds a finding to a form.
-pub(super) fn add_finding(form: &Form, finding: JsonObject) -> Result<Reply<Taken>, Complaint> {
+fn add_finding(form: &Form, finding: JsonObject) -> Result<Reply<Taken>, Complaint> {
     let count = form.add("findings", &Value::Object(finding)).map_err(failed)?;
     let text = format!("Finding {count} is noted. Report the next one, or end with `{HAND_IN}`.");
     let output = Taken { form: form.id().to_owned(), entries: Some(count), handed_in: false };
@@ -30,14 +101,14 @@ pub(super) fn add_finding(form: &Form, finding: JsonObject) -> Result<Reply<Take
 }
 
 /// Hands in an answer.
-pub(super) fn hand_in(form: &Form, answer: JsonObject) -> Result<Reply<Taken>, Complaint> {
+fn hand_in(form: &Form, answer: JsonObject) -> Result<Reply<Taken>, Complaint> {
     form.hand_in(answer).map_err(failed)?;
     let output = Taken { form: form.id().to_owned(), entries: None, handed_in: true };
     Ok(Reply { text: "It is handed in. You are done.".to_owned(), output })
 }
 
 /// The form of that name.
-pub(super) fn find(state: &State, id: &str) -> Result<Form, Complaint> {
+fn find(state: &State, id: &str) -> Result<Form, Complaint> {
     state.house.forms().form(id).map_err(failed)
 }
 
@@ -71,18 +142,17 @@ pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
 }
 
 /// Calls a tool of the one form that a server was started for.
-pub(super) fn call_bound(form: &Form, name: &str, mut given: JsonObject) -> CallToolResult {
+pub(super) async fn call_bound(
+    state: &Arc<State>,
+    form: Form,
+    is_finding: bool,
+    mut given: JsonObject,
+) -> CallToolResult {
     // An agent that names its form all the same means no field of the answer.
     if given.get("form").is_some_and(|id| id == form.id()) {
         given.remove("form");
     }
-    let done = if name == FINDING { add_finding(form, given) } else { hand_in(form, given) };
-    match done {
-        Ok(reply) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
-            result.structured_content = serde_json::to_value(reply.output).ok();
-            result
-        }
-        Err(Complaint(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
-    }
+    let fill = if is_finding { add_finding } else { hand_in };
+    let done = state.reading(move |_| fill(&form, given)).await;
+    finished(done.unwrap_or_else(|error| Err(error.into())))
 }

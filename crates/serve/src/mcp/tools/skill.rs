@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use repertoire_skill::activate::Listing;
+use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::render::tool_result::not_found;
 use repertoire_skill::trust::Trust;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::super::limits::ARGUMENTS_BYTES_MAX;
 use super::super::render;
@@ -64,25 +66,33 @@ impl ServedTool for Skill {
     type Arguments = Arguments;
     type Output = Loaded;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<Loaded>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        _: CancellationToken,
+    ) -> Result<Reply<Loaded>, Complaint> {
         within("argument", &asked.arguments, ARGUMENTS_BYTES_MAX)?;
         state.reading(move |state| load(state, &asked)).await?
     }
 }
 
+/// The skill of that name, if a model may use it by itself; with its files it is the same.
+pub(super) fn find<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Entry, Complaint> {
+    let resolved = catalog.resolve(name);
+    let entry = resolved.map_err(|error| Complaint(not_found(&error, catalog.entries())))?;
+    let id = &entry.id;
+    match &entry.skill {
+        skill if skill.is_agent() => Err(Complaint(format!("`{id}` is an agent, not a skill."))),
+        skill if skill.claude.disable_model_invocation => {
+            Err(Complaint(format!("The skill `{id}` may only be used when a person names it.")))
+        }
+        _ => Ok(entry),
+    }
+}
+
 fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
     let catalog = state.house.catalog();
-    let entry = match catalog.resolve(&asked.name) {
-        Ok(entry) if entry.skill.is_agent() => {
-            return Err(Complaint(format!("`{}` is an agent, not a skill.", entry.id)));
-        }
-        Ok(entry) => entry,
-        Err(error) => return Err(Complaint(not_found(&error, catalog.entries()))),
-    };
-    if entry.skill.claude.disable_model_invocation {
-        let text = format!("The skill `{}` may only be used when a person names it.", entry.id);
-        return Err(Complaint(text));
-    }
+    let entry = find(&catalog, &asked.name)?;
     let listing = if asked.include_resources { Listing::Listed } else { Listing::Skipped };
     let (activation, text) = render::skill(&state.house, entry, &asked.arguments, listing);
     let shelf = state.shelf();

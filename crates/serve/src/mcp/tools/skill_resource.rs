@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_skill::render::tool_result::not_found;
 use repertoire_skill::resources;
 use repertoire_text::fs::ReadError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::super::limits::{RESOURCE_CHARS_MAX, URI_BYTES_MAX};
 use super::super::manifest::FOLDER;
 use super::super::render;
 use super::super::state::State;
+use super::skill::find;
 use super::{Complaint, Effect, Reply, ServedTool, within};
 
 /// Reads a file of a skill.
@@ -54,7 +55,11 @@ impl ServedTool for SkillResource {
     type Arguments = Arguments;
     type Output = Content;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<Content>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        _: CancellationToken,
+    ) -> Result<Reply<Content>, Complaint> {
         within("path", &asked.path, URI_BYTES_MAX)?;
         state.reading(move |state| read(state, &asked)).await?
     }
@@ -62,9 +67,7 @@ impl ServedTool for SkillResource {
 
 fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
     let catalog = state.house.catalog();
-    let entry = catalog
-        .resolve(&asked.skill)
-        .map_err(|error| Complaint(not_found(&error, catalog.entries())))?;
+    let entry = find(&catalog, &asked.skill)?;
     let skill = &entry.skill;
     let whole = resources::read(skill, Utf8Path::new(&asked.path), &FOLDER).map_err(|error| {
         let what = format!("`{}` of `{}` cannot be read: {error}.", asked.path, entry.id);

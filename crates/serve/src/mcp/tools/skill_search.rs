@@ -9,6 +9,7 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::catalog::is_offered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::super::limits::TASK_BYTES_MAX;
 use super::super::state::State;
@@ -77,7 +78,11 @@ impl ServedTool for SkillSearch {
     type Arguments = Arguments;
     type Output = Found;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<Found>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        _: CancellationToken,
+    ) -> Result<Reply<Found>, Complaint> {
         within("task", &asked.task, TASK_BYTES_MAX)?;
         if asked.task.trim().is_empty() {
             return Err(Complaint(

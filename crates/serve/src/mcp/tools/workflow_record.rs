@@ -66,7 +66,11 @@ impl ServedTool for WorkflowRecord {
     type Arguments = Arguments;
     type Output = At;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<At>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        cancel: CancellationToken,
+    ) -> Result<Reply<At>, Complaint> {
         if asked.items.is_empty() && asked.checks.is_empty() {
             return Err(Complaint(
                 "There is nothing to record. Give `items` or `checks`.".to_owned(),
@@ -74,7 +78,6 @@ impl ServedTool for WorkflowRecord {
         }
         let gate = asked.gate.as_deref().map(StepId::from);
         let record = Record { gate, items: items(&asked.items)?, checks: checks(&asked.checks)? };
-        let cancel = CancellationToken::new();
         let run = state.house.desk().record(&asked.run, record, &cancel, |_, _| {}).await;
         told(&Standing::Workflow(Box::new(run.map_err(failed)?)), None)
     }

@@ -41,10 +41,13 @@ impl ServedTool for WorkflowStart {
     type Arguments = Arguments;
     type Output = At;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<At>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        cancel: CancellationToken,
+    ) -> Result<Reply<At>, Complaint> {
         let Arguments { workflow, parameters, run: id, parent } = asked;
         let start = Start { workflow, parameters, id, parent };
-        let cancel = CancellationToken::new();
         let started = state.house.desk().start(start, &cancel).await.map_err(failed)?;
         let note = started.withheld.map(|withheld| {
             format!(

@@ -55,10 +55,13 @@ impl ServedTool for WorkflowStep {
     type Arguments = Arguments;
     type Output = At;
 
-    async fn call(state: Arc<State>, asked: Arguments) -> Result<Reply<At>, Complaint> {
+    async fn call(
+        state: Arc<State>,
+        asked: Arguments,
+        cancel: CancellationToken,
+    ) -> Result<Reply<At>, Complaint> {
         let (run, at) = (asked.run.clone(), asked.at);
         let said = said(asked)?;
-        let cancel = CancellationToken::new();
         let standing = state.house.desk().step(&run, at, said, &cancel).await.map_err(failed)?;
         told(&standing, None)
     }

@@ -34,6 +34,8 @@ async fn every_tool_has_typed_arguments_a_typed_result_and_hints() {
         let reads = tool["name"].as_str().unwrap().starts_with("skill");
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{tool}");
         assert_eq!(tool["annotations"]["destructiveHint"], false, "{tool}");
+        let arguments = tool["inputSchema"]["properties"].as_object().unwrap().values();
+        arguments.for_each(|given| assert!(given["description"].is_string(), "{tool}"));
     }
 }
 
@@ -107,6 +109,8 @@ async fn a_skill_for_people_alone_is_a_prompt_and_no_tool_loads_it() {
     let mut wire = Wire::to(field.house().await).await;
     let complaint = wire.complaint("skill", json!({ "name": "deploy" })).await;
     assert!(complaint.contains("when a person names it"), "{complaint}");
+    let file = json!({ "skill": "deploy", "path": "SKILL.md" });
+    assert_eq!(wire.complaint("skill_resource", file).await, complaint, "nor its files");
     let listed = wire.ok("prompts/list", json!({})).await;
     let names: Vec<&Value> =
         listed["prompts"].as_array().unwrap().iter().map(|prompt| &prompt["name"]).collect();
@@ -119,6 +123,25 @@ async fn a_skill_for_people_alone_is_a_prompt_and_no_tool_loads_it() {
     let got = wire.ok("prompts/get", asked).await;
     let text = got["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("To the \"moon\" \\ $1 with 1.2."), "{text}");
+}
+
+#[tokio::test]
+async fn an_agent_is_no_skill_and_neither_is_its_file() {
+    let field = Field::with_skills();
+    field.write(
+        "project/.claude/agents/scout.md",
+        "---\nname: scout\ndescription: Looks around.\n---\nLook around.\n",
+    );
+    let house = field.house().await;
+    assert!(house.catalog().entries().iter().any(|entry| entry.skill.is_agent()));
+    let mut wire = Wire::to(house).await;
+    for (tool, asked) in [
+        ("skill", json!({ "name": "scout" })),
+        ("skill_resource", json!({ "skill": "scout", "path": "scout.md" })),
+    ] {
+        let complaint = wire.complaint(tool, asked).await;
+        assert_eq!(complaint, "`scout` is an agent, not a skill.", "{tool}");
+    }
 }
 
 #[tokio::test]
@@ -177,4 +200,44 @@ async fn a_form_is_filled_in_by_the_tools_of_its_own_server() {
     );
     let complaint = wire.complaint("hand_in", json!({ "summary": "Again." })).await;
     assert!(complaint.contains("handed in before"), "{complaint}");
+}
+
+/// The command of the check stays connected to the test for as long as it, or anything that it has started, runs.
+#[tokio::test]
+#[cfg(unix)]
+async fn a_request_that_is_cancelled_ends_the_check_that_it_runs() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let field = Field::with_skills();
+    field.write(
+        "home/.agents/skills/loop/SKILL.md",
+        "---\nname: loop\ndescription: Goes round. Use when testing.\n---\nGo.\n",
+    );
+    let workflow = format!(
+        "checks:\n  tests: {{ command: 'exec 3<>/dev/tcp/127.0.0.1/{port}; sleep 600; exit 0', description: They pass. }}\n\
+         steps:\n  - {{ id: review, title: Review, actions: [Look.], next: gate }}\n  - id: gate\n    title: Gate\n    decide:\n      \
+         gate: {{ name: The review, reviews: [review], checks: [tests], schedule: [COULD, MUST], banner: Look., stop: Do not., \
+         reverify: fresh }}\n    next: {{ ok: end, fail: review }}\n"
+    );
+    field.write("home/.agents/skills/loop/workflow.yaml", &workflow);
+    let mut wire = Wire::to(field.house().await).await;
+    let (_, started) = wire.call("workflow_start", json!({ "workflow": "loop" })).await;
+    let arguments = json!({ "run": started["run"], "checks": ["tests"] });
+    let params = json!({ "name": "workflow_record", "arguments": arguments });
+    wire.send(&json!({ "jsonrpc": "2.0", "id": 999, "method": "tools/call", "params": params }))
+        .await;
+    let begun = tokio::select! {
+        begun = listener.accept() => begun,
+        answer = wire.hear() => panic!("it was answered before it was cancelled: {answer}"),
+    };
+    let (mut check, _) = begun.unwrap();
+    let cancelled = json!({ "requestId": 999, "reason": "enough" });
+    wire.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }),
+    )
+    .await;
+    let mut rest = Vec::new();
+    let ended = tokio::io::AsyncReadExt::read_to_end(&mut check, &mut rest);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), ended).await;
+    assert_eq!(ended.expect("the check ends").unwrap(), 0);
 }
