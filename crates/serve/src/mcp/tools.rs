@@ -152,7 +152,28 @@ fn flat_schema<T: JsonSchema>() -> JsonObject {
 }
 
 fn schema<T: JsonSchema>() -> JsonObject {
-    schemars::schema_for!(T).as_object().cloned().unwrap_or_default()
+    let mut schema = schemars::schema_for!(T).as_object().cloned().unwrap_or_default();
+    schema.values_mut().for_each(without_number_formats);
+    schema
+}
+
+/// Clients complain about formats that are ours alone; the bounds say the same.
+fn without_number_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            let is_ours = |format: &Value| {
+                format.as_str().is_some_and(|format| {
+                    ["uint", "int", "float", "double"].iter().any(|ours| format.starts_with(ours))
+                })
+            };
+            if object.get("format").is_some_and(is_ours) {
+                object.remove("format");
+            }
+            object.values_mut().for_each(without_number_formats);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_number_formats),
+        _ => {}
+    }
 }
 
 async fn call<T: ServedTool>(

@@ -147,7 +147,11 @@ fn of_a_stranger(folder: &Folder) -> (Arc<Library>, Utf8PathBuf) {
 }
 
 fn say(lock: &Utf8Path, word: impl FnOnce(&mut Lock)) {
-    Lock::update(lock, |lock| Ok::<_, LockError>(word(lock))).unwrap();
+    Lock::update(lock, |lock| {
+        word(lock);
+        Ok::<_, LockError>(())
+    })
+    .unwrap();
 }
 
 #[test]

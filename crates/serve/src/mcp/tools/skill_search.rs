@@ -7,6 +7,7 @@ use repertoire_select::Task;
 use repertoire_select::selection::{Abstention, Lack, Reason, Strategy};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::catalog::is_offered;
+use repertoire_skill::trust::Trust;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -45,6 +46,8 @@ pub(super) struct Found {
 pub(super) struct Picked {
     /// The name to load it by.
     name: String,
+    /// Whether somebody has agreed to it.
+    trust: Trust,
     /// What it does and when to use it.
     description: String,
     /// How likely it is to be right, 0 to 1.
@@ -102,9 +105,11 @@ fn search(state: &State, asked: Arguments) -> Result<Reply<Found>, Complaint> {
         .into_iter()
         .filter_map(|pick| {
             let description = description(&catalog, &pick.name)?;
+            let trust = catalog.get(&pick.name)?.trust;
             let (name, score) = (pick.name, pick.score);
             Some(Picked {
                 name,
+                trust,
                 description,
                 score,
                 strategy: pick.strategy,
@@ -133,7 +138,11 @@ fn description(catalog: &Catalog, name: &str) -> Option<String> {
 fn shown(found: &Found) -> String {
     let mut out = String::new();
     for pick in &found.picks {
-        let _ = writeln!(out, "- {} ({:.2}): {}", pick.name, pick.score, pick.description);
+        let mark = match pick.trust {
+            Trust::Trusted => "",
+            Trust::Untrusted | Trust::Changed => ", not trusted",
+        };
+        let _ = writeln!(out, "- {} ({:.2}{mark}): {}", pick.name, pick.score, pick.description);
         let reasons: Vec<String> = pick.reasons.iter().take(4).map(ToString::to_string).collect();
         if !reasons.is_empty() {
             let _ = writeln!(out, "  because: {}", reasons.join("; "));
