@@ -110,6 +110,7 @@ class Runs {
 
 /** A plan of the project: how far it is, and what comes next. */
 function plan(one) {
+  if (one.broken) return h("div", { class: "stack-small plans-problem" }, h("h2", {}, `${one.plan} cannot be read`), h("p", { class: "note bad" }, icon("warn", 15), h("span", {}, one.broken)));
   const drawn = progress(one.progress);
   const next = one.tasks.find((task) => task.id === one.next);
   return h("div", { class: "stack-small" },
