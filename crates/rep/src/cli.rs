@@ -154,7 +154,7 @@ enum Command {
     Serve(commands::serve::Args),
     /// Serve skills to one agent over MCP, on standard input and output
     Mcp(commands::mcp::Args),
-    /// Let another agent load skills from here over MCP: write its configuration, check it, take it back
+    /// Put `rep mcp` into the configuration of an agent, check it, or take it out
     Setup(commands::setup::Args),
     /// Explain what an agent would see, what it would not, and why
     Doctor(commands::doctor::Args),

@@ -110,13 +110,14 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     for note in keys.notes() {
         ui.note(&ui.paint_err(ui::WARN, note))?;
     }
+    // Before anybody is told: who knows of a daemon may also end it.
+    let shutdown = CancellationToken::new();
+    stop_when_asked(shutdown.clone())?;
     let code = keys.lend_code(house.now_ms()).map_err(no_token)?;
     let _posted = post(ctx, address, ui)?;
     say_who_may_come(args, address, ui)?;
     tell(ctx, reachable(address), &code, args.open, ui)?;
 
-    let shutdown = CancellationToken::new();
-    stop_when_asked(shutdown.clone())?;
     let _watching = house.watch();
     let (tracer, traces) = ctx.tracer(&shutdown)?.unzip();
     let rules = Rules { names: args.allowed_hosts.clone(), tracer, ..Rules::default() };

@@ -51,6 +51,8 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep replay last
     $ rep review --patterns-only
     $ rep review --backend scripted:reviewers.yaml
+    $ rep setup claude --print
+    $ rep mcp --call skill_search '{"task": "is the index of this migration safe?"}'
     $ rep doctor
     "#);
 }
@@ -181,6 +183,9 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       metrics        Print figures for Prometheus
       daemon         Work on runs that wait in the queue, until told to stop
       worker         Work on runs of a database that many hosts share
+      serve          Serve the page, the API and MCP over HTTP, on this machine
+      mcp            Serve skills to one agent over MCP, on standard input and output
+      setup          Put `rep mcp` into the configuration of an agent, check it, or take it out
       doctor         Explain what an agent would see, what it would not, and why
       config         Print the configuration and where each value came from
       completions    Print completions for a shell

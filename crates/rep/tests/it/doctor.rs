@@ -143,8 +143,8 @@ fn more_descriptions_than_fit_are_counted() {
     let (_, room) = ran.stdout.split_once("Room in a prompt").unwrap();
     assert_snapshot!(room, @"
      (if all of them were offered, in a window of 200,000 tokens)
-      Claude Code   ! 12 descriptions whole, 19 cut or dropped (21411 of 8000 characters)
-      Codex         ! 23 descriptions whole, 8 cut or dropped (21659 of 16000 characters)
+      Claude Code   ! 11 descriptions whole, 20 cut or dropped (21411 of 8000 characters)
+      Codex         ! 1 description whole, 30 cut or dropped (21659 of 16000 characters)
       Copilot CLI   ! 20 descriptions whole, 11 cut or dropped (23147 of 15000 characters)
 
     Running agents (`rep run`, with anthropic/claude-haiku-4-5)
