@@ -249,12 +249,23 @@ async fn a_link_opens_one_page_which_expires() {
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let served = Served::start().await;
-    let large = "x".repeat(HttpLimits::default().body_bytes_max);
-    let answer = redeem(&served, &large).await;
+    let select = async |task: &str| {
+        let body = serde_json::json!({ "task": task }).to_string();
+        let length = body.len();
+        let request = format!(
+            "POST /api/v1/select HTTP/1.1\nHost: {{at}}\nAuthorization: Bearer {{token}}\nContent-Type: application/json\nContent-Length: {length}\n\n{body}"
+        );
+        served.ask(&request).await
+    };
+    let answer = select(&"x".repeat(HttpLimits::default().body_bytes_max)).await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.json()["detail"], "a body has at most 1048576 bytes");
-    let fits = "x".repeat(HttpLimits::default().body_bytes_max / 2);
-    assert_eq!(redeem(&served, &fits).await.status, 401);
+    assert_eq!(select("count the quarter").await.status, 200);
+    // Who has shown no token yet may send a code, and no more.
+    let answer = redeem(&served, &"x".repeat(2_000)).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(answer.json()["detail"], "a body has at most 1024 bytes");
+    assert_eq!(redeem(&served, &"x".repeat(900)).await.status, 401);
 }
 
 #[tokio::test]

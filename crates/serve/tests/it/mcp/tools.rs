@@ -69,7 +69,11 @@ async fn a_skill_that_nobody_trusts_is_loaded_in_a_wrapper_that_it_cannot_close(
         (loaded["uri"].as_str(), loaded["trust"].as_str()),
         (Some("skill://sly/SKILL.md"), Some("untrusted"))
     );
-    assert!(loaded["body"].as_str().unwrap().starts_with("Hi you there."), "{loaded}");
+    // Some clients show a model this and not the text.
+    let body = loaded["body"].as_str().unwrap();
+    assert!(body.starts_with("<untrusted_skill name=\"sly\" origin=\"/"), "{loaded}");
+    assert!(body.contains("\nHi you there.\n"), "{loaded}");
+    assert_eq!(body.matches("</untrusted_skill>").count(), 1, "{loaded}");
     assert!(text.starts_with("<untrusted_skill name=\"sly\" origin=\"/"), "{text}");
     assert!(text.contains(loaded["digest"].as_str().unwrap()), "{text}");
     assert_eq!(text.matches("</untrusted_skill>").count(), 1, "{text}");
@@ -81,12 +85,16 @@ async fn a_skill_that_nobody_trusts_is_loaded_in_a_wrapper_that_it_cannot_close(
 async fn a_long_file_is_read_in_parts() {
     let field = Field::with_skills();
     let long = "äb\n".repeat(20_000);
-    field.write("project/.agents/skills/invoices/long.md", &long);
+    field.write(
+        "home/.agents/skills/ledger/SKILL.md",
+        "---\nname: ledger\ndescription: Keeps the ledger.\n---\nSee long.md.\n",
+    );
+    field.write("home/.agents/skills/ledger/long.md", &long);
     let mut wire = Wire::to(field.house().await).await;
     let mut read = String::new();
     let mut offset = json!(0);
     while !offset.is_null() {
-        let asked = json!({ "skill": "invoices", "path": "long.md", "offset": offset });
+        let asked = json!({ "skill": "ledger", "path": "long.md", "offset": offset });
         let (_, part) = wire.call("skill_resource", asked).await;
         assert_eq!(part["total_chars"], 60_000);
         read.push_str(part["text"].as_str().unwrap());
