@@ -18,6 +18,8 @@ pub mod checks;
 pub mod conversation;
 mod files;
 pub mod git;
+pub mod github;
+pub mod improve;
 pub mod limits;
 pub mod plan;
 mod program;

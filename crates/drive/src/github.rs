@@ -1,0 +1,1 @@
+//! The driver for GitHub: from an event to work on a branch, and back to a comment.

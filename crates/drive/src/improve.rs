@@ -1,0 +1,4 @@
+//! Self-improvement: what went wrong is read, remembered, and mended with what helped before. Nothing counts as mended until
+//! the checks say so.
+
+pub mod error;
