@@ -18,6 +18,6 @@ pub mod state;
 pub mod verdict;
 pub mod watchdog;
 
-pub use request::{Bounds, EndingWord, Hand, KIND, PlanRequest, SkillRules};
+pub use request::{Asked, Bounds, EndingWord, Hand, Improve, KIND, PlanRequest, SkillRules};
 pub use runner::{Crew, DriveError, Places, Preview, Runner, Station, deliver};
 pub use state::PlanState;

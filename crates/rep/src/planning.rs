@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::System;
+use repertoire_agent::definition::{Definition, ToolFilter};
 use repertoire_agent::event::Sink;
+use repertoire_agent::{RunOptions, System};
 use repertoire_drive::checks::{self, Check};
 use repertoire_drive::plan::learnings::Learnings;
 use repertoire_drive::plan::{
@@ -185,6 +186,7 @@ impl Ctx<'_> {
             mode: flags.full_access.then(|| "full".to_owned()),
             allow: flags.allow.clone(),
             deny: flags.deny.clone(),
+            ..Hand::default()
         };
         // Who is told of another backend is not told the first one's model.
         let own_model = review_backend.is_none().then(|| implementer.model.clone()).flatten();
@@ -418,10 +420,17 @@ impl House {
             let agent = hand.agent.as_deref().unwrap_or("default");
             ctx.check_reach(&system, agent, &run_flags(hand)?, None)?;
         }
+        let options = |hand: &Hand, flags: &RunFlags| -> Result<RunOptions, Failure> {
+            Ok(RunOptions {
+                definition: definition_of(hand),
+                ignore_project_rules: hand.ignore_project_rules,
+                ..ctx.run_options(flags)?
+            })
+        };
         Ok(Station {
             system,
-            implementer: ctx.run_options(&flags)?,
-            reviewer: ctx.run_options(&run_flags(&request.reviewer)?)?,
+            implementer: options(&request.implementer, &flags)?,
+            reviewer: options(&request.reviewer, &run_flags(&request.reviewer)?)?,
             environment: env.tool_environment(false),
         })
     }
@@ -436,6 +445,16 @@ impl Crew for House {
     }
 }
 
+/// Who somebody is that has no file: for words and tools of a run's own.
+fn definition_of(hand: &Hand) -> Option<Definition> {
+    if hand.system.is_none() && hand.tools.is_none() {
+        return None;
+    }
+    let usual = Definition::default();
+    let tools = ToolFilter { allowed: hand.tools.clone(), ..ToolFilter::default() };
+    Some(Definition { prompt: hand.system.clone().unwrap_or(usual.prompt), tools, ..usual })
+}
+
 /// The options of a run that one who works on a step has.
 fn run_flags(hand: &Hand) -> Result<RunFlags, Failure> {
     let model = hand.model.as_deref().map(str::parse).transpose();
@@ -443,7 +462,8 @@ fn run_flags(hand: &Hand) -> Result<RunFlags, Failure> {
     Ok(RunFlags {
         model,
         backend: hand.backend.clone(),
-        accept_edits: hand.mode.as_deref() != Some("full"),
+        read_only: hand.mode.as_deref() == Some("read-only"),
+        accept_edits: !matches!(hand.mode.as_deref(), Some("full" | "read-only")),
         full_access: hand.mode.as_deref() == Some("full"),
         allow: hand.allow.clone(),
         deny: hand.deny.clone(),

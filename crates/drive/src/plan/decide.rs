@@ -28,6 +28,13 @@ pub enum Next {
         /// What came before.
         after: After,
     },
+    /// What the checks found is mended without an agent, if that can be done.
+    Recover {
+        /// The task.
+        task: Option<TaskRef>,
+        /// What the checks came after.
+        after: After,
+    },
     /// An agent reviews the work on a task.
     Review {
         /// The task.
@@ -98,7 +105,7 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
             (Kind::Implementation, _) if !is_open(&task) => pick(state, plan, request),
             (Kind::Implementation, _) => Next::Implement { task },
             (Kind::Review, _) => Next::Review { task },
-            (Kind::Verification, after) => {
+            (Kind::Verification | Kind::Recovery, after) => {
                 Next::Verify { task, after: after.unwrap_or(After::Implementation) }
             }
         };
@@ -109,6 +116,10 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
         (Kind::Implementation, _) if is_ok && is_open(&task) && !is_anew(&task) => {
             Next::Verify { task, after: After::Implementation }
         }
+        (Kind::Verification, Some(after)) if can_recover(state, request, past) => {
+            Next::Recover { task, after }
+        }
+        (Kind::Recovery, Some(after)) if is_ok => Next::Verify { task, after },
         (Kind::Verification, Some(After::Everything)) if is_ok => Next::Complete,
         (Kind::Verification, Some(After::Implementation)) if is_ok && request.review => {
             Next::Review { task }
@@ -119,6 +130,16 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
         _ if !is_ok && task.is_some() && is_open(&task) => Next::Implement { task },
         _ => pick(state, plan, request),
     }
+}
+
+/// Whether red checks are mended without an agent: once after each step of an agent, if that was asked for.
+fn can_recover(state: &PlanState, request: &PlanRequest, past: &Past) -> bool {
+    let is_red =
+        past.kind == Kind::Verification && past.ended == Some(Ended::With(StepOutcome::Failed));
+    let since = state.history.iter().rev().take_while(|past| !past.kind.is_agent());
+    request.improve.is_some()
+        && is_red
+        && !since.into_iter().any(|past| past.kind == Kind::Recovery)
 }
 
 /// Whether a step has to be done again as if it had never been.
@@ -184,6 +205,10 @@ fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
         let reason = format!("nothing is left to do by itself: {}", some(held.into_iter()));
         return Next::Wait { reason };
     }
+    // Nothing was changed, so there is nothing to check.
+    if state.last().is_some_and(|past| past.is_ok() && past.flag("answered")) {
+        return Next::Complete;
+    }
     match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
         Some(Mark::Open) => Next::Implement { task: state.task_ref(FINAL_TASK) },
         _ => Next::Verify { task: None, after: After::Everything },
@@ -248,6 +273,9 @@ fn marking(
 ) -> Option<(TaskRef, Mark, String)> {
     let Some(Ended::With(outcome)) = past.ended else { return None };
     let is_ok = outcome == StepOutcome::Ok;
+    if can_recover(state, request, past) {
+        return None;
+    }
     if past.after == Some(After::Everything) {
         let task = TaskRef { id: FINAL_TASK.to_owned(), label: FINAL_LABEL.to_owned() };
         return (!is_ok && outcome != StepOutcome::Stopped)
@@ -264,7 +292,13 @@ fn marking(
         (Kind::Verification, _, StepOutcome::Ok) => {
             Some((task, Mark::Implemented, "implemented, and the checks are green".to_owned()))
         }
-        (Kind::Verification, ..) => Some(again(state, request, task, or("the checks are red"))),
+        (Kind::Implementation, _, StepOutcome::Ok) if past.flag("answered") => {
+            Some((task, Mark::Reviewed, "answered; nothing was changed".to_owned()))
+        }
+        (Kind::Recovery, _, StepOutcome::Ok) => None,
+        (Kind::Verification | Kind::Recovery, ..) => {
+            Some(again(state, request, task, or("the checks are red")))
+        }
         (Kind::Review, _, StepOutcome::SentBack) => {
             Some(again(state, request, task, or("the reviewer sent it back")))
         }

@@ -135,6 +135,17 @@ checks and marks tasks. New tasks that you find may be added to the plan as `- [
 - If the task cannot be done, write `[~]` in place of its mark and the reason below it.
 - Saying that something is done does not make it done: the checks are run and another agent reviews the change.";
 
+const DO_WHAT_WAS_ASKED: &str = "\
+You work on what somebody asked for, in the current folder, which is a git worktree of its own.
+
+- Do what is asked for below, all of it and nothing else.
+- Write or change tests where that is called for, and run what you need to know that it works.
+- Do not commit and do not switch branches: the engine commits and runs the checks.
+- Saying that something is done does not make it done: the checks are run and another agent reviews the change.";
+
+const OR_ANSWER: &str = "\
+- If an answer is wanted and no change, change nothing: your last message is the answer.";
+
 const REVIEW: &str = "\
 You review the work on one task of a plan, in the current folder, which is a git worktree. You did not write it.
 
@@ -154,7 +165,11 @@ pub fn implementation(
 ) -> String {
     let instructions = match &request.instructions {
         Some(own) => filled(own, request),
-        None => IMPLEMENT.to_owned(),
+        None => match &request.asked {
+            None => IMPLEMENT.to_owned(),
+            Some(asked) if asked.answer => format!("{DO_WHAT_WAS_ASKED}\n{OR_ANSWER}"),
+            Some(_) => DO_WHAT_WAS_ASKED.to_owned(),
+        },
     };
     let mut parts = opening(request, around);
     parts.push(format!("# Instructions\n\n{instructions}{}", checks(around)));
@@ -187,12 +202,15 @@ fn joined(parts: Vec<String>) -> String {
 /// What was seen of the loop so far comes before everything else.
 fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
     let mut parts: Vec<String> = around.rewrite.clone().into_iter().collect();
-    let files = request.specs.iter().chain([&request.plan]).chain(&request.context);
+    let plan = request.asked.is_none().then_some(&request.plan);
+    let files = request.specs.iter().chain(plan).chain(&request.context);
     let mut references: Vec<String> = files.map(|path| format!("@{path}")).collect();
     if around.has_learnings_file {
         references.push("@LEARNINGS.md".to_owned());
     }
-    parts.push(references.join(" "));
+    if !references.is_empty() {
+        parts.push(references.join(" "));
+    }
     if let Some(notes) = &around.notes {
         parts.push(format!("# Notes from the last step\n\n{}", cut(notes, NOTES_CHARS_MAX)));
     }
@@ -233,12 +251,17 @@ fn task(request: &PlanRequest, assignment: &Assignment, around: &Surroundings) -
             request.plan
         );
     };
-    let mut out = format!("# Selected task\n\n{}", assignment.label);
+    let mut out = match &request.asked {
+        Some(asked) if id != FINAL_TASK => {
+            format!("# What was asked for\n\n{}", asked.words.trim())
+        }
+        _ => format!("# Selected task\n\n{}", assignment.label),
+    };
     if !assignment.details.is_empty() {
         out.push_str(&format!("\n\n{}", assignment.details));
     }
     let mut facts = Vec::new();
-    if id != FINAL_TASK {
+    if id != FINAL_TASK && request.asked.is_none() {
         facts.push(format!("Plan: {} (task {id})", request.plan));
     }
     if let Some(section) = &assignment.section {

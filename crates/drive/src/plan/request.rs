@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::checks::Check;
+use crate::limits::TASK_LABEL_CHARS_MAX as TITLE_CHARS_MAX;
 
 /// The word for runs of this driver.
 pub const KIND: &str = "plan";
@@ -12,8 +13,11 @@ pub const KIND: &str = "plan";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanRequest {
-    /// The plan, below the workspace.
+    /// The plan, below the workspace. Empty for a task that is in no file.
     pub plan: Utf8PathBuf,
+    /// The task, if it is in no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
     /// What the plan is for: files that prompts refer to, below the workspace.
     pub specs: Vec<Utf8PathBuf>,
     /// Other files that prompts refer to.
@@ -51,12 +55,16 @@ pub struct PlanRequest {
     pub bounds: Bounds,
     /// How skills are chosen.
     pub skills: SkillRules,
+    /// How red checks are mended before an agent is asked, if at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub improve: Option<Improve>,
 }
 
 impl Default for PlanRequest {
     fn default() -> Self {
         PlanRequest {
             plan: Utf8PathBuf::new(),
+            asked: None,
             specs: Vec::new(),
             context: Vec::new(),
             instructions: None,
@@ -74,7 +82,29 @@ impl Default for PlanRequest {
             once: false,
             bounds: Bounds::default(),
             skills: SkillRules::default(),
+            improve: None,
         }
+    }
+}
+
+/// A task that is in no file: somebody asked for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asked {
+    /// The task in a line.
+    pub title: String,
+    /// All that agents are told of it.
+    pub words: String,
+    /// Whether an answer will do, without a change.
+    pub answer: bool,
+}
+
+impl Asked {
+    /// The plan that has this task and no other. Whatever the title says, it stays one line and one task.
+    pub fn plan(&self) -> String {
+        let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line: String = line.chars().filter(|c| !c.is_control()).take(TITLE_CHARS_MAX).collect();
+        format!("- [ ] {}\n", if line.is_empty() { "What was asked for" } else { &line })
     }
 }
 
@@ -91,13 +121,39 @@ pub struct Hand {
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it may do: `accept-edits` or `full`.
+    /// What it may do: `read-only`, `accept-edits` or `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// What it is told before everything else, in place of the agent's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The tools that it has; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Whether instruction files of the folder that it works in are nothing to it, where it can be told.
+    pub ignore_project_rules: bool,
     /// What is allowed besides.
     pub allow: Vec<String>,
     /// What is forbidden besides.
     pub deny: Vec<String>,
+}
+
+/// How red checks are mended before an agent is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Improve {
+    /// The repository that failures and fixes are remembered for.
+    pub scope: String,
+    /// Attempts to mend one failure.
+    pub attempts_max: u32,
+    /// Whether what mends may reach the network, to install what a lock file names.
+    pub network: bool,
+}
+
+impl Default for Improve {
+    fn default() -> Self {
+        Improve { scope: String::new(), attempts_max: 3, network: false }
+    }
 }
 
 /// Where the work goes in the end.

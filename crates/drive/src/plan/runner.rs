@@ -32,6 +32,7 @@ mod left;
 mod paper;
 mod preview;
 mod pulse;
+mod recover;
 mod steps;
 
 pub use preview::Preview;
@@ -417,6 +418,7 @@ impl Session<'_> {
             match next {
                 Next::Implement { task } => self.implement(task).await?,
                 Next::Verify { task, after } => self.verify(task, after).await?,
+                Next::Recover { task, after } => self.recover(task, after).await?,
                 Next::Review { task } => self.review(task).await?,
                 Next::Complete if self.is_as_checked().await? => return self.complete().await,
                 Next::Complete => self.verify(None, After::Everything).await?,
@@ -509,7 +511,7 @@ fn over_budget(run: &Run, next: &Next) -> Option<String> {
     if let Some(max) = limits.tokens.filter(|max| is_agent && spent.tokens() >= *max) {
         return Some(format!("budget:tokens: {} of {max} tokens are used", spent.tokens()));
     }
-    let is_step = is_agent || matches!(next, Next::Verify { .. });
+    let is_step = is_agent || matches!(next, Next::Verify { .. } | Next::Recover { .. });
     let max = limits.time_ms.filter(|max| is_step && spent.time_ms >= *max)?;
     Some(format!("budget:time: {} of {} s at work are used", spent.time_ms / 1000, max / 1000))
 }

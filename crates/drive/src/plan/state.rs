@@ -24,6 +24,8 @@ pub enum Kind {
     Implementation,
     /// Declared checks run.
     Verification,
+    /// What they found is mended by what helped before, without an agent.
+    Recovery,
     /// An agent looks at the work of another.
     Review,
 }
@@ -34,13 +36,19 @@ impl Kind {
         match self {
             Kind::Implementation => "implementation",
             Kind::Verification => "verification",
+            Kind::Recovery => "recovery",
             Kind::Review => "review",
         }
     }
 
+    /// Whether an agent is at work in it.
+    pub fn is_agent(self) -> bool {
+        matches!(self, Kind::Implementation | Kind::Review)
+    }
+
     /// The kind of a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Kind::Implementation, Kind::Verification, Kind::Review]
+        [Kind::Implementation, Kind::Verification, Kind::Recovery, Kind::Review]
             .into_iter()
             .find(|kind| kind.as_str() == word)
     }
@@ -306,7 +314,7 @@ impl PlanState {
             state.begun = state.begun.take().or(head.cloned());
         }
         self.looked = false;
-        if kind != Kind::Verification {
+        if kind.is_agent() {
             self.iterations += 1;
             self.steering_told = self.steering.len();
         }
@@ -333,7 +341,7 @@ impl PlanState {
         past.result = result.clone();
         let past = past.clone();
         self.count(&past, head);
-        let is_agent = past.kind != Kind::Verification;
+        let is_agent = past.kind.is_agent();
         let counts = !matches!(ended, Ended::Interrupted | Ended::With(StepOutcome::Stopped));
         if is_agent && !counts {
             // It cost no attempt, so it is no round either.

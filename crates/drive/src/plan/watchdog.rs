@@ -78,7 +78,7 @@ fn agent_failed(recent: &[&Past]) -> Option<Signal> {
     let mut works = recent
         .iter()
         .rev()
-        .filter(|past| past.kind != Kind::Verification && past.ended.is_some())
+        .filter(|past| past.kind.is_agent() && past.ended.is_some())
         .map(|past| past.flag("agent_failed").then_some(past.reason.as_deref()).flatten());
     let first = works.next()??;
     let same = 1 + works.take_while(|reason| *reason == Some(first)).count();

@@ -5,6 +5,7 @@
 mod checks;
 mod git;
 mod plan;
+mod plan_asked;
 mod plan_attacks;
 mod repo;
 mod review;

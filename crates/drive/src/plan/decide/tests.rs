@@ -51,6 +51,7 @@ impl Loop {
         let (kind, task, after) = match self.next() {
             Next::Implement { task } => (Kind::Implementation, task, None),
             Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
+            Next::Recover { task, after } => (Kind::Recovery, task, Some(after)),
             Next::Review { task } => (Kind::Review, task, None),
             other => return format!("{other:?}"),
         };
@@ -475,4 +476,32 @@ proptest::proptest! {
             proptest::prop_assert_eq!(&again, &one.state);
         }
     }
+}
+
+#[test]
+fn red_checks_are_mended_once_before_an_agent_is_asked_again() {
+    let mut one = Loop::new(PLAN);
+    one.request.improve = Some(crate::plan::Improve::default());
+    let changed = json!({ "changed": true });
+    one.step(StepOutcome::Ok, changed.clone());
+    // A task whose checks are red is not open again before it was tried to mend them.
+    assert_eq!(one.fail("red", json!({ "notes": "E0308" })), "verification Write the parser");
+    assert_eq!(one.step(StepOutcome::Ok, json!({})), "recovery Write the parser");
+    assert_eq!(one.fail("red", json!({})), "verification Write the parser [open]");
+    assert_eq!(one.step(StepOutcome::Ok, changed), "implementation Write the parser");
+    assert_eq!(one.fail("red", json!({})), "verification Write the parser");
+    assert_eq!(one.step(StepOutcome::SentBack, json!({})), "recovery Write the parser [open]");
+    assert!(matches!(one.next(), Next::Implement { .. }), "{:?}", one.next());
+}
+
+#[test]
+fn what_mended_the_checks_is_itself_checked() {
+    let mut one = Loop::new(PLAN);
+    one.request.improve = Some(crate::plan::Improve::default());
+    one.step(StepOutcome::Ok, json!({ "changed": true }));
+    one.fail("red", json!({}));
+    one.step(StepOutcome::Ok, json!({}));
+    let verified = one.step(StepOutcome::Ok, json!({ "green": true }));
+    assert_eq!(verified, "verification Write the parser [implemented]");
+    assert!(matches!(one.next(), Next::Review { .. }), "{:?}", one.next());
 }

@@ -17,6 +17,10 @@ const PLAN_LEFT: &str = "plan.md";
 impl Session<'_> {
     /// The plan as it is in the worktree.
     pub(super) fn plan_found(&self) -> Option<String> {
+        if self.request.asked.is_some() {
+            // Nobody but the engine has it.
+            return Some(self.plan_text.clone());
+        }
         file::read(&self.worktree.dir, &self.request.plan)
     }
 
@@ -31,6 +35,12 @@ impl Session<'_> {
     /// Reads the plan for the first time, or sees what became of it since the engine left it. Between steps only people
     /// change it; in a step that was cut short it may have been the agent.
     pub(super) fn take_up_plan(&mut self) -> Result<Vec<Payload>, DriveError> {
+        if let Some(asked) = &self.request.asked {
+            let text = asked.plan();
+            self.plan_text = keeper::with_marks(&text, &self.request.plan, &self.state);
+            let first = keeper::first_read(&text, &self.request.plan);
+            return Ok((!self.state.is_read).then_some(first).into_iter().collect());
+        }
         let found = self.plan_found();
         let path = &self.request.plan;
         if !self.state.is_read {
@@ -77,11 +87,15 @@ impl Session<'_> {
                 keeper::with_marks(&noted, &self.request.plan, &self.state)
             }
         };
-        if self.plan_found().as_deref() != Some(&text) {
+        let is_file = self.request.asked.is_none();
+        if is_file && self.plan_found().as_deref() != Some(&text) {
             file::write(&self.worktree.dir, &self.request.plan, &text)?;
         }
         self.records.keep(PLAN_LEFT, &text)?;
         self.plan_text = text;
+        if self.request.asked.is_some() {
+            return Ok(());
+        }
         let paths = [self.request.plan.to_string()];
         if !self.git.is_ignored(&paths[0]).await? {
             self.git.commit_paths(&paths, &keeper::message(happened)).await?;

@@ -204,7 +204,7 @@ impl Session<'_> {
             kind: kind.as_str().to_owned(),
             task: task.clone(),
             attempt,
-            iteration: self.state.iterations + u32::from(kind != Kind::Verification),
+            iteration: self.state.iterations + u32::from(kind.is_agent()),
             head: Some(head.as_str().to_owned()),
             detail,
         }
@@ -220,7 +220,11 @@ impl Session<'_> {
         let system = &self.station.system;
         let catalog = system.catalog();
         let selector = system.selector(&catalog);
-        let chosen = skills::choose(&catalog, &selector, assignment, kind, &self.request.skills);
+        let mut about = assignment.clone();
+        if let Some(asked) = &self.request.asked {
+            about.details.clone_from(&asked.words);
+        }
+        let chosen = skills::choose(&catalog, &selector, &about, kind, &self.request.skills);
         let events = chosen.events.clone();
         let mut around = Surroundings::of(&self.state, &self.request, chosen);
         around.has_learnings_file = self.worktree.dir.join("LEARNINGS.md").is_file();
@@ -302,8 +306,14 @@ impl Session<'_> {
         let print = self.git.diff_fingerprint(&base).await?;
         let report = &worked.report;
         let claims_done = CLAIMS.iter().any(|claim| report.text.contains(claim));
+        let asked = self.request.asked.as_ref();
+        let answered = asked.is_some_and(|asked| asked.answer)
+            && report.error.is_none()
+            && !changed
+            && !report.text.trim().is_empty();
         let reason = match (&report.error, changed) {
             (Some(error), _) => Some(error.to_string()),
+            (None, false) if answered => None,
             (None, false) => Some("no file was changed".to_owned()),
             (None, true) => None,
         };
@@ -311,6 +321,7 @@ impl Session<'_> {
         let agent_failed = report.status == Status::Failed && !moved;
         let result = json!({
             "changed": changed,
+            "answered": answered,
             "agent_failed": agent_failed,
             "diff": print.map(|print| print.as_str().to_owned()),
             "claims_done": claims_done,
