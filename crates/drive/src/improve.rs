@@ -2,3 +2,4 @@
 //! the checks say so.
 
 pub mod error;
+pub mod signature;

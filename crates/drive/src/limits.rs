@@ -252,3 +252,26 @@ pub const REVIEW_IGNORES_MAX: usize = 1_000;
 pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
 /// Lines at the top of a file in which a comment is about the whole of it.
 pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;
+
+// Self-improvement
+
+/// Most bytes of a command's output that are analysed: half from its start and half from its end.
+pub const ANALYSED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest line of it; what is beyond is not looked at.
+pub const ANALYSED_LINE_BYTES_MAX: usize = 4 * 1024;
+/// Most errors of one analysis; what is beyond is said to be cut.
+pub const ANALYSED_ERRORS_MAX: usize = 1_000;
+/// Longest message of an error.
+pub const ERROR_MESSAGE_CHARS_MAX: usize = 2_000;
+/// Most lines of a message that goes on.
+pub const ERROR_MESSAGE_LINES_MAX: usize = 20;
+/// Lines of a file on each side of an error.
+pub const ERROR_CONTEXT_LINES: usize = 3;
+/// Longest of them.
+pub const ERROR_CONTEXT_CHARS_MAX: usize = 240;
+/// Most files that are read for one analysis.
+pub const ERROR_CONTEXT_FILES_MAX: usize = 50;
+/// Last lines of output in which nothing was understood.
+pub const UNKNOWN_LINES_SHOWN: usize = 20;
+/// Lines between two errors of one file that are taken for neighbours.
+pub const NEIGHBOURING_LINES: u32 = 5;

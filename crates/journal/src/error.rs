@@ -47,6 +47,28 @@ pub enum JournalError {
         /// Whether there are still more.
         more: bool,
     },
+    /// It cannot be remembered.
+    #[error("this cannot be remembered: {why}")]
+    NotRemembered {
+        /// Why, and what can be done.
+        why: String,
+    },
+    /// There is no such dead letter, or more than one.
+    #[error("there is no dead letter `{text}`: {hint}")]
+    NoLetter {
+        /// What was looked for.
+        text: String,
+        /// What there is.
+        hint: String,
+    },
+    /// It makes no sense for this dead letter.
+    #[error("dead letter {letter}: {why}")]
+    LetterRefused {
+        /// Its id.
+        letter: String,
+        /// Why, and what can be done.
+        why: String,
+    },
     /// It is larger than the journal takes.
     #[error(
         "{what} has {size}, and the limit is {limit}; put large things into files, and their paths here"

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::memory::{Fix, FixOutcome};
 use crate::run::{Limits, RunId, Spent};
 
 /// The version of the shape of events.
@@ -333,6 +334,35 @@ pub enum Payload {
         /// What.
         note: String,
     },
+    /// A failure was seen. What is known of it by now is in the memory.
+    FailureSeen {
+        /// Which repository it is about: nothing learnt in one is used in another.
+        scope: String,
+        /// Its signature: two failures with the same one are the same.
+        signature: String,
+        /// What kind it is.
+        category: String,
+        /// The tool's name for this kind of error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+        /// Which tool spoke.
+        tool: String,
+        /// One message, without secrets.
+        example: String,
+    },
+    /// A fix was tried, and the checks were run again.
+    FixTried {
+        /// Which repository it is about.
+        scope: String,
+        /// The failure that it was meant for.
+        signature: String,
+        /// The fix.
+        fix: Fix,
+        /// What the checks said afterwards.
+        outcome: FixOutcome,
+        /// What was seen.
+        reason: String,
+    },
     /// Something of a driver that has no other kind.
     Note {
         /// The driver's word for it.
@@ -424,6 +454,8 @@ impl Payload {
             Payload::PlanRestored { .. } => "PLAN_RESTORED",
             Payload::TaskMarked { .. } => "TASK_MARKED",
             Payload::Learned { .. } => "LEARNED",
+            Payload::FailureSeen { .. } => "FAILURE_SEEN",
+            Payload::FixTried { .. } => "FIX_TRIED",
             Payload::Note { .. } => "NOTE",
         }
     }

@@ -343,7 +343,7 @@ async fn open_url(url: &str, clock: &Clock) -> Result<Store, JournalError> {
     Err(JournalError::Open { place: text::name(place), why })
 }
 
-fn page(limit: u32) -> u32 {
+pub(crate) fn page(limit: u32) -> u32 {
     if limit == 0 { PAGE_MAX } else { limit.min(PAGE_MAX) }
 }
 

@@ -48,16 +48,21 @@
 //! ```
 
 mod append;
+mod bury;
 mod changes;
 pub mod error;
 pub mod event;
 pub mod fold;
 mod forget;
 mod journal;
+pub mod letter;
 pub mod limits;
+pub mod memory;
 pub mod metrics;
 mod order;
 mod queue;
+pub mod redact;
+mod remember;
 mod replay;
 pub mod run;
 mod store;
@@ -69,9 +74,12 @@ pub use changes::Changes;
 pub use error::JournalError;
 pub use event::{Event, Payload};
 pub use journal::{Cursor, Filter, Journal, NoCursor, Page, Target};
+pub use letter::{DeadLetter, LetterFilter, LetterStatus, NewLetter};
+pub use memory::{Failure, Fix, FixOutcome, KnownFix, Remedy};
 pub use metrics::Metrics;
 pub use order::Command;
 pub use queue::{Claimed, Lease, Order, Rules, Worker};
+pub use remember::{FailureFilter, Lesson};
 pub use replay::{Difference, Replayed};
 pub use run::{Run, RunId, RunStatus, Step, StepStatus, Wish};
 pub use store::Clock;

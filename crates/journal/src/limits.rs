@@ -61,3 +61,19 @@ pub const METRIC_WORDS_MAX: usize = 100;
 pub const METRIC_WORD_CHARS_MAX: usize = 64;
 /// Most steps under way that metrics remember the kind of.
 pub const METRIC_STEPS_MAX: usize = 10_000;
+/// Most characters of the message that a failure is remembered by.
+pub const EXAMPLE_CHARS_MAX: usize = 500;
+/// Largest content of a fix: a patch that is larger is no remedy for one mistake.
+pub const FIX_BYTES_MAX: usize = 32 * 1024;
+/// Most fixes that are remembered for one failure; the weakest makes room.
+pub const FIXES_MAX: usize = 20;
+/// Most preconditions of a fix.
+pub const PRECONDITIONS_MAX: usize = 10;
+/// Most runs that are named as evidence for a fix; the newest stay.
+pub const EVIDENCE_MAX: usize = 20;
+/// Most failures that are taught at once.
+pub const LESSONS_MAX: usize = 10_000;
+/// Largest data of a dead letter.
+pub const LETTER_BYTES_MAX: usize = 256 * 1024;
+/// Most lines of a dead letter's history; the oldest but the first make room.
+pub const HISTORY_MAX: usize = 100;

@@ -137,7 +137,12 @@ fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
     })
 }
 
-fn compare(what: &str, stored: &Value, replayed: &Value, differences: &mut Vec<Difference>) {
+pub(crate) fn compare(
+    what: &str,
+    stored: &Value,
+    replayed: &Value,
+    differences: &mut Vec<Difference>,
+) {
     match (stored, replayed) {
         (Value::Object(stored), Value::Object(replayed)) => {
             for (key, there) in stored {

@@ -8,6 +8,8 @@ use crate::error::JournalError;
 use crate::fold::FoldError;
 use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
 
+pub(crate) mod letters;
+pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
 pub(crate) mod read;

@@ -3,9 +3,11 @@
 use crate::error::JournalError;
 use crate::event::Payload;
 use crate::limits::{
-    ID_CHARS_MAX, LABELS_MAX, NAME_CHARS_MAX, NAMES_MAX, PAYLOAD_BYTES_MAX, TEXT_CHARS_MAX,
-    WORKSPACE_CHARS_MAX,
+    EVIDENCE_MAX, EXAMPLE_CHARS_MAX, FIX_BYTES_MAX, ID_CHARS_MAX, LABELS_MAX, NAME_CHARS_MAX,
+    NAMES_MAX, PAYLOAD_BYTES_MAX, PRECONDITIONS_MAX, TEXT_CHARS_MAX, WORKSPACE_CHARS_MAX,
 };
+use crate::memory::{CONFIDENCE_START, Fix, KnownFix, Remedy};
+use crate::redact::{has_secret, redact};
 use crate::run::{Limits, RunId};
 
 /// Text that a column can hold: without control characters (PostgreSQL cannot store U+0000), and not too long.
@@ -53,6 +55,17 @@ pub(crate) fn fitting(run: &RunId, mut payload: Payload) -> Result<Payload, Jour
         Payload::RunStarted { worker } | Payload::LeaseTaken { worker, .. } => {
             *worker = name(worker);
         }
+        Payload::FailureSeen { scope, signature, category, code, tool, example } => {
+            refuse_signature(run, signature)?;
+            fit_failure(scope, category, tool, example)?;
+            *code = code.take().map(|code| name(&code));
+        }
+        Payload::FixTried { scope, signature, fix, reason, .. } => {
+            refuse_signature(run, signature)?;
+            refuse_scope(scope)?;
+            fit_fix(fix)?;
+            *reason = redact(reason).into_owned();
+        }
         Payload::SkillsDiscovered { locations, names, .. } => {
             locations.truncate(NAMES_MAX);
             names.truncate(NAMES_MAX);
@@ -60,6 +73,62 @@ pub(crate) fn fitting(run: &RunId, mut payload: Payload) -> Result<Payload, Jour
         _ => {}
     }
     Ok(payload)
+}
+
+/// What is said of a failure: without secrets, and not too long.
+pub(crate) fn fit_failure(
+    scope: &mut String,
+    category: &mut String,
+    tool: &mut String,
+    example: &mut String,
+) -> Result<(), JournalError> {
+    refuse_scope(scope)?;
+    *category = name(category);
+    *tool = name(tool);
+    *example = redact(example).replace('\0', " ").chars().take(EXAMPLE_CHARS_MAX).collect();
+    Ok(())
+}
+
+/// A fix that holds a secret would be no fix without it, and must not be kept with it.
+pub(crate) fn fit_fix(fix: &mut Fix) -> Result<(), JournalError> {
+    let holds_secret = match &fix.remedy {
+        Remedy::Patch(text) | Remedy::Advice(text) => has_secret(text),
+        Remedy::Command(words) => {
+            words.iter().any(|word| has_secret(word)) || has_secret(&fix.remedy.text())
+        }
+    };
+    if holds_secret {
+        let why = format!("a {} held a secret, and was not kept", fix.remedy.kind());
+        fix.remedy = Remedy::Advice(why);
+    }
+    refuse_larger("the content of a fix (in bytes)", fix.remedy.text().len(), FIX_BYTES_MAX)?;
+    refuse_larger("the list of preconditions", fix.preconditions.len(), PRECONDITIONS_MAX)?;
+    fix.preconditions = fix.preconditions.iter().map(|text| name(&redact(text))).collect();
+    Ok(())
+}
+
+/// Numbers that somebody else wrote down have to belong together.
+pub(crate) fn fit_record(known: &mut KnownFix) {
+    known.tried = known.worked.saturating_add(known.failed);
+    if !(0.0..=1.0).contains(&known.confidence) {
+        known.confidence = CONFIDENCE_START;
+    }
+    known.last_reason = redact(&known.last_reason).chars().take(EXAMPLE_CHARS_MAX).collect();
+    known.evidence.retain(|run| is_id(run.as_str()));
+    known.evidence.truncate(EVIDENCE_MAX);
+}
+
+fn refuse_signature(run: &RunId, signature: &str) -> Result<(), JournalError> {
+    match is_id(signature) {
+        true => Ok(()),
+        false => Err(JournalError::refused(run, format!("`{}` is no signature", name(signature)))),
+    }
+}
+
+/// Cut it would be another one.
+pub(crate) fn refuse_scope(scope: &mut String) -> Result<(), JournalError> {
+    *scope = scope.replace('\0', " ");
+    refuse_larger("the scope", scope.chars().count(), WORKSPACE_CHARS_MAX)
 }
 
 /// The payload as it is stored.
@@ -101,6 +170,7 @@ fn texts_of(payload: &mut Payload) -> Vec<&mut String> {
         | Payload::PostmortemStart { reason }
         | Payload::PlanFallback { reason }
         | Payload::PlanRestored { reason }
+        | Payload::FixTried { reason, .. }
         | Payload::TaskMarked { reason, .. } => vec![reason],
         Payload::StepFinished { reason, .. } => reason.as_mut().into_iter().collect(),
         Payload::RunCompleted { summary, .. } => vec![summary],
@@ -117,7 +187,7 @@ fn texts_of(payload: &mut Payload) -> Vec<&mut String> {
     }
 }
 
-fn cut(text: &mut String) {
+pub(crate) fn cut(text: &mut String) {
     let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) else { return };
     let left = text.chars().count() - TEXT_CHARS_MAX;
     text.truncate(at);

@@ -8,6 +8,7 @@ use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
 use crate::journal::Journal;
 use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX, BATCH_BYTES_MAX};
+use crate::remember::entry_of;
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
 use crate::store::tx::Line;
 use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
@@ -235,6 +236,7 @@ impl Draft {
             tx.put_step(step).await?;
         }
         tx.update_run(&mut run, lease).await?;
+        remember(tx, work, &lines).await?;
         Ok(done(run, &lines))
     }
 
@@ -249,6 +251,18 @@ impl Draft {
         let there = tx.run(&run.id).await?;
         Ok(Done::plain(there.ok_or_else(|| JournalError::unknown(&run.id))?))
     }
+}
+
+/// What events say to the memory becomes part of it in the transaction that stores them.
+async fn remember(tx: &mut Tx, work: &Work<'_>, lines: &[Line]) -> Result<(), Fault> {
+    let entries: Vec<_> = lines.iter().filter_map(|line| entry_of(&line.event)).collect();
+    if !entries.is_empty() {
+        tx.lock_memory().await?;
+    }
+    for entry in &entries {
+        tx.observe(entry, work.batch).await?;
+    }
+    Ok(())
 }
 
 fn done(run: Run, lines: &[Line]) -> Done<Run> {

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
-use repertoire_journal::{Event, Journal, Payload, RunId};
+use repertoire_journal::{Event, FixOutcome, Journal, Payload, RunId};
 
 use crate::failure::Failure;
 use crate::ui::{self, Ui};
@@ -75,6 +75,8 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
         | Payload::StepInterrupted { .. }
         | Payload::Steered { .. }
         | Payload::Learned { .. }
+        | Payload::FailureSeen { .. }
+        | Payload::FixTried { .. }
         | Payload::PauseRequested { .. }
         | Payload::CancelRequested { .. }
         | Payload::LeaseExpired { .. }
@@ -215,6 +217,13 @@ fn of_surroundings(payload: &Payload) -> String {
             Some(task) => format!("learnt from \"{}\": {note}", task.label),
             None => format!("learnt: {note}"),
         },
+        Payload::FailureSeen { signature, tool, example, .. } => {
+            format!("failure {signature} ({tool}): {example}")
+        }
+        Payload::FixTried { signature, fix, outcome, reason, .. } => {
+            let (kind, told) = (fix.remedy.kind(), fix_word(*outcome));
+            because(&format!("a {kind} for {signature} {told}"), Some(reason), usize::MAX)
+        }
         Payload::Note { name, data } if data.is_null() => name.clone(),
         Payload::Note { name, data } if name == "hooks_left_out" => {
             format!("the engine's own commits run no hooks; left out: {}", listed(data, "hooks"))
@@ -235,6 +244,14 @@ fn of_surroundings(payload: &Payload) -> String {
     }
 }
 
+fn fix_word(outcome: FixOutcome) -> &'static str {
+    match outcome {
+        FixOutcome::Worked => "worked",
+        FixOutcome::Failed => "did not work",
+        FixOutcome::Unknown => "could not be verified",
+    }
+}
+
 /// A list in a note.
 fn listed(data: &serde_json::Value, name: &str) -> String {
     let items = data.get(name).and_then(|list| list.as_array()).into_iter().flatten();
@@ -248,6 +265,8 @@ pub(crate) fn tone(payload: &Payload) -> Style {
         Payload::StepFinished { outcome, .. } => outcome_style(*outcome),
         Payload::RunFailed { .. } | Payload::RunCancelled { .. } => ui::BAD,
         Payload::TaskMarked { mark, .. } if mark == "failed" => ui::BAD,
+        Payload::FixTried { outcome: FixOutcome::Worked, .. } => ui::GOOD,
+        Payload::FailureSeen { .. } | Payload::FixTried { .. } => ui::WARN,
         Payload::TaskMarked { mark, .. } if mark == "reviewed" => ui::GOOD,
         Payload::RunWaiting { .. }
         | Payload::RunPaused { .. }

@@ -1,5 +1,7 @@
 //! One error, as a tool has told it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,33 @@ pub struct ParsedError {
     /// Lines around the place, the place itself marked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
+}
+
+impl ParsedError {
+    /// An error of which nothing but this is known, as bad as its kind usually is.
+    pub fn new(source: Tool, category: Category, message: impl Into<String>) -> Self {
+        ParsedError {
+            category,
+            severity: category.severity(),
+            source,
+            message: message.into(),
+            file: None,
+            line: None,
+            column: None,
+            code: None,
+            test: None,
+            context: Vec::new(),
+        }
+    }
+
+    /// The place as people write it: `file:line:column`, as far as it is known.
+    pub fn place(&self) -> Option<String> {
+        let mut place = self.file.clone()?;
+        for number in [self.line, self.column].into_iter().map_while(|number| number) {
+            place.push_str(&format!(":{number}"));
+        }
+        Some(place)
+    }
 }
 
 /// The kinds of errors.
@@ -74,6 +103,47 @@ pub enum Category {
     Unknown,
 }
 
+impl Category {
+    /// Its name, as it is written down.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Category::Build => "build",
+            Category::Dependency => "dependency",
+            Category::Type => "type",
+            Category::TypeMissing => "type_missing",
+            Category::TypeMismatch => "type_mismatch",
+            Category::Lint => "lint",
+            Category::Format => "format",
+            Category::TestFailure => "test_failure",
+            Category::TestTimeout => "test_timeout",
+            Category::Runtime => "runtime",
+            Category::RuntimeReference => "runtime_reference",
+            Category::Git => "git",
+            Category::MergeConflict => "merge_conflict",
+            Category::Environment => "environment",
+            Category::Network => "network",
+            Category::Unknown => "unknown",
+        }
+    }
+
+    /// How bad an error of this kind is, if nothing else is known. A rule that the tool itself calls an error is worse.
+    pub fn severity(self) -> Severity {
+        match self {
+            Category::Lint | Category::Format => Severity::Low,
+            Category::TestTimeout | Category::Git | Category::Network | Category::Unknown => {
+                Severity::Medium
+            }
+            _ => Severity::High,
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// How bad an error is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -88,6 +158,18 @@ pub enum Severity {
     High,
     /// Data or secrets may be lost.
     Critical,
+}
+
+impl Severity {
+    /// Its name, as it is written down.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+            Severity::Critical => "critical",
+        }
+    }
 }
 
 /// The tools whose words are understood.
@@ -116,4 +198,28 @@ pub enum Tool {
     Vitest,
     /// Any other.
     Generic,
+}
+
+impl Tool {
+    /// Its name, as it is written down.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tool::Rustc => "rustc",
+            Tool::Cargo => "cargo",
+            Tool::Tsc => "tsc",
+            Tool::Eslint => "eslint",
+            Tool::Biome => "biome",
+            Tool::Pytest => "pytest",
+            Tool::Go => "go",
+            Tool::Jest => "jest",
+            Tool::Vitest => "vitest",
+            Tool::Generic => "generic",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }

@@ -10,8 +10,14 @@ use sqlx::{Connection, PgConnection};
 use super::Fault;
 use crate::error::JournalError;
 
-const SQLITE: &[&str] = &[include_str!("../../migrations/sqlite/0001_journal.sql")];
-const POSTGRES: &[&str] = &[include_str!("../../migrations/postgres/0001_journal.sql")];
+const SQLITE: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_journal.sql"),
+    include_str!("../../migrations/sqlite/0002_memory.sql"),
+];
+const POSTGRES: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_journal.sql"),
+    include_str!("../../migrations/postgres/0002_memory.sql"),
+];
 
 /// Any number, as long as nothing else uses it.
 const LOCK: i64 = 0x7265_705f_6a6e_6c00;

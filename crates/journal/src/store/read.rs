@@ -302,7 +302,11 @@ fn event_of(row: EventRow) -> Event {
     }
 }
 
-fn parsed<T: DeserializeOwned>(run: &str, what: &str, text: &str) -> Result<T, JournalError> {
+pub(crate) fn parsed<T: DeserializeOwned>(
+    run: &str,
+    what: &str,
+    text: &str,
+) -> Result<T, JournalError> {
     serde_json::from_str(text).map_err(|source| JournalError::Unreadable {
         run: run.to_owned(),
         what: what.to_owned(),

@@ -10,6 +10,8 @@ use repertoire_journal::{Claimed, Journal, NewRun, Payload, Rules, RunId, Target
 use serde_json::Value;
 
 pub(crate) mod append;
+pub(crate) mod letters;
+pub(crate) mod memory;
 pub(crate) mod model;
 pub(crate) mod order;
 pub(crate) mod queue;

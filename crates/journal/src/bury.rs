@@ -1,0 +1,181 @@
+//! The dead letters that programs use.
+
+use crate::error::JournalError;
+use crate::journal::{Journal, Page, page};
+use crate::letter::{DeadLetter, LetterFilter, LetterStatus, NewLetter};
+use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, LETTER_BYTES_MAX};
+use crate::redact::{redact, redact_value};
+use crate::store::{Fault, Tx};
+use crate::text;
+use crate::write::{Done, Operation, Work};
+
+impl Journal {
+    /// Hands in what could not be handled. If the same waits already, that one is given, and has come once more. Secrets are
+    /// taken out.
+    ///
+    /// # Errors
+    ///
+    /// When it is too large, or the store cannot be used.
+    pub async fn bury(&self, mut new: NewLetter) -> Result<DeadLetter, JournalError> {
+        text::refuse_scope(&mut new.scope)?;
+        for name in [&mut new.class, &mut new.by] {
+            *name = text::name(name);
+        }
+        new.title = text::name(&redact(&new.title));
+        for words in [&mut new.reason, &mut new.question] {
+            *words = redact(words).into_owned();
+            text::cut(words);
+        }
+        redact_value(&mut new.data);
+        let size = new.data.to_string().len();
+        text::refuse_larger("the data of a dead letter (in bytes)", size, LETTER_BYTES_MAX)?;
+        if let Some(run) = &new.run {
+            text::check_id(run)?;
+        }
+        self.write(&Bury { id: uuid::Uuid::now_v7().to_string(), digest: new.digest(), new }).await
+    }
+
+    /// The dead letter that somebody means: by its id, or by the start or the end of it.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::NoLetter`] says what there is.
+    pub async fn letter(&self, text: &str) -> Result<DeadLetter, JournalError> {
+        let text = text.trim();
+        let none = |hint: String| JournalError::NoLetter { text: text::name(text), hint };
+        if !text::is_id(text) || text.len() < ID_PART_CHARS_MIN {
+            return Err(none("name it by its id, or by at least 4 characters of it".into()));
+        }
+        let most = i64::try_from(AMBIGUOUS_MAX).unwrap_or(i64::MAX);
+        let mut found = self.read(|| self.store().letters_by_part(text, most)).await?;
+        if let Some(at) = found.iter().position(|letter| letter.id == text) {
+            return Ok(found.swap_remove(at));
+        }
+        match found.len() {
+            0 => Err(none("list them to see which there are".into())),
+            1 => Ok(found.swap_remove(0)),
+            _ => {
+                let shorts: Vec<_> = found.iter().map(DeadLetter::short).collect();
+                Err(none(format!("it is more than one: {}", shorts.join(", "))))
+            }
+        }
+    }
+
+    /// Dead letters, the most urgent first, then the oldest.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    pub async fn letters(&self, filter: &LetterFilter) -> Result<Page<DeadLetter>, JournalError> {
+        let limit = page(filter.limit);
+        let scope = filter.scope.as_ref().map(|scope| scope.replace('\0', " "));
+        let clean = LetterFilter { scope, ..filter.clone() };
+        let mut items = self.read(|| self.store().letters(&clean, limit + 1)).await?;
+        let more = items.len() > limit as usize;
+        items.truncate(limit as usize);
+        let next = more.then(|| filter.after + u64::from(limit));
+        Ok(Page { items, next })
+    }
+
+    /// Says how far a dead letter is. Of two who begin to try it again at once one is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::LetterRefused`] when it cannot become that.
+    pub async fn letter_status(
+        &self,
+        id: &str,
+        to: LetterStatus,
+        by: &str,
+        why: &str,
+    ) -> Result<DeadLetter, JournalError> {
+        let (by, mut why) = (text::name(by), redact(why).into_owned());
+        text::cut(&mut why);
+        self.write(&Turn { id, to, by: &by, why: &why }).await
+    }
+}
+
+struct Bury {
+    id: String,
+    digest: String,
+    new: NewLetter,
+}
+
+impl Operation for Bury {
+    type Out = DeadLetter;
+
+    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<DeadLetter>, Fault> {
+        tx.lock_letters().await?;
+        let (new, at_ms) = (&self.new, (work.clock)());
+        if let Some((mut letter, batch)) = tx.open_letter(&new.scope, &self.digest).await? {
+            // The answer to the first commit may have been lost.
+            if batch != work.batch {
+                letter.again(new.reason.clone(), new.run.clone(), new.by.clone(), at_ms);
+                tx.update_letter(&letter, work.batch).await?;
+            }
+            return Ok(Done::plain(letter));
+        }
+        let new = new.clone();
+        let mut letter = DeadLetter {
+            id: self.id.clone(),
+            scope: new.scope,
+            source: new.source,
+            title: new.title,
+            priority: new.priority,
+            class: new.class,
+            reason: new.reason,
+            question: new.question,
+            run: new.run,
+            data: new.data,
+            status: LetterStatus::Queued,
+            times: 1,
+            attempts: 0,
+            history: Vec::new(),
+            created_ms: at_ms,
+            updated_ms: at_ms,
+        };
+        letter.note(at_ms, format!("given up: {}", letter.reason), new.by);
+        tx.insert_letter(&letter, &self.digest, work.batch).await?;
+        Ok(Done::plain(letter))
+    }
+}
+
+struct Turn<'a> {
+    id: &'a str,
+    to: LetterStatus,
+    by: &'a str,
+    why: &'a str,
+}
+
+impl Operation for Turn<'_> {
+    type Out = DeadLetter;
+
+    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<DeadLetter>, Fault> {
+        tx.lock_letters().await?;
+        let found = tx.letter(self.id).await?;
+        let (mut letter, batch) = found.ok_or_else(|| JournalError::NoLetter {
+            text: text::name(self.id),
+            hint: "list them to see which there are".into(),
+        })?;
+        if batch == work.batch {
+            return Ok(Done::plain(letter));
+        }
+        letter.status.refuse(self.to).map_err(|why| {
+            let last = letter.history.last();
+            let last = last.map(|last| format!(" (last, by {}: {})", last.by, last.what));
+            JournalError::LetterRefused {
+                letter: letter.short().to_owned(),
+                why: format!("{why}{}", last.unwrap_or_default()),
+            }
+        })?;
+        letter.status = self.to;
+        letter.attempts += u64::from(self.to == LetterStatus::Retrying);
+        let what = match self.why.is_empty() {
+            true => self.to.to_string(),
+            false => format!("{}: {}", self.to, self.why),
+        };
+        letter.note((work.clock)(), what, self.by.to_owned());
+        tx.update_letter(&letter, work.batch).await?;
+        Ok(Done::plain(letter))
+    }
+}

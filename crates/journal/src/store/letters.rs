@@ -1,0 +1,149 @@
+//! The rows of dead letters.
+
+use sqlx::QueryBuilder;
+
+use super::read::parsed;
+use super::tx::number;
+use super::{Fault, Store, Tx, on};
+use crate::letter::{DeadLetter, LetterFilter, Priority};
+
+/// Any number, as long as nothing else uses it.
+const LETTER_LOCK: i64 = 0x7265_705f_6465_6164;
+
+/// Its id, its state, and what wrote it last.
+type LetterRow = (String, String, String);
+
+impl Tx {
+    /// Waits until nobody else changes dead letters: otherwise the same could come in twice.
+    pub(crate) async fn lock_letters(&mut self) -> Result<(), Fault> {
+        if let Tx::Postgres(tx) = self {
+            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LETTER_LOCK);
+            lock.execute(tx.connection()).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn letter(&mut self, id: &str) -> Result<Option<(DeadLetter, String)>, Fault> {
+        const SQL: &str = "SELECT id, state, batch FROM letter WHERE id = $1";
+        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id)
+            .fetch_optional(conn)
+            .await?);
+        with_batch(row)
+    }
+
+    /// The one with this digest that somebody still has to do something about.
+    pub(crate) async fn open_letter(
+        &mut self,
+        scope: &str,
+        digest: &str,
+    ) -> Result<Option<(DeadLetter, String)>, Fault> {
+        const SQL: &str = "SELECT id, state, batch FROM letter WHERE scope = $1 AND digest = $2 \
+            AND status IN ('queued', 'retrying', 'manual_review') ORDER BY number LIMIT 1";
+        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(scope)
+            .bind(digest)
+            .fetch_optional(conn)
+            .await?);
+        with_batch(row)
+    }
+
+    pub(crate) async fn insert_letter(
+        &mut self,
+        letter: &DeadLetter,
+        digest: &str,
+        batch: &str,
+    ) -> Result<(), Fault> {
+        const SQL: &str = "INSERT INTO letter (id, scope, status, priority, digest, state, batch) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(letter.id.as_str())
+            .bind(letter.scope.as_str())
+            .bind(letter.status.as_str())
+            .bind(rank(letter.priority))
+            .bind(digest)
+            .bind(serde_json::json!(letter).to_string())
+            .bind(batch)
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+
+    pub(crate) async fn update_letter(
+        &mut self,
+        letter: &DeadLetter,
+        batch: &str,
+    ) -> Result<(), Fault> {
+        const SQL: &str = "UPDATE letter SET status = $2, state = $3, batch = $4 WHERE id = $1";
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(letter.id.as_str())
+            .bind(letter.status.as_str())
+            .bind(serde_json::json!(letter).to_string())
+            .bind(batch)
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Letters whose id begins or ends with this.
+    pub(crate) async fn letters_by_part(
+        &self,
+        part: &str,
+        limit: i64,
+    ) -> Result<Vec<DeadLetter>, Fault> {
+        const SQL: &str = "SELECT id, state FROM letter WHERE length(id) >= length($1) \
+            AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
+            ORDER BY number DESC LIMIT $2";
+        let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(part)
+            .bind(limit)
+            .fetch_all(conn)
+            .await?);
+        rows.iter().map(|(id, state)| Ok(parsed(id, "a dead letter", state)?)).collect()
+    }
+
+    /// The most urgent first, then the oldest.
+    pub(crate) async fn letters(
+        &self,
+        filter: &LetterFilter,
+        limit: u32,
+    ) -> Result<Vec<DeadLetter>, Fault> {
+        const SQL: &str = "SELECT id, state FROM letter WHERE number > ";
+        let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => {
+            let mut query = QueryBuilder::new(sql);
+            query.push_bind(0_i64);
+            if let Some(scope) = &filter.scope {
+                query.push(" AND scope = ").push_bind(scope.as_str());
+            }
+            if !filter.statuses.is_empty() {
+                query.push(" AND status IN (");
+                let mut words = query.separated(", ");
+                for status in &filter.statuses {
+                    words.push_bind(status.as_str());
+                }
+                query.push(")");
+            }
+            query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
+            query.push(" OFFSET ").push_bind(number(filter.after));
+            query.build_query_as().fetch_all(conn).await?
+        });
+        rows.iter().map(|(id, state)| Ok(parsed(id, "a dead letter", state)?)).collect()
+    }
+}
+
+fn with_batch(row: Option<LetterRow>) -> Result<Option<(DeadLetter, String)>, Fault> {
+    row.map(|(id, state, batch)| Ok((parsed(&id, "a dead letter", &state)?, batch))).transpose()
+}
+
+fn rank(priority: Priority) -> i64 {
+    match priority {
+        Priority::Low => 0,
+        Priority::Medium => 1,
+        Priority::High => 2,
+        Priority::Critical => 3,
+    }
+}

@@ -1,0 +1,240 @@
+//! The rows of what is remembered.
+
+use sqlx::QueryBuilder;
+
+use super::read::{parsed, unsigned};
+use super::tx::number;
+use super::{Fault, Store, Tx, on};
+use crate::memory::{Failure, Known, KnownFix, Observation};
+use crate::remember::FailureFilter;
+use crate::run::RunId;
+
+/// Any number, as long as nothing else uses it.
+const MEMORY_LOCK: i64 = 0x7265_705f_6d65_6d00;
+
+const FAILURE: &str = "SELECT state FROM failure WHERE scope = $1 AND signature = $2";
+const FIXES: &str = "SELECT state FROM fix WHERE scope = $1 AND signature = $2 ORDER BY id";
+
+/// One observation, with where it belongs.
+pub(crate) struct Entry {
+    pub(crate) scope: String,
+    pub(crate) signature: String,
+    pub(crate) at_ms: u64,
+    pub(crate) run: Option<RunId>,
+    pub(crate) observation: Observation,
+}
+
+impl Tx {
+    /// Waits until nobody else changes the memory. What is folded depends on the order, and ids are given in this one.
+    pub(crate) async fn lock_memory(&mut self) -> Result<(), Fault> {
+        if let Tx::Postgres(tx) = self {
+            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MEMORY_LOCK);
+            lock.execute(tx.connection()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether this batch has been remembered.
+    pub(crate) async fn has_memory(&mut self, entry: &Entry, batch: &str) -> Result<bool, Fault> {
+        const SQL: &str =
+            "SELECT count(*) FROM memory WHERE scope = $1 AND signature = $2 AND batch = $3";
+        let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(entry.scope.as_str())
+            .bind(entry.signature.as_str())
+            .bind(batch)
+            .fetch_one(conn)
+            .await?);
+        Ok(count > 0)
+    }
+
+    /// Adds an observation, and what follows from it. The memory is locked.
+    pub(crate) async fn observe(&mut self, entry: &Entry, batch: &str) -> Result<(), Fault> {
+        let before = self.known(&entry.scope, &entry.signature).await?;
+        let mut known = before.clone();
+        known.apply(&entry.scope, &entry.signature, &entry.observation, entry.at_ms);
+        const SQL: &str = "INSERT INTO memory (scope, signature, at_ms, run, body, batch) \
+            VALUES ($1, $2, $3, $4, $5, $6)";
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(entry.scope.as_str())
+            .bind(entry.signature.as_str())
+            .bind(number(entry.at_ms))
+            .bind(entry.run.as_ref().map(RunId::as_str))
+            .bind(serde_json::json!(entry.observation).to_string())
+            .bind(batch)
+            .execute(conn)
+            .await
+            .map(drop))?;
+        self.put_known(&before, &known).await
+    }
+
+    async fn known(&mut self, scope: &str, signature: &str) -> Result<Known, Fault> {
+        let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
+            sqlx::query_as(sql).bind(scope).bind(signature).fetch_optional(conn).await?
+        });
+        let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
+            sqlx::query_as(sql).bind(scope).bind(signature).fetch_all(conn).await?
+        });
+        known_of(signature, failure, &fixes)
+    }
+
+    async fn put_known(&mut self, before: &Known, now: &Known) -> Result<(), Fault> {
+        let Some(failure) = &now.failure else { return Ok(()) };
+        if before.failure.as_ref() != Some(failure) {
+            self.put_failure(failure).await?;
+        }
+        for (id, fix) in &now.fixes {
+            if before.fixes.get(id) != Some(fix) {
+                self.put_fix(failure, fix).await?;
+            }
+        }
+        for id in before.fixes.keys().filter(|id| !now.fixes.contains_key(*id)) {
+            const SQL: &str = "DELETE FROM fix WHERE scope = $1 AND signature = $2 AND id = $3";
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+                .bind(failure.scope.as_str())
+                .bind(failure.signature.as_str())
+                .bind(id.as_str())
+                .execute(conn)
+                .await
+                .map(drop))?;
+        }
+        Ok(())
+    }
+
+    async fn put_failure(&mut self, failure: &Failure) -> Result<(), Fault> {
+        const SQL: &str = "INSERT INTO failure (scope, signature, category, seen, last_ms, state) \
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (scope, signature) DO UPDATE SET \
+            category = excluded.category, seen = excluded.seen, last_ms = excluded.last_ms, \
+            state = excluded.state";
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(failure.scope.as_str())
+            .bind(failure.signature.as_str())
+            .bind(failure.category.as_str())
+            .bind(number(failure.seen))
+            .bind(number(failure.last_ms))
+            .bind(serde_json::json!(failure).to_string())
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+
+    async fn put_fix(&mut self, failure: &Failure, fix: &KnownFix) -> Result<(), Fault> {
+        const SQL: &str = "INSERT INTO fix (scope, signature, id, state) VALUES ($1, $2, $3, $4) \
+            ON CONFLICT (scope, signature, id) DO UPDATE SET state = excluded.state";
+        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
+            .bind(failure.scope.as_str())
+            .bind(failure.signature.as_str())
+            .bind(fix.id.as_str())
+            .bind(serde_json::json!(fix).to_string())
+            .execute(conn)
+            .await
+            .map(drop))?;
+        Ok(())
+    }
+
+    /// Forgets a failure, or all of a scope, and says how many those were. The memory is locked.
+    pub(crate) async fn delete_known(
+        &mut self,
+        scope: &str,
+        signature: Option<&str>,
+    ) -> Result<u64, Fault> {
+        const ALL: [&str; 3] = [
+            "DELETE FROM memory WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
+            "DELETE FROM fix WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
+            "DELETE FROM failure WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
+        ];
+        let mut gone = 0;
+        for one in ALL {
+            gone = on!(self, (conn, sql = one, one) => sqlx::query(sql)
+                .bind(scope)
+                .bind(signature)
+                .execute(conn)
+                .await?
+                .rows_affected());
+        }
+        Ok(gone)
+    }
+}
+
+impl Store {
+    pub(crate) async fn known(&self, scope: &str, signature: &str) -> Result<Known, Fault> {
+        let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
+            sqlx::query_as(sql).bind(scope).bind(signature).fetch_optional(conn).await?
+        });
+        let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
+            sqlx::query_as(sql).bind(scope).bind(signature).fetch_all(conn).await?
+        });
+        known_of(signature, failure, &fixes)
+    }
+
+    /// The most frequent first.
+    pub(crate) async fn failures(
+        &self,
+        filter: &FailureFilter,
+        limit: u32,
+    ) -> Result<Vec<Failure>, Fault> {
+        const SQL: &str = "SELECT signature, state FROM failure WHERE scope = ";
+        let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => {
+            let mut query = QueryBuilder::new(sql);
+            query.push_bind(filter.scope.as_str());
+            if let Some(category) = &filter.category {
+                query.push(" AND category = ").push_bind(category.as_str());
+            }
+            if let Some(start) = &filter.signature {
+                query.push(" AND substr(signature, 1, length(").push_bind(start.as_str());
+                query.push(")) = ").push_bind(start.as_str());
+            }
+            query.push(" ORDER BY seen DESC, signature LIMIT ").push_bind(i64::from(limit));
+            query.push(" OFFSET ").push_bind(number(filter.after));
+            query.build_query_as().fetch_all(conn).await?
+        });
+        rows.iter().map(|(signature, state)| Ok(parsed(signature, "a failure", state)?)).collect()
+    }
+
+    /// The scopes that something is known of, with how many failures.
+    pub(crate) async fn scopes(&self, limit: u32) -> Result<Vec<(String, u64)>, Fault> {
+        const SQL: &str = "SELECT scope, count(*) FROM failure GROUP BY scope \
+            ORDER BY count(*) DESC, scope LIMIT $1";
+        let rows: Vec<(String, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(i64::from(limit))
+            .fetch_all(conn)
+            .await?);
+        Ok(rows.into_iter().map(|(scope, count)| (scope, unsigned(count))).collect())
+    }
+
+    /// Observations of a signature, in the order in which they came.
+    pub(crate) async fn observations(
+        &self,
+        scope: &str,
+        signature: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, u64, Observation)>, Fault> {
+        const SQL: &str = "SELECT id, at_ms, body FROM memory \
+            WHERE scope = $1 AND signature = $2 AND id > $3 ORDER BY id LIMIT $4";
+        let rows: Vec<(i64, i64, String)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(scope)
+            .bind(signature)
+            .bind(after)
+            .bind(i64::from(limit))
+            .fetch_all(conn)
+            .await?);
+        let read = |(id, at_ms, body): &(i64, i64, String)| {
+            Ok((*id, unsigned(*at_ms), parsed(signature, "an observation", body)?))
+        };
+        rows.iter().map(read).collect()
+    }
+}
+
+fn known_of(
+    signature: &str,
+    failure: Option<(String,)>,
+    fixes: &[(String,)],
+) -> Result<Known, Fault> {
+    let failure = failure.map(|(state,)| parsed(signature, "a failure", &state)).transpose()?;
+    let fixes = fixes.iter().map(|(state,)| {
+        let fix: KnownFix = parsed(signature, "a fix", state)?;
+        Ok((fix.id.clone(), fix))
+    });
+    Ok(Known { failure, fixes: fixes.collect::<Result<_, Fault>>()? })
+}
