@@ -1,1 +1,3 @@
 //! The driver for GitHub: from an event to work on a branch, and back to a comment.
+
+pub mod protected;
