@@ -1,9 +1,10 @@
 //! GitHub as Repertoire sees it: what an event says ([`event`]), whether it calls for work ([`trigger`]), who may ask for
-//! it ([`actor`]), what becomes of the text of strangers ([`stranger`]), and what can be asked of the service.
+//! it ([`actor`]), what becomes of the text of strangers ([`stranger`]), and what can be asked of the service ([`client`]).
 //!
 //! Everything but the client is a function over values. Nothing here knows of skills, agents or runs.
 
 pub mod actor;
+pub mod client;
 pub mod event;
 pub mod limits;
 pub mod stranger;

@@ -1,9 +1,10 @@
-//! What the crate promises, seen from outside.
+//! What the crate promises, seen from outside; the client against a fake GitHub.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod actor;
 mod attacks;
+mod client;
 mod event;
 mod fixtures;
 mod stranger;

@@ -40,6 +40,11 @@ pub enum FaultKind {
         #[serde(default)]
         message: String,
     },
+    /// All is well, but for headers that are added.
+    Headers {
+        /// The headers.
+        headers: Vec<(String, String)>,
+    },
     /// It is done, and nobody is told: the connection ends.
     LostAnswer,
     /// It is not done either: the connection ends.

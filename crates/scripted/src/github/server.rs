@@ -281,6 +281,11 @@ impl Inner {
                 refusal.headers.extend(headers);
                 Outcome::of(refusal)
             }
+            FaultKind::Headers { headers } => {
+                let mut reply = self.reply(incoming);
+                reply.headers.extend(headers);
+                Outcome::of(reply)
+            }
             FaultKind::LostAnswer => {
                 self.reply(incoming);
                 Outcome::Close
