@@ -252,3 +252,18 @@ pub const REVIEW_IGNORES_MAX: usize = 1_000;
 pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
 /// Lines at the top of a file in which a comment is about the whole of it.
 pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;
+
+/// Longest comment that a mode may ask for. GitHub takes 65,536 characters.
+pub const COMMENT_CHARS_MAX: usize = 60_000;
+
+/// Most tasks that a mode may ask for in one run.
+pub const TASKS_MAX: u32 = 1_000;
+
+/// Longest pause between tasks that a mode may ask for.
+pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
+
+/// Most comments of a discussion that an agent is given.
+pub const THREAD_COMMENTS_MAX: usize = 50;
+
+/// Most bytes of a pull request's changes that an agent is given.
+pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
