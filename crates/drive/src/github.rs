@@ -1,3 +1,7 @@
 //! The driver for GitHub: from an event to work on a branch, and back to a comment.
 
+pub mod codes;
+pub mod grant;
+pub mod mode;
 pub mod protected;
+pub mod template;

@@ -275,3 +275,17 @@ pub const ERROR_CONTEXT_FILES_MAX: usize = 50;
 pub const UNKNOWN_LINES_SHOWN: usize = 20;
 /// Lines between two errors of one file that are taken for neighbours.
 pub const NEIGHBOURING_LINES: u32 = 5;
+/// Longest comment that a mode may ask for. GitHub takes 65,536 characters.
+pub const COMMENT_CHARS_MAX: usize = 60_000;
+
+/// Most tasks that a mode may ask for in one run.
+pub const TASKS_MAX: u32 = 1_000;
+
+/// Longest pause between tasks that a mode may ask for.
+pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
+
+/// Most comments of a discussion that an agent is given.
+pub const THREAD_COMMENTS_MAX: usize = 50;
+
+/// Most bytes of a pull request's changes that an agent is given.
+pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;

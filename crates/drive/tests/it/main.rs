@@ -4,6 +4,9 @@
 
 mod checks;
 mod git;
+mod github_attacks;
+mod github_events;
+mod github_modes;
 mod plan;
 mod plan_asked;
 mod plan_attacks;
