@@ -3,4 +3,6 @@
 //! Everything but the client is a function over values. Nothing here knows of skills, agents or runs.
 
 pub mod client;
+pub mod comment;
 pub mod event;
+pub mod outputs;
