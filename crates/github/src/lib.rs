@@ -5,7 +5,9 @@
 
 pub mod actor;
 pub mod client;
+pub mod comment;
 pub mod event;
 pub mod limits;
+pub mod outputs;
 pub mod stranger;
 pub mod trigger;
