@@ -1,3 +1,5 @@
 //! The driver for GitHub: from an event to work on a branch, and back to a comment.
 
 pub mod protected;
+pub mod publish;
+pub mod tracking;

@@ -252,3 +252,20 @@ pub const REVIEW_IGNORES_MAX: usize = 1_000;
 pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
 /// Lines at the top of a file in which a comment is about the whole of it.
 pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;
+
+// GitHub
+
+/// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
+pub const COMMENT_CHARS_MAX: usize = 60_000;
+/// Most characters of a pull request's text.
+pub const PULL_BODY_CHARS_MAX: usize = 30_000;
+/// Most characters of a pull request's title.
+pub const PULL_TITLE_CHARS_MAX: usize = 120;
+/// Most tasks of one source that are looked at.
+pub const TASKS_MAX: usize = 1_000;
+/// Largest file of tasks that is read.
+pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most characters of a task's title.
+pub const TASK_TITLE_CHARS_MAX: usize = 300;
+/// Most characters of a task's text.
+pub const TASK_BODY_CHARS_MAX: usize = 40_000;
