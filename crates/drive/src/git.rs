@@ -25,6 +25,7 @@ mod error;
 mod log;
 mod merge;
 mod progress;
+mod push;
 mod status;
 mod tree;
 
@@ -34,6 +35,7 @@ pub use self::error::GitError;
 pub use self::log::Commit;
 pub use self::merge::Merged;
 pub use self::progress::Progress;
+pub use self::push::Remote;
 pub use self::status::{Change, ChangeKind};
 pub(crate) use self::tree::PATHS_PER_CALL;
 pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};

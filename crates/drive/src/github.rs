@@ -5,3 +5,5 @@ pub mod grant;
 pub mod mode;
 pub mod protected;
 pub mod template;
+pub mod publish;
+pub mod tracking;

@@ -289,3 +289,19 @@ pub const THREAD_COMMENTS_MAX: usize = 50;
 
 /// Most bytes of a pull request's changes that an agent is given.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
+// GitHub
+
+/// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
+pub const COMMENT_CHARS_MAX: usize = 60_000;
+/// Most characters of a pull request's text.
+pub const PULL_BODY_CHARS_MAX: usize = 30_000;
+/// Most characters of a pull request's title.
+pub const PULL_TITLE_CHARS_MAX: usize = 120;
+/// Most tasks of one source that are looked at.
+pub const TASKS_MAX: usize = 1_000;
+/// Largest file of tasks that is read.
+pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most characters of a task's title.
+pub const TASK_TITLE_CHARS_MAX: usize = 300;
+/// Most characters of a task's text.
+pub const TASK_BODY_CHARS_MAX: usize = 40_000;

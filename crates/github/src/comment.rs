@@ -101,6 +101,18 @@ pub fn with_answer(
 const LEFT_OUT: &str = "*(earlier answers left out: ";
 const ROOM_FOR_NOTE: usize = 120;
 
+/// The newest answer of a comment of ours.
+pub fn newest<'a>(marker: &Marker, body: &'a str) -> &'a str {
+    let body = body.strip_prefix(&marker.text()).unwrap_or(body);
+    body.split_once(EARLIER).map_or(body, |(newest, _)| newest).trim()
+}
+
+/// A comment of ours with its earlier answers only, for [`with_answer`].
+pub fn without_newest(marker: &Marker, body: &str) -> String {
+    let earlier = body.split_once(EARLIER).map(|(_, folded)| folded).unwrap_or_default();
+    format!("{}\n{EARLIER}{earlier}", marker.text())
+}
+
 fn fold(title: &str, answer: &str) -> String {
     let title = harmless::one_line(title);
     // An answer cannot end its own fold, or the ones after it would stand outside.
@@ -200,6 +212,18 @@ mod tests {
 
         </details>
         ");
+    }
+
+    #[test]
+    fn the_newest_answer_can_be_taken_away_again() {
+        let marker = Marker::new("tag");
+        let one = new_body(&marker, "First.", 1000);
+        let two = with_answer(&marker, &one, "Run 1", "Second.", 1000);
+        assert_eq!(newest(&marker, &two), "Second.");
+        let three = with_answer(&marker, &without_newest(&marker, &two), "Run 2", "Third.", 1000);
+        assert!(three.contains("Third.") && three.contains("First.") && !three.contains("Second."));
+        let only = with_answer(&marker, &without_newest(&marker, &one), "Run 1", "Third.", 1000);
+        assert_eq!(only, new_body(&marker, "Third.", 1000));
     }
 
     #[test]
