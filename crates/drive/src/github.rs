@@ -4,6 +4,6 @@ pub mod codes;
 pub mod grant;
 pub mod mode;
 pub mod protected;
-pub mod template;
 pub mod publish;
+pub mod template;
 pub mod tracking;

@@ -275,20 +275,7 @@ pub const ERROR_CONTEXT_FILES_MAX: usize = 50;
 pub const UNKNOWN_LINES_SHOWN: usize = 20;
 /// Lines between two errors of one file that are taken for neighbours.
 pub const NEIGHBOURING_LINES: u32 = 5;
-/// Longest comment that a mode may ask for. GitHub takes 65,536 characters.
-pub const COMMENT_CHARS_MAX: usize = 60_000;
 
-/// Most tasks that a mode may ask for in one run.
-pub const TASKS_MAX: u32 = 1_000;
-
-/// Longest pause between tasks that a mode may ask for.
-pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
-
-/// Most comments of a discussion that an agent is given.
-pub const THREAD_COMMENTS_MAX: usize = 50;
-
-/// Most bytes of a pull request's changes that an agent is given.
-pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
 // GitHub
 
 /// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
@@ -297,7 +284,7 @@ pub const COMMENT_CHARS_MAX: usize = 60_000;
 pub const PULL_BODY_CHARS_MAX: usize = 30_000;
 /// Most characters of a pull request's title.
 pub const PULL_TITLE_CHARS_MAX: usize = 120;
-/// Most tasks of one source that are looked at.
+/// Most tasks of one source that are looked at, and of one run that a mode may ask for.
 pub const TASKS_MAX: usize = 1_000;
 /// Largest file of tasks that is read.
 pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -305,3 +292,17 @@ pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const TASK_TITLE_CHARS_MAX: usize = 300;
 /// Most characters of a task's text.
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
+/// Longest pause between tasks that a mode may ask for.
+pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
+/// Most comments of a discussion that an agent is given.
+pub const THREAD_COMMENTS_MAX: usize = 50;
+/// Most authors of a discussion whose rights are asked for.
+pub const THREAD_AUTHORS_MAX: usize = 10;
+/// Most bytes of a pull request's changes that an agent is given.
+pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
+/// Most errors of red checks that the journal keeps of a step.
+pub const ERRORS_KEPT_MAX: usize = 20;
+/// Fixes that an agent is told of.
+pub const OFFERS_SHOWN: usize = 3;
+/// Largest file that lines around an error are taken from.
+pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -44,12 +44,24 @@ impl Git {
         let args = ["ls-remote", "--quiet", "--", &remote.url, &name];
         let answer = place.git.fine(place.ask(&args, remote)).await?;
         let text = answer.text()?;
-        // A pattern of `ls-remote` also matches names that end in it.
-        let line = text.lines().find_map(|line| {
-            let (oid, found) = line.split_once('\t')?;
-            (found == name).then_some(oid)
-        });
-        line.map(|oid| Oid::parse(oid).ok_or_else(|| answer.unclear(oid))).transpose()
+        line_of(&text, &name).map(|oid| Oid::parse(oid).ok_or_else(|| answer.unclear(oid))).transpose()
+    }
+
+    /// Brings the commit that a name of a remote repository stands for, and says which it is. No name here changes.
+    pub async fn fetch(&self, remote: &Remote, name: &str) -> Result<Oid, GitError> {
+        let place = Borrowed::of(self).await?;
+        let args = ["ls-remote", "--quiet", "--", &remote.url, name];
+        let answer = place.git.fine(place.ask(&args, remote)).await?;
+        let text = answer.text()?;
+        let oid = line_of(&text, name).and_then(Oid::parse).ok_or_else(|| answer.unclear(&text))?;
+        let spec = format!("{name}:{name}");
+        let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", &remote.url, &spec];
+        place.git.fine(place.ask(&args, remote)).await?;
+        // The objects are in the borrowed repository; they are handed over before it goes.
+        let dir = place.dir.as_str();
+        let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", dir, name];
+        self.fine(Ask { environment: hermetic(), ..Ask::new(&args) }).await?;
+        Ok(oid)
     }
 
     /// Makes a branch of a remote repository, or moves it forward. It is never forced: what is there has to be an ancestor.
@@ -60,6 +72,12 @@ impl Git {
         let args = ["push", "--porcelain", "--no-verify", "--no-signed", "--", &remote.url, &spec];
         place.git.fine(place.ask(&args, remote)).await.map(drop)
     }
+}
+
+/// What `ls-remote` says of a name. Its patterns also match names that end in them.
+fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+    lines.find_map(|(oid, found)| (found == name).then_some(oid))
 }
 
 /// A repository that has another one's objects, and nothing else of it.

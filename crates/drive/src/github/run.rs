@@ -22,10 +22,12 @@ use super::base;
 use super::grant::{Grant, grant};
 use super::mode::{Detection, Mode, Modes, TrackingComment, detect};
 use super::publish::{self, Publication};
+use super::tasks;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
 use crate::git::{Git, Oid, Remote};
-use crate::plan::{Asked, EndingWord, Hand, PlanRequest, Runner};
+use crate::plan::{self, Asked, EndingWord, Hand, PlanRequest, Runner};
+use crate::worktree::Worktrees;
 
 mod ask;
 pub mod ground;
@@ -147,6 +149,8 @@ pub struct Settings {
     pub rules: Rules,
     /// The mode that was asked for by name.
     pub mode: Option<String>,
+    /// The label of tasks that failed.
+    pub failed_label: String,
     /// Tools that may leave the machine.
     pub network: Vec<String>,
     /// What the names of our branches begin with.
@@ -189,8 +193,6 @@ pub struct Desk<'a> {
     pub nonce: &'a str,
     /// What happened, as it was given to us: for whoever takes it up again.
     pub event: &'a str,
-    /// The folder that tasks and plans are looked for in.
-    pub tasks_dir: Utf8PathBuf,
 }
 
 /// What is decided before anything is done.
@@ -272,6 +274,12 @@ struct Wanted {
     grant: Grant,
     /// Whether an answer will do.
     answer: bool,
+    /// The plan that is worked through instead.
+    plan: Option<Utf8PathBuf>,
+    /// The list and the box in it that is ticked when it is done.
+    tick: Option<(Utf8PathBuf, String)>,
+    /// The issue that it is for.
+    about: Option<u64>,
 }
 
 impl Desk<'_> {
@@ -328,7 +336,8 @@ impl Desk<'_> {
             format!("{kind}-{}", entity.number)
         });
         let title = entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
-        Ok(Wanted { name, title, prompt, grant, answer: true })
+        let about = entity.map(|entity| entity.number);
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
     }
 
     fn facts(&self, call: &Call<'_>, grant: &Grant) -> Facts {
@@ -349,7 +358,12 @@ impl Desk<'_> {
     /// Lets the plan loop do a piece of work, and brings it where it should go.
     async fn deliver(&self, call: &Call<'_>, wanted: Wanted, shutdown: &CancellationToken) -> Outcome {
         match self.work_on(&wanted, call, shutdown).await {
-            Ok(worked) => self.publish(call, &wanted, worked).await,
+            Ok(mut worked) => {
+                if let Err(error) = self.tick(&wanted, &mut worked).await {
+                    return Outcome::new(Conclusion::Failed, error.to_string());
+                }
+                self.publish(call, &wanted, worked).await
+            }
             Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
         }
     }
@@ -381,8 +395,8 @@ impl Desk<'_> {
             Asked { title: wanted.title.clone(), words: wanted.prompt.user.clone(), answer: wanted.answer };
         let reviewer = Hand { system: None, ..hand(&self.request.reviewer) };
         let request = PlanRequest {
-            plan: Utf8PathBuf::new(),
-            asked: Some(asked),
+            plan: wanted.plan.clone().unwrap_or_default(),
+            asked: wanted.plan.is_none().then_some(asked),
             implementer: hand(&self.request.implementer),
             reviewer,
             branch_prefix: self.settings.branch_prefix.clone(),
@@ -392,6 +406,22 @@ impl Desk<'_> {
         let bench = Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
         bench.work(piece, shutdown).await
+    }
+
+    /// Ticks the box of a task that is done, on its branch.
+    async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
+        let Some((file, id)) = wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done) else {
+            return Ok(());
+        };
+        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
+        let text = plan::file::read(&worktree.dir, file);
+        if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
+            plan::file::write(&worktree.dir, file, &ticked)?;
+            worktree.git.commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title)).await?;
+            worked.head = Some(worktree.git.head().await?);
+        }
+        Ok(())
     }
 
     /// Pushes what was done, opens a pull request and merges it, as far as that is configured.
@@ -447,7 +477,7 @@ impl Desk<'_> {
         if !self.settings.pull_request {
             return Ok(());
         }
-        let ours = self.pull_words(call, outcome);
+        let ours = pull_words(wanted, outcome);
         let pull = publish::Words {
             title: &wanted.title,
             ours: &ours,
@@ -460,8 +490,7 @@ impl Desk<'_> {
         let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
         outcome.pull_request = Some(opened.number);
         if self.settings.auto_merge.enabled {
-            let issue = call.context.entity.as_ref().filter(|entity| !entity.is_pull).map(|entity| entity.number);
-            outcome.merge = Some(self.merge(opened.number, &commit, issue).await);
+            outcome.merge = Some(self.merge(opened.number, &commit, wanted.about).await);
         }
         Ok(())
     }
@@ -470,14 +499,6 @@ impl Desk<'_> {
     fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
         let pull = call.context.entity.as_ref()?.pull.as_ref()?;
         Some(pull.head_ref.clone())
-    }
-
-    fn pull_words(&self, call: &Call<'_>, outcome: &Outcome) -> String {
-        let entity = call.context.entity.as_ref();
-        let about = entity.map(|entity| format!("For #{}.", entity.number));
-        let checks = outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
-        let parts: Vec<String> = about.into_iter().chain(checks).collect();
-        parts.join("\n\n")
     }
 
     fn phrases(&self) -> Vec<String> {
@@ -531,6 +552,14 @@ impl Desk<'_> {
         // A journal that cannot be written has failed the run already.
         let _ = self.journal.bury(letter).await;
     }
+}
+
+/// What we say in a pull request.
+fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
+    let about = wanted.about.map(|number| format!("For #{number}."));
+    let checks = outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
+    let parts: Vec<String> = about.into_iter().chain(checks).collect();
+    parts.join("\n\n")
 }
 
 /// What was hidden in the texts that went into a prompt, for people.

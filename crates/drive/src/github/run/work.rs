@@ -45,6 +45,12 @@ pub enum WorkError {
     /// The repository cannot be used.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// The worktree cannot be used.
+    #[error(transparent)]
+    Worktree(#[from] crate::worktree::WorktreeError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
