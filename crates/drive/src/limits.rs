@@ -267,3 +267,9 @@ pub const THREAD_COMMENTS_MAX: usize = 50;
 
 /// Most bytes of a pull request's changes that an agent is given.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
+
+/// Most links that are followed until a file is found.
+pub const LINK_STEPS_MAX: usize = 8;
+
+/// Longest target of a link that is followed.
+pub const LINK_BYTES_MAX: u64 = 4_096;
