@@ -1,5 +1,6 @@
 //! The driver for GitHub: from an event to work on a branch, and back to a comment.
 
+pub mod base;
 pub mod codes;
 pub mod grant;
 pub mod mode;

@@ -306,3 +306,9 @@ pub const ERRORS_KEPT_MAX: usize = 20;
 pub const OFFERS_SHOWN: usize = 3;
 /// Largest file that lines around an error are taken from.
 pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Most links that are followed until a file is found.
+pub const LINK_STEPS_MAX: usize = 8;
+
+/// Longest target of a link that is followed.
+pub const LINK_BYTES_MAX: u64 = 4_096;

@@ -5,6 +5,7 @@
 mod checks;
 mod git;
 mod github_attacks;
+mod github_base;
 mod github_events;
 mod github_modes;
 mod plan;
