@@ -1,6 +1,6 @@
 //! Cargo: runs of tests, panics, and what the formatter would change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -134,10 +134,9 @@ impl<'a> Run<'a> {
 
     /// The names of the tests that failed: from the list at the end, or if it never came, from the marks.
     fn failed(&self) -> Vec<String> {
-        match self.listed.is_empty() {
-            true => self.marked.clone(),
-            false => self.listed.clone(),
-        }
+        let names = if self.listed.is_empty() { &self.marked } else { &self.listed };
+        let mut seen = BTreeSet::new();
+        names.iter().filter(|name| seen.insert(name.as_str())).cloned().collect()
     }
 
     fn errors(&self, name: &str, found: &mut Found) -> Vec<ParsedError> {

@@ -9,6 +9,7 @@ use super::super::error::{Category, ParsedError, Tool};
 use super::found::{Found, taken};
 use super::place::{self, Place, is_foreign, pattern, tidy};
 use super::signs;
+use crate::limits::ANALYSED_ERRORS_MAX;
 
 /// What is known of the package and the test that Go speaks of.
 #[derive(Default)]
@@ -110,7 +111,9 @@ fn said(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let error = place::put(place::place(&line[2]), ParsedError { test: Some(test), ..error });
     match mood {
         Mood::Failed => found.add(error),
-        Mood::Runs => found.go.pending.push(error),
+        // Bounded, since all of them are looked through when a test ends.
+        Mood::Runs if found.go.pending.len() < ANALYSED_ERRORS_MAX => found.go.pending.push(error),
+        Mood::Runs => {}
         Mood::Fine => {}
     }
     Some(end)

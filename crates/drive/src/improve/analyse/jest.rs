@@ -1,4 +1,4 @@
-//! Jest: `FAIL path`, then for each failure `● name`, the reason and a stack.
+//! Jest: `FAIL path` (with colours, in a box of spaces), then for each failure `● name`, the reason and a stack.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use super::vitest::suite;
 /// Reads the file that failed, and each of its failures.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static FILE: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(FAIL|PASS) (?:\S+ )?(\S.*?\.\w+)(?: \([\d.]+ m?s\))?$"));
+        LazyLock::new(|| pattern(r"^ ?(FAIL|PASS)  ?(?:\S+ )?(\S.*?\.\w+)(?: \([\d.]+ m?s\))?$"));
     static BULLET: LazyLock<Regex> = LazyLock::new(|| pattern(r"^  ● (.+)$"));
     if let Some(file) = FILE.captures(lines[at]) {
         found.suite = (&file[1] == "FAIL").then(|| place::tidy(&file[2]));

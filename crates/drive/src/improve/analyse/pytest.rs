@@ -11,6 +11,7 @@ use super::super::error::{Category, ParsedError, Tool};
 use super::found::{Found, taken};
 use super::place::{self, Place, is_foreign, pattern, tidy};
 use super::traceback;
+use crate::limits::ANALYSED_ERRORS_MAX;
 
 /// Reads everything from a banner of pytest to its last line, or what it says when it cannot begin.
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
@@ -119,6 +120,9 @@ impl<'a> Session<'a> {
     }
 
     fn end(mut self, found: &mut Found) {
+        // Bounded, since each is looked for in the other; one more than is kept shows that there were more.
+        self.failures.truncate(ANALYSED_ERRORS_MAX + 1);
+        self.summary.truncate(ANALYSED_ERRORS_MAX + 1);
         if let Some(timeout) = self.timeout {
             let error = ParsedError::new(Tool::Pytest, Category::TestTimeout, timeout.message);
             found.add(place::put(timeout.place, error));

@@ -34,7 +34,12 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     }
     let code = head.get(2).map(|code| code.as_str());
     let error = error(code, &head[3], body, found);
-    found.add(error);
+    // Without a code, a place or a word that tells what it is about, it may as well have been printed by a program.
+    let sure = code.is_some() || has_shape || signs::category(&error.message).is_some();
+    match sure {
+        true => found.add(error),
+        false => found.add_weak(error),
+    }
     Some(next)
 }
 

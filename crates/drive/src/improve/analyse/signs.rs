@@ -25,16 +25,16 @@ const SIGNS: &[(Category, &[&str])] = &[
             "rate limit",
             "too many requests",
             "connection refused",
-            "econnrefused",
+            "ECONNREFUSED",
             "connection reset",
-            "econnreset",
+            "ECONNRESET",
             "could not resolve host",
             "name resolution",
-            "enotfound",
+            "ENOTFOUND",
             "getaddrinfo",
-            "eai_again",
+            "EAI_AGAIN",
             "no such host",
-            "etimedout",
+            "ETIMEDOUT",
             "connection timed out",
             "network is unreachable",
             "bad gateway",
@@ -85,7 +85,7 @@ const SIGNS: &[(Category, &[&str])] = &[
             "no matching distribution",
             "lock file",
             "lockfile",
-            "eresolve",
+            "ERESOLVE",
             "is not in std",
             "missing go.sum entry",
         ],
@@ -98,16 +98,16 @@ const SIGNS: &[(Category, &[&str])] = &[
             "is not recognized as an internal",
             "permission denied",
             "operation not permitted",
-            "eacces",
-            "eperm",
+            "EACCES",
+            "EPERM",
             "no space left on device",
-            "enospc",
+            "ENOSPC",
             "disk quota exceeded",
             "read-only file system",
             "address already in use",
-            "eaddrinuse",
+            "EADDRINUSE",
             "too many open files",
-            "emfile",
+            "EMFILE",
             "cannot allocate memory",
             "out of memory",
             "no such file or directory",
@@ -124,8 +124,12 @@ const SIGNS: &[(Category, &[&str])] = &[
 
 /// The kind that a text speaks of.
 pub(super) fn category(text: &str) -> Option<Category> {
-    let text = text.to_lowercase();
-    let speaks = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let lower = text.to_lowercase();
+    // Codes are written in capitals, and part of other words otherwise.
+    let is_code = |word: &str| word.starts_with('E');
+    let within =
+        |word: &str| if is_code(word) { text.contains(word) } else { lower.contains(word) };
+    let speaks = |words: &[&str]| words.iter().any(|word| within(word));
     SIGNS.iter().find(|(_, words)| speaks(words)).map(|(category, _)| *category)
 }
 

@@ -1,4 +1,4 @@
-//! Vitest: ` FAIL  path > test`, the reason, then ` ❯ path:1:2`.
+//! Vitest: ` FAIL  path > test` or ` FAIL  path [ path ]`, the reason, then ` ❯ path:1:2`.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use super::signs;
 pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     static RUN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ ?(?:RUN|DEV) +v\d+\.\d+\.\d+ "));
     static OVER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ +Duration +\d"));
-    static FAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ FAIL  (\S.*)$"));
+    static FAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ FAIL  (\S.*(?: > .*| \[ .* \]))$"));
     static UNHANDLED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^⎯+ (Unhandled Rejection|Unhandled Error|Uncaught Exception) ⎯+$")
     });
