@@ -2,4 +2,5 @@
 
 pub mod protected;
 pub mod publish;
+pub mod tasks;
 pub mod tracking;

@@ -4,6 +4,7 @@
 
 mod checks;
 mod git;
+mod github;
 mod plan;
 mod plan_attacks;
 mod repo;
