@@ -7,4 +7,5 @@ pub mod mode;
 pub mod protected;
 pub mod publish;
 pub mod template;
+pub mod tasks;
 pub mod tracking;

@@ -9,6 +9,7 @@ mod github_attacks;
 mod github_base;
 mod github_events;
 mod github_modes;
+mod github;
 mod plan;
 mod plan_asked;
 mod plan_attacks;
