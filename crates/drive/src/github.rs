@@ -6,6 +6,7 @@ pub mod grant;
 pub mod mode;
 pub mod protected;
 pub mod publish;
-pub mod template;
+pub mod run;
 pub mod tasks;
+pub mod template;
 pub mod tracking;

@@ -44,7 +44,9 @@ impl Git {
         let args = ["ls-remote", "--quiet", "--", &remote.url, &name];
         let answer = place.git.fine(place.ask(&args, remote)).await?;
         let text = answer.text()?;
-        line_of(&text, &name).map(|oid| Oid::parse(oid).ok_or_else(|| answer.unclear(oid))).transpose()
+        line_of(&text, &name)
+            .map(|oid| Oid::parse(oid).ok_or_else(|| answer.unclear(oid)))
+            .transpose()
     }
 
     /// Brings the commit that a name of a remote repository stands for, and says which it is. No name here changes.
@@ -55,7 +57,8 @@ impl Git {
         let text = answer.text()?;
         let oid = line_of(&text, name).and_then(Oid::parse).ok_or_else(|| answer.unclear(&text))?;
         let spec = format!("{name}:{name}");
-        let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", &remote.url, &spec];
+        let args =
+            ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", &remote.url, &spec];
         place.git.fine(place.ask(&args, remote)).await?;
         // The objects are in the borrowed repository; they are handed over before it goes.
         let dir = place.dir.as_str();

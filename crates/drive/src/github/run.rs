@@ -2,14 +2,15 @@
 //! loop does it, and what came of it is told where it was asked for.
 
 use camino::Utf8PathBuf;
-use repertoire_github::actor::{Admission, Admitted, Answers, Rules, admit};
+use repertoire_github::actor::{Admission, Answers, Rules, admit};
 use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
 use repertoire_github::event::{Context, EventName};
 use repertoire_github::trigger::{Match, TriggerSettings, matched};
 use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
 use repertoire_journal::run::Limits;
-use repertoire_journal::{Journal, Worker};
+use repertoire_journal::{Journal, RunId, Worker};
+use repertoire_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,7 +21,7 @@ use self::work::{Bench, Piece, WorkError, Worked};
 use super::automerge::{self, AutoMerge};
 use super::base;
 use super::grant::{Grant, grant};
-use super::mode::{Detection, Mode, Modes, TrackingComment, detect};
+use super::mode::{Mode, Modes, TrackingComment, detect};
 use super::publish::{self, Publication};
 use super::tasks;
 use super::template::{Facts, Prompt, prompt};
@@ -35,6 +36,7 @@ mod queue;
 pub mod words;
 mod work;
 
+pub use ask::complete;
 pub use queue::Continuous;
 
 /// How a run on GitHub ended.
@@ -96,7 +98,7 @@ pub struct Outcome {
     /// What the agent said in the end.
     pub answer: Option<String>,
     /// The run in the journal.
-    pub run: Option<String>,
+    pub run: Option<RunId>,
     /// Each task, where there are several.
     pub tasks: Vec<TaskOutcome>,
     /// What people should know besides.
@@ -191,53 +193,86 @@ pub struct Desk<'a> {
     pub limits: Limits,
     /// A word that nobody could know before.
     pub nonce: &'a str,
+    /// What must never be told, besides the token.
+    pub secrets: Vec<Secret>,
     /// What happened, as it was given to us: for whoever takes it up again.
     pub event: &'a str,
 }
 
-/// What is decided before anything is done.
-#[derive(Clone, Debug)]
-pub struct Decided {
-    /// The mode, and why.
-    pub detection: Detection,
-    /// Who may do what.
-    pub admitted: Admitted,
-}
-
 impl Desk<'_> {
     /// Handles an event: everything that it calls for, as far as whoever caused it may.
-    pub async fn handle(&self, context: &Context, modes: &Modes, shutdown: &CancellationToken) -> Outcome {
+    pub async fn handle(
+        &self,
+        context: &Context,
+        modes: &Modes,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let mut outcome = match self.call(context, modes).await {
+            Err(outcome) => *outcome,
+            Ok((call, warnings)) => {
+                let mut outcome = match call.mode.execution.supports_continuous {
+                    true => self.work_through(&call, shutdown).await,
+                    false => self.answer(&call, shutdown).await,
+                };
+                outcome.mode = Some(call.mode.name.clone());
+                outcome.notes.extend(warnings);
+                outcome
+            }
+        };
+        outcome.notes.extend(modes.warnings.iter().cloned());
+        outcome
+    }
+
+    /// Says what [`Desk::handle`] would do. The service is asked who may do what, and nothing else happens.
+    pub async fn decide(&self, context: &Context, modes: &Modes) -> Outcome {
+        let mut outcome = match self.call(context, modes).await {
+            Err(outcome) => *outcome,
+            Ok((call, warnings)) => {
+                let may = match call.admission {
+                    Admission::Write => "work",
+                    Admission::Read | Admission::Refused { .. } => "look and answer",
+                };
+                let (mode, actor) = (&call.mode.name, &context.actor.login);
+                let reason = format!("a dry run: the mode `{mode}` would {may} for {actor}");
+                let mut outcome = Outcome::new(Conclusion::Skipped, reason);
+                outcome.mode = Some(mode.clone());
+                outcome.notes.extend(warnings);
+                outcome
+            }
+        };
+        outcome.notes.extend(modes.warnings.iter().cloned());
+        outcome
+    }
+
+    /// What an event calls for, and with which rights; or why it is left at that.
+    async fn call<'a>(
+        &self,
+        context: &'a Context,
+        modes: &'a Modes,
+    ) -> Result<(Call<'a>, Vec<String>), Box<Outcome>> {
         let matches = matched(context, &self.settings.triggers);
         let detection = detect(&modes.modes, &matches, self.settings.mode.as_deref());
         let Some(mode) = detection.mode.as_deref().and_then(|name| modes.get(name)) else {
-            return Outcome::new(Conclusion::Skipped, detection.reason);
+            return Err(Box::new(Outcome::new(Conclusion::Skipped, detection.reason)));
         };
-        let named = |outcome: Outcome| {
-            let mut notes = modes.warnings.clone();
-            notes.extend(outcome.notes.iter().cloned());
-            Outcome { mode: Some(mode.name.clone()), notes, ..outcome }
+        let left = |conclusion, reason: String| {
+            let mode = Some(mode.name.clone());
+            Box::new(Outcome { mode, ..Outcome::new(conclusion, reason) })
         };
         if let Some(reason) = self.skips(context) {
-            return named(Outcome::new(Conclusion::Skipped, reason));
+            return Err(left(Conclusion::Skipped, reason));
         }
         let answers = ask::permissions(self.client, context, &self.settings.rules).await;
         let admitted = admit(context, &answers, &self.settings.rules);
+        let is_pull = context.entity.as_ref().is_some_and(|entity| entity.is_pull);
         let admission = match admitted.admission {
-            Admission::Refused { reason } => return named(Outcome::new(Conclusion::Refused, reason)),
+            Admission::Refused { reason } => return Err(left(Conclusion::Refused, reason)),
             // Code of strangers is looked at, and never run.
-            _ if context.is_fork() != Some(false) && context.entity.as_ref().is_some_and(|entity| entity.is_pull) => {
-                Admission::Read
-            }
+            _ if is_pull && context.is_fork() != Some(false) => Admission::Read,
             admission => admission,
         };
         let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
-        let call = Call { context, mode, admission, answers, trigger };
-        let mut outcome = match mode.execution.supports_continuous {
-            true => self.work_through(&call, shutdown).await,
-            false => self.answer(&call, shutdown).await,
-        };
-        outcome.notes.extend(admitted.warnings);
-        named(outcome)
+        Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
     }
 
     /// Why an event is passed over although a mode wants it.
@@ -321,8 +356,10 @@ impl Desk<'_> {
     /// What is asked for, in words for the agent.
     async fn wanted(&self, call: &Call<'_>) -> Result<Wanted, ClientError> {
         let context = call.context;
-        let own = |login: &str| repertoire_github::trigger::is_bot(login, &self.settings.rules.bot_login);
-        let (thread, answers) = ask::thread(self.client, context, call.answers.clone(), &own).await?;
+        let own =
+            |login: &str| repertoire_github::trigger::is_bot(login, &self.settings.rules.bot_login);
+        let (thread, answers) =
+            ask::thread(self.client, context, call.answers.clone(), &own).await?;
         let diff = match &context.entity {
             Some(entity) if entity.is_pull => Some(self.client.pull_diff(entity.number).await?),
             _ => None,
@@ -331,11 +368,15 @@ impl Desk<'_> {
         let facts = Facts { thread, answers, diff, ..self.facts(call, &grant) };
         let prompt = prompt(call.mode, context, &self.settings.triggers, &facts);
         let entity = context.entity.as_ref();
-        let name = entity.map_or_else(|| "prompt".to_owned(), |entity| {
-            let kind = if entity.is_pull { "pr" } else { "issue" };
-            format!("{kind}-{}", entity.number)
-        });
-        let title = entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
+        let name = entity.map_or_else(
+            || "prompt".to_owned(),
+            |entity| {
+                let kind = if entity.is_pull { "pr" } else { "issue" };
+                format!("{kind}-{}", entity.number)
+            },
+        );
+        let title =
+            entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
         let about = entity.map(|entity| entity.number);
         Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
     }
@@ -356,7 +397,12 @@ impl Desk<'_> {
     }
 
     /// Lets the plan loop do a piece of work, and brings it where it should go.
-    async fn deliver(&self, call: &Call<'_>, wanted: Wanted, shutdown: &CancellationToken) -> Outcome {
+    async fn deliver(
+        &self,
+        call: &Call<'_>,
+        wanted: Wanted,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
         match self.work_on(&wanted, call, shutdown).await {
             Ok(mut worked) => {
                 if let Err(error) = self.tick(&wanted, &mut worked).await {
@@ -377,9 +423,11 @@ impl Desk<'_> {
         let house = self.house;
         let start = match &self.ground.head {
             None => self.ground.base.clone(),
-            Some(head) => base::overlay(house, head, &self.ground.base).await?,
+            Some(head) => base::overlay(house, head, &self.ground.base).await?.commit,
         };
-        let rules = |rules: &[repertoire_agent::permission::Rule]| rules.iter().map(ToString::to_string).collect();
+        let rules = |rules: &[repertoire_agent::permission::Rule]| {
+            rules.iter().map(ToString::to_string).collect()
+        };
         let permissions = &wanted.grant.permissions;
         let is_read = call.admission == Admission::Read;
         let hand = |usual: &Hand| Hand {
@@ -391,8 +439,11 @@ impl Desk<'_> {
             ignore_project_rules: true,
             ..usual.clone()
         };
-        let asked =
-            Asked { title: wanted.title.clone(), words: wanted.prompt.user.clone(), answer: wanted.answer };
+        let asked = Asked {
+            title: wanted.title.clone(),
+            words: wanted.prompt.user.clone(),
+            answer: wanted.answer,
+        };
         let reviewer = Hand { system: None, ..hand(&self.request.reviewer) };
         let request = PlanRequest {
             plan: wanted.plan.clone().unwrap_or_default(),
@@ -403,14 +454,17 @@ impl Desk<'_> {
             ending: EndingWord::Keep,
             ..self.request.clone()
         };
-        let bench = Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
+        let bench =
+            Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
         bench.work(piece, shutdown).await
     }
 
     /// Ticks the box of a task that is done, on its branch.
     async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
-        let Some((file, id)) = wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done) else {
+        let Some((file, id)) =
+            wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
+        else {
             return Ok(());
         };
         let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
@@ -418,7 +472,10 @@ impl Desk<'_> {
         let text = plan::file::read(&worktree.dir, file);
         if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
             plan::file::write(&worktree.dir, file, &ticked)?;
-            worktree.git.commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title)).await?;
+            worktree
+                .git
+                .commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title))
+                .await?;
             worked.head = Some(worktree.git.head().await?);
         }
         Ok(())
@@ -431,11 +488,12 @@ impl Desk<'_> {
             branch: branch.filter(|_| worked.head.is_some()),
             checks: worked.checks.clone(),
             answer: worked.answer.clone(),
-            run: Some(worked.run.id.to_string()),
+            run: Some(worked.run.id.clone()),
             ..Outcome::new(worked.conclusion, worked.reason.clone())
         };
         let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
-        let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted) else {
+        let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted)
+        else {
             return outcome;
         };
         if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
@@ -457,7 +515,9 @@ impl Desk<'_> {
         // A pull request keeps its own configuration, whatever the agent was given to read.
         let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
             (Some(own), Some(name)) => {
-                let plain = base::without_overlay(self.house, head, own).await.map_err(|error| text(&error))?;
+                let plain = base::without_overlay(self.house, head, own, &wanted.title)
+                    .await
+                    .map_err(|error| text(&error))?;
                 (plain, name, own)
             }
             _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
@@ -486,7 +546,7 @@ impl Desk<'_> {
         };
         let phrases = self.phrases();
         let secrets = self.secrets();
-        let rules = Harmless { triggers: &phrases, secrets: &secrets };
+        let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
         let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
         outcome.pull_request = Some(opened.number);
         if self.settings.auto_merge.enabled {
@@ -501,12 +561,12 @@ impl Desk<'_> {
         Some(pull.head_ref.clone())
     }
 
-    fn phrases(&self) -> Vec<String> {
-        vec![self.settings.triggers.phrase.clone()]
+    fn phrases(&self) -> Vec<&str> {
+        vec![self.settings.triggers.phrase.as_str()]
     }
 
-    fn secrets(&self) -> Vec<repertoire_model::Secret> {
-        self.client.token().cloned().into_iter().collect()
+    fn secrets(&self) -> Vec<Secret> {
+        self.client.token().into_iter().chain(&self.secrets).cloned().collect()
     }
 
     /// Writes the first word below what the event is about.
@@ -525,7 +585,7 @@ impl Desk<'_> {
             run: call.context.run.id.clone().unwrap_or_else(|| self.nonce.to_owned()),
             label: tracked.status_label.clone(),
             answer_chars_max: tracked.comment_limit,
-            triggers: self.phrases(),
+            triggers: self.phrases().into_iter().map(str::to_owned).collect(),
             secrets: self.secrets(),
         };
         let ours = "Working on it.";
@@ -545,7 +605,7 @@ impl Desk<'_> {
             class: "substantive".to_owned(),
             reason: outcome.reason.clone(),
             question: "what would let this succeed?".to_owned(),
-            run: outcome.run.as_deref().and_then(|id| id.parse().ok()),
+            run: outcome.run.clone(),
             data: json!({ "event": self.event, "event_name": call.context.event.as_str() }),
             by: self.worker.name.clone(),
         };
@@ -557,7 +617,8 @@ impl Desk<'_> {
 /// What we say in a pull request.
 fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
     let about = wanted.about.map(|number| format!("For #{number}."));
-    let checks = outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
+    let checks =
+        outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
     let parts: Vec<String> = about.into_iter().chain(checks).collect();
     parts.join("\n\n")
 }
@@ -567,7 +628,9 @@ fn hidden(prompt: &Prompt) -> Option<String> {
     let all: Vec<String> = prompt
         .removed
         .iter()
-        .map(|(place, removed)| format!("{} × {} in `{place}`", removed.count, removed.what.words()))
+        .map(|(place, removed)| {
+            format!("{} × {} in `{place}`", removed.count, removed.what.words())
+        })
         .collect();
     (!all.is_empty()).then(|| format!("taken out of what was written: {}", all.join(", ")))
 }

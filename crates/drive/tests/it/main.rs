@@ -5,11 +5,11 @@
 mod analyse;
 mod checks;
 mod git;
+mod github;
 mod github_attacks;
 mod github_base;
 mod github_events;
 mod github_modes;
-mod github;
 mod plan;
 mod plan_asked;
 mod plan_attacks;

@@ -9,9 +9,15 @@ use crate::github::template::Remark;
 use crate::limits::{THREAD_AUTHORS_MAX, THREAD_COMMENTS_MAX};
 
 /// The event with the branches of its pull request, which comments do not carry.
-pub(super) async fn complete(client: &Client, context: &Context) -> Result<Context, ClientError> {
+///
+/// # Errors
+///
+/// When the service does not say.
+pub async fn complete(client: &Client, context: &Context) -> Result<Context, ClientError> {
     let mut context = context.clone();
-    if let Some(entity) = context.entity.as_mut().filter(|entity| entity.is_pull && entity.pull.is_none()) {
+    if let Some(entity) =
+        context.entity.as_mut().filter(|entity| entity.is_pull && entity.pull.is_none())
+    {
         entity.pull = Some(branches(&client.pull(entity.number).await?));
     }
     Ok(context)
@@ -43,7 +49,10 @@ async fn permission(client: &Client, account: &Account) -> Answer {
             // The role says more; one that an organisation made up says nothing to us.
             let role = found.role_name.as_deref().and_then(Permission::parse);
             let plain = Permission::parse(&found.permission);
-            role.or(plain).map_or_else(|| Answer::Unknown(format!("an unknown permission `{}`", found.permission)), Answer::Is)
+            role.or(plain).map_or_else(
+                || Answer::Unknown(format!("an unknown permission `{}`", found.permission)),
+                Answer::Is,
+            )
         }
         // The service says so of people who are no collaborators of a repository that everybody can read.
         Err(error) if error.is_not_found() => Answer::Is(Permission::None),

@@ -22,7 +22,9 @@ pub enum GroundError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// Nobody says which branch is the base.
-    #[error("neither the event nor `base_branch` says which branch is the base, and none is checked out")]
+    #[error(
+        "neither the event nor `base_branch` says which branch is the base, and none is checked out"
+    )]
     NoBase,
     /// A commit is not here.
     #[error("{what} is not in this checkout{why}; check out with `fetch-depth: 0`")]
@@ -55,7 +57,8 @@ pub async fn find(
     git.check_branch_name(&base_ref).await?;
     let names = [format!("refs/remotes/origin/{base_ref}"), format!("refs/heads/{base_ref}")];
     let what = format!("the base branch `{base_ref}`");
-    let base = here_or_fetched(git, &names, &format!("refs/heads/{base_ref}"), remote, &what).await?;
+    let base =
+        here_or_fetched(git, &names, &format!("refs/heads/{base_ref}"), remote, &what).await?;
     let head = match (pull, context.entity.as_ref()) {
         (Some(pull), Some(entity)) => {
             let what = format!("the head of pull request {}", entity.number);
@@ -65,7 +68,8 @@ pub async fn find(
             let head = here_or_fetched(git, &names, &name, remote, &what).await?;
             // What was pushed since somebody asked is not what they saw.
             if head.as_str() != pull.head_sha {
-                let why = format!(": the event is about {}, and {head} is there now", pull.head_sha);
+                let why =
+                    format!(": the event is about {}, and {head} is there now", pull.head_sha);
                 return Err(GroundError::Missing { what, why });
             }
             Some(head)
@@ -90,6 +94,8 @@ async fn here_or_fetched(
     let missing = |why: String| GroundError::Missing { what: what.to_owned(), why };
     match remote {
         None => Err(missing(String::new())),
-        Some(remote) => git.fetch(remote, name).await.map_err(|error| missing(format!(" ({error})"))),
+        Some(remote) => {
+            git.fetch(remote, name).await.map_err(|error| missing(format!(" ({error})")))
+        }
     }
 }

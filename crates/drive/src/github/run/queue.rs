@@ -73,7 +73,11 @@ fn stop(done: &[TaskOutcome], max: u32, first_failure: bool) -> Option<String> {
 
 impl Desk<'_> {
     /// Works through what is waiting.
-    pub(super) async fn work_through(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
+    pub(super) async fn work_through(
+        &self,
+        call: &Call<'_>,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
         let queue = match self.queue().await {
             Ok(queue) => queue,
             Err(why) => return Outcome::new(Conclusion::Failed, why),
@@ -99,9 +103,8 @@ impl Desk<'_> {
         let mut done: Vec<TaskOutcome> = Vec::new();
         let mut why = None;
         for task in &queue.tasks {
-            why = stop(&done, max, first_failure).or_else(|| {
-                shutdown.is_cancelled().then(|| "somebody stopped it".to_owned())
-            });
+            why = stop(&done, max, first_failure)
+                .or_else(|| shutdown.is_cancelled().then(|| "somebody stopped it".to_owned()));
             if why.is_some() {
                 break;
             }
@@ -118,7 +121,8 @@ impl Desk<'_> {
 
     /// Work on a red base proves nothing.
     async fn red_base(&self, shutdown: &CancellationToken) -> Option<String> {
-        let all: Vec<_> = self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
+        let all: Vec<_> =
+            self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
         let station = match self.runner.crew.station(self.house.dir(), self.request) {
             Ok(station) => station,
             Err(why) => return Some(why),
@@ -178,7 +182,8 @@ impl Desk<'_> {
         };
         let facts = Facts { task: Some(facts), ..self.facts(call, &grant) };
         let prompt = prompt(call.mode, call.context, &self.settings.triggers, &facts);
-        let plan = (task.source == Source::Plan).then(|| self.settings.continuous.plan.clone()).flatten();
+        let plan =
+            (task.source == Source::Plan).then(|| self.settings.continuous.plan.clone()).flatten();
         let tick = (task.source == Source::File)
             .then(|| (self.settings.continuous.tasks_file.clone(), task.id.clone()));
         Wanted {
@@ -196,7 +201,8 @@ impl Desk<'_> {
     /// Says at the source of a task how it ended, and keeps what failed for a person.
     async fn tell(&self, call: &Call<'_>, task: &Task, outcome: &mut Outcome) {
         if let Some(number) = task.issue() {
-            let run = outcome.run.clone().unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
+            let run = outcome.run.as_ref().map(ToString::to_string);
+            let run = run.unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
             let ours = words::comment(outcome, call.context.run.url.as_deref());
             let report = Report {
                 outcome: match outcome.conclusion {
@@ -210,8 +216,9 @@ impl Desk<'_> {
                 chars_max: call.mode.tracking.comment_limit,
             };
             let (phrases, secrets) = (self.phrases(), self.secrets());
-            let rules = Harmless { triggers: &phrases, secrets: &secrets };
-            let told = issues::report(self.client, number, &self.issue_rules(), &report, &rules).await;
+            let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+            let told =
+                issues::report(self.client, number, &self.issue_rules(), &report, &rules).await;
             outcome.notes.extend(told.err().map(|error| error.to_string()));
         }
         if outcome.conclusion == Conclusion::Failed {
@@ -223,7 +230,7 @@ impl Desk<'_> {
                 class: "substantive".to_owned(),
                 reason: outcome.reason.clone(),
                 question: "what would let this task succeed?".to_owned(),
-                run: outcome.run.as_deref().and_then(|id| id.parse().ok()),
+                run: outcome.run.clone(),
                 data: json!({ "task": task }),
                 by: self.worker.name.clone(),
             };
@@ -259,21 +266,27 @@ impl Desk<'_> {
                     passed_over.extend(passed);
                 }
                 Source::File => {
-                    let text = fs::read_text_beneath(self.house.dir(), &rules.tasks_file, TASKS_FILE_BYTES_MAX);
+                    let text = fs::read_text_beneath(
+                        self.house.dir(),
+                        &rules.tasks_file,
+                        TASKS_FILE_BYTES_MAX,
+                    );
                     all.extend(text.map(|text| tasks::file::tasks(&text)).unwrap_or_default());
                 }
                 Source::Plan => {
                     if let Some(path) = &rules.plan {
-                        let text = fs::read_text_beneath(self.house.dir(), path, PLAN_BYTES_MAX as u64)
-                            .map_err(|error| format!("the plan `{path}` cannot be read: {error}"))?;
+                        let text =
+                            fs::read_text_beneath(self.house.dir(), path, PLAN_BYTES_MAX as u64)
+                                .map_err(|error| {
+                                    format!("the plan `{path}` cannot be read: {error}")
+                                })?;
                         let (next, passed) = tasks::plan::next(&text, path);
                         all.extend(next);
                         passed_over.extend(passed);
                     }
                 }
-                Source::Prompt => all.extend(
-                    self.settings.triggers.prompt.as_deref().and_then(tasks::prompt::task),
-                ),
+                Source::Prompt => all
+                    .extend(self.settings.triggers.prompt.as_deref().and_then(tasks::prompt::task)),
             }
         }
         let failed = self.failed().await?;
@@ -339,7 +352,9 @@ mod tests {
     #[test]
     fn one_failure_is_enough_for_red() {
         use Conclusion::{Done, Failed, Waiting};
-        for (all, expected) in [(vec![Done, Done], Done), (vec![Done, Waiting], Waiting), (vec![Done, Failed], Failed)] {
+        for (all, expected) in
+            [(vec![Done, Done], Done), (vec![Done, Waiting], Waiting), (vec![Done, Failed], Failed)]
+        {
             assert_eq!(ended(some(&all), 3, None).conclusion, expected);
         }
         assert_eq!(ended(some(&[Done]), 3, None).reason, "1 done, 0 failed, 0 waiting, 2 left");

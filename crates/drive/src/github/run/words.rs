@@ -73,7 +73,10 @@ mod tests {
     use super::*;
 
     fn outcome(conclusion: Conclusion) -> Outcome {
-        Outcome { branch: Some("rep/issue-7".to_owned()), ..Outcome::new(conclusion, "it went so.") }
+        Outcome {
+            branch: Some("rep/issue-7".to_owned()),
+            ..Outcome::new(conclusion, "it went so.")
+        }
     }
 
     #[test]
@@ -82,7 +85,10 @@ mod tests {
         assert_eq!(comment(&answered, None), "");
         let said = comment(&outcome(Conclusion::Failed), Some("https://example.test/1"));
         assert!(said.starts_with("**Failed: it went so.**\n\nBranch: `rep/issue-7`"), "{said}");
-        assert!(said.contains("not pushed") && said.ends_with("(https://example.test/1)"), "{said}");
+        assert!(
+            said.contains("not pushed") && said.ends_with("(https://example.test/1)"),
+            "{said}"
+        );
     }
 
     #[test]

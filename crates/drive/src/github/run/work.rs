@@ -45,6 +45,9 @@ pub enum WorkError {
     /// The repository cannot be used.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// The configuration of the base branch cannot be used.
+    #[error(transparent)]
+    Base(#[from] crate::github::base::BaseError),
     /// The worktree cannot be used.
     #[error(transparent)]
     Worktree(#[from] crate::worktree::WorktreeError),
@@ -85,7 +88,7 @@ impl Bench<'_> {
         let id = RunId::new();
         // The loop begins on branches, and the commit may be on none.
         let start = format!("repertoire-start/{}", id.short());
-        self.house.set_branch(&start, &piece.start, None).await?;
+        self.house.set_branch(&start, &piece.start, None, "where a run on GitHub begins").await?;
         let worked = self.work_from(id, &start, piece, shutdown).await;
         // A leftover branch is untidy and harms nothing.
         let _ = self.house.delete_branch(&start).await;
@@ -124,7 +127,8 @@ impl Bench<'_> {
         let claimed = claimed.ok_or(WorkError::Taken(id))?;
         let run = self.runner.drive(claimed, shutdown).await?;
         let steps = self.journal.steps(&run.id).await?;
-        let changed = run.worktree.as_ref().zip(steps.iter().rev().find_map(|step| step.head_after.clone()));
+        let changed =
+            run.worktree.as_ref().zip(steps.iter().rev().find_map(|step| step.head_after.clone()));
         let head = changed
             .filter(|(worktree, head)| worktree.base != *head)
             .and_then(|(_, head)| Oid::parse(&head));
@@ -146,7 +150,8 @@ fn checks(steps: &[Step]) -> Option<String> {
     let one = |check: &Value| {
         let name = check.get("name")?.as_str()?;
         let status = check.get("status")?;
-        let status = status.as_str().map_or_else(|| "skipped".to_owned(), |word| word.replace('_', " "));
+        let status =
+            status.as_str().map_or_else(|| "skipped".to_owned(), |word| word.replace('_', " "));
         Some(format!("{name} {status}"))
     };
     let all: Vec<String> = last.result.get("checks")?.as_array()?.iter().filter_map(one).collect();
@@ -156,19 +161,26 @@ fn checks(steps: &[Step]) -> Option<String> {
 /// How a run of the plan loop ended, as people on GitHub understand it.
 fn conclude(run: &Run, steps: &[Step]) -> (Conclusion, String) {
     let reason = run.reason.clone().unwrap_or_default();
-    let is_answer = steps.last().is_some_and(|step| step.result.get("answered") == Some(&Value::Bool(true)));
+    let is_answer =
+        steps.last().is_some_and(|step| step.result.get("answered") == Some(&Value::Bool(true)));
     // A task that was given up leaves a run that waits for a person.
     let gave_up = format!("is {}", mark_word(repertoire_flow::plan::Mark::Failed));
     match run.status {
-        RunStatus::Completed if is_answer => (Conclusion::Answered, "nothing was changed".to_owned()),
+        RunStatus::Completed if is_answer => {
+            (Conclusion::Answered, "nothing was changed".to_owned())
+        }
         RunStatus::Completed => (Conclusion::Done, or(&reason, "plan, review and checks agree")),
         RunStatus::Failed => (Conclusion::Failed, or(&reason, "the run failed")),
-        RunStatus::Waiting if reason.ends_with(&gave_up) => (Conclusion::Failed, last_failure(steps, &reason)),
+        RunStatus::Waiting if reason.ends_with(&gave_up) => {
+            (Conclusion::Failed, last_failure(steps, &reason))
+        }
         RunStatus::Waiting => (Conclusion::Waiting, or(&reason, "a person has to decide")),
         RunStatus::Queued | RunStatus::Running => {
             (Conclusion::Waiting, or(&reason, "it was stopped, and can be taken up again"))
         }
-        RunStatus::Paused | RunStatus::Cancelled => (Conclusion::Waiting, or(&reason, "somebody stopped it")),
+        RunStatus::Paused | RunStatus::Cancelled => {
+            (Conclusion::Waiting, or(&reason, "somebody stopped it"))
+        }
     }
 }
 

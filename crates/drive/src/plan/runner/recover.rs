@@ -143,7 +143,10 @@ impl Session<'_> {
         let mut notes = checks::notes(&recovered.verdict);
         let tried: Vec<String> = recovered.attempts.iter().map(in_words).collect();
         if !tried.is_empty() {
-            notes.push_str(&format!("\nTried without success, and taken back:\n\n{}\n", tried.join("\n")));
+            notes.push_str(&format!(
+                "\nTried without success, and taken back:\n\n{}\n",
+                tried.join("\n")
+            ));
         }
         notes.push_str(&offers(&recovered.advice));
         notes
@@ -189,7 +192,8 @@ impl Session<'_> {
         let since = || steps().take_while(|past| past.number > red.number);
         let by_agent = since().any(|past| past.kind == Kind::Implementation);
         let by_us = since().any(|past| past.kind == Kind::Recovery && past.is_ok());
-        let errors: Vec<ParsedError> = serde_json::from_value(red.result.get("errors")?.clone()).ok()?;
+        let errors: Vec<ParsedError> =
+            serde_json::from_value(red.result.get("errors")?.clone()).ok()?;
         let commit = Oid::parse(red.began_on.as_deref()?)?;
         (by_agent && !by_us && !errors.is_empty()).then_some((commit, errors))
     }
@@ -241,7 +245,9 @@ fn one_line(text: &str) -> String {
 
 /// A number between 0 and 1 that differs from run to run, and not from replay to replay.
 fn jitter(run: &str, step: u32) -> f64 {
-    let sum = run.bytes().fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let sum = run
+        .bytes()
+        .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     (sum % 1_000) as f64 / 1_000.0
 }
 

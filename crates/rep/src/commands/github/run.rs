@@ -197,12 +197,12 @@ impl Handling<'_> {
 
     /// The events of the runs, for who looks at the workflow afterwards.
     async fn keep_events(&self, journal: &Journal, came: &Came) -> Result<(), Failure> {
-        let Some(id) = came.run.as_deref().and_then(|id| id.parse::<RunId>().ok()) else { return Ok(()) };
+        let Some(id) = &came.run else { return Ok(()) };
         let Some(dir) = self.env.var("RUNNER_TEMP") else { return Ok(()) };
         let mut lines = String::new();
         let mut after = 0;
         loop {
-            let page = journal.events(&id, after, 0).await.map_err(not_recorded)?;
+            let page = journal.events(id, after, 0).await.map_err(not_recorded)?;
             let Some(last) = page.last() else { break };
             after = last.seq;
             for event in &page {
@@ -251,7 +251,7 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
         ("branch_name", came.branch.as_deref().unwrap_or_default()),
         ("pull_request", &number),
         ("tasks_processed", &tasks.to_string()),
-        ("run_id", came.run.as_deref().unwrap_or_default()),
+        ("run_id", came.run.as_ref().map_or("", RunId::as_str)),
     ] {
         env.append_output(name, value)?;
     }
