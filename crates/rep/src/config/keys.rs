@@ -261,6 +261,18 @@ pub static KEYS: &[Key] = &[
         "",
         "What has to hold besides before a plan's run is complete.",
     ),
+    key(
+        "plan.self_improve",
+        Shape::Bool,
+        "false",
+        "Whether red checks are mended with what helped before, and by the tools themselves, before an agent is asked again.",
+    ),
+    user_key(
+        "plan.self_improve_network",
+        Shape::Bool,
+        "false",
+        "Whether that may reach the network, to install what a lock file names.",
+    ),
     key("plan.agent", Shape::Text, "", "The agent that works on plans; `default` if absent."),
     key("plan.review_agent", Shape::Text, "", "The agent that reviews work on plans."),
     user_key("plan.backend", Shape::Text, "", "Who executes work on plans, as `--backend`."),

@@ -87,8 +87,16 @@ impl Args {
 pub(crate) fn run(env: &Env, args: Args, ui: &mut Ui<'_>) -> Outcome {
     let args = args.with_inputs(env);
     let happened = Happened::read(env, &args.event)?;
+    // A runner takes some lines for orders. Between these two it takes none, whoever's words they are.
+    let quiet = env.var("GITHUB_ACTIONS").filter(|_| !ui.json).map(|_| RunId::new());
+    if let Some(word) = &quiet {
+        writeln!(ui.out, "{}", outputs::stop_commands(word.as_str()))?;
+    }
     let outcome = runtime()?.block_on(handle(env, &args, &happened, ui))?;
     report(env, &outcome, ui)?;
+    if let Some(word) = &quiet {
+        writeln!(ui.out, "{}", outputs::resume_commands(word.as_str()))?;
+    }
     Ok(if outcome.conclusion.is_fine() { Exit::Done } else { Exit::No })
 }
 
@@ -173,6 +181,7 @@ impl Handling<'_> {
             request: &request,
             limits: ctx.plan_limits(&flags),
             nonce: nonce.as_str(),
+            secrets: self.env.secrets(),
             event: &self.happened.payload,
         };
         if self.args.dry_run {
@@ -213,7 +222,7 @@ impl Handling<'_> {
         let file = Utf8Path::new(dir).join(format!("repertoire-{}.jsonl", id.short()));
         fs::write_private(&file, lines.as_bytes())
             .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
-        self.env.append_output("execution_file", file.as_str())
+        output(self.env, "execution_file", file.as_str())
     }
 }
 
@@ -238,7 +247,10 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
                 ui.note(note)?;
             }
             if let Some(answer) = &came.answer {
-                writeln!(ui.out, "\n{answer}")?;
+                writeln!(ui.out)?;
+                for line in answer.lines() {
+                    writeln!(ui.out, "{}", repertoire_text::terminal::printable(line))?;
+                }
             }
         }
     }
@@ -253,10 +265,23 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
         ("tasks_processed", &tasks.to_string()),
         ("run_id", came.run.as_ref().map_or("", RunId::as_str)),
     ] {
-        env.append_output(name, value)?;
+        output(env, name, value)?;
     }
     if let Some(path) = env.var("GITHUB_STEP_SUMMARY") {
-        env.append(Utf8Path::new(path), &outputs::summary(&words::summary(came)))?;
+        append(path, &outputs::summary(&words::summary(came)))?;
     }
     Ok(())
+}
+
+/// Sets an output of the step, if a workflow runs us.
+fn output(env: &Env, name: &str, value: &str) -> Result<(), Failure> {
+    let Some(path) = env.var("GITHUB_OUTPUT") else { return Ok(()) };
+    let line = outputs::output(name, value, RunId::new().as_str()).map_err(cannot)?;
+    append(path, &line)
+}
+
+fn append(path: &str, text: &str) -> Result<(), Failure> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
 }
