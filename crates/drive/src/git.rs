@@ -25,6 +25,7 @@ mod error;
 mod log;
 mod merge;
 mod progress;
+mod restore;
 mod status;
 mod tree;
 

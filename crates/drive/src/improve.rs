@@ -2,4 +2,6 @@
 //! the checks say so.
 
 pub mod error;
+pub mod memory;
+pub mod recover;
 pub mod signature;

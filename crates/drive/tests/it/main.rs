@@ -4,9 +4,11 @@
 
 mod checks;
 mod git;
+mod memory;
 mod plan;
 mod plan_asked;
 mod plan_attacks;
+mod recover;
 mod repo;
 mod review;
 mod review_report;
