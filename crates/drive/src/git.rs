@@ -27,6 +27,7 @@ mod log;
 mod merge;
 mod progress;
 mod push;
+mod restore;
 mod status;
 mod tree;
 

@@ -3,4 +3,6 @@
 
 pub mod analyse;
 pub mod error;
+pub mod memory;
+pub mod recover;
 pub mod signature;

@@ -312,3 +312,39 @@ pub const LINK_STEPS_MAX: usize = 8;
 
 /// Longest target of a link that is followed.
 pub const LINK_BYTES_MAX: u64 = 4_096;
+// Memory and recovery
+
+/// Largest file of what is remembered that is read.
+pub const MEMORY_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Most failures in it.
+pub const MEMORY_FAILURES_MAX: usize = 5_000;
+/// Most remembered failures that are compared with one that was not seen before.
+pub const MEMORY_COMPARED_MAX: u32 = 500;
+/// Most of them that are shown.
+pub const MEMORY_SIMILAR_MAX: usize = 3;
+/// Most different failures of one verification that are remembered.
+pub const RECOVER_FAILURES_MAX: usize = 50;
+/// Attempts at one failure.
+pub const RECOVER_ATTEMPTS_MAX: u32 = 3;
+/// Attempts in all.
+pub const RECOVER_ATTEMPTS_TOTAL_MAX: u32 = 6;
+/// Fixes of one failure without effect, after which its cause is probably another one.
+pub const RECOVER_WITHOUT_EFFECT_MAX: u32 = 2;
+/// How long one attempt may take, the checks not included.
+pub const RECOVER_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long is waited at most before the work is put off.
+pub const RECOVER_WAIT_MAX: Duration = Duration::from_secs(120);
+/// How long is waited for a limit that names no time.
+pub const RECOVER_WAIT_USUAL: Duration = Duration::from_secs(60);
+/// Most lines that a linter may change.
+pub const LINTER_LINES_MAX: u64 = 200;
+/// Most lines of a lock file that a fix may change.
+pub const LOCK_LINES_MAX: u64 = 100;
+/// Most bytes of a change that are looked at; a larger one is taken back.
+pub const RECOVER_DIFF_BYTES_MAX: usize = 1024 * 1024;
+/// Most lines of a change that is learnt.
+pub const LEARNT_LINES_MAX: usize = 60;
+/// Most files of a change that is learnt.
+pub const LEARNT_FILES_MAX: usize = 5;
+/// Most output of a program that mends something.
+pub const RECOVER_SAID_BYTES_MAX: usize = 16 * 1024;

@@ -144,6 +144,10 @@ enum Command {
     Events(commands::events::Args),
     /// Fold the events of runs anew, and compare
     Replay(commands::replay::Args),
+    /// What went wrong here before, and what helped
+    Memory(commands::memory::Args),
+    /// What could not be handled and waits for a person
+    Dlq(commands::dlq::Args),
     /// Print figures for Prometheus
     Metrics(commands::metrics::Args),
     /// Work on runs that wait in the queue, until told to stop
@@ -222,6 +226,8 @@ impl Command {
             | Command::Runs(_)
             | Command::Events(_)
             | Command::Replay(_)
+            | Command::Memory(_)
+            | Command::Dlq(_)
             | Command::Pause(_)
             | Command::Resume(_)
             | Command::Cancel(_)
@@ -355,6 +361,8 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
+        Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
+        Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
         Command::Events(args) => commands::events::run(&ctx, &args, ui),
         Command::Replay(args) => commands::replay::run(&ctx, &args, ui),
         Command::Metrics(args) => commands::metrics::run(&ctx, &args, ui),

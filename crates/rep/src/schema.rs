@@ -15,6 +15,7 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
+pub mod improve;
 pub mod plan;
 pub mod review;
 pub mod runs;
@@ -508,6 +509,14 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("runs-prune.json", schema_for!(runs::PruneJson)),
         ("run-event.json", schema_for!(repertoire_journal::Event)),
         ("replay.json", schema_for!(runs::ReplayJson)),
+        ("memory.json", schema_for!(improve::MemoryJson)),
+        ("memory-show.json", schema_for!(improve::FailureJson)),
+        ("memory-export.json", schema_for!(improve::Exchanged)),
+        ("memory-import.json", schema_for!(improve::Imported)),
+        ("memory-forget.json", schema_for!(improve::ForgottenJson)),
+        ("dlq.json", schema_for!(improve::LettersJson)),
+        ("dlq-show.json", schema_for!(repertoire_journal::DeadLetter)),
+        ("dlq-retry.json", schema_for!(improve::RetriedJson)),
         ("serve.json", schema_for!(serve::ServeJson)),
         ("setup.json", schema_for!(serve::SetupListJson)),
         ("setup-done.json", schema_for!(serve::SetupDoneJson)),

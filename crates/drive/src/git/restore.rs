@@ -1,0 +1,97 @@
+//! Patches, and files as they were.
+
+use repertoire_agent::process::Stdin;
+
+use super::call::{Ask, pair};
+use super::{Git, GitError, Mode, Name, Oid, TreeId};
+
+impl Git {
+    /// Whether a patch fits the files as they are. If not, git's own words say why.
+    pub async fn patch_fits(&self, patch: &str) -> Result<Result<(), String>, GitError> {
+        self.patch(patch, &["apply", "--check", "--whitespace=nowarn", "-"]).await
+    }
+
+    /// Applies a patch to the files, all of it or nothing; the index is not touched. Paths that lead out of the checkout or
+    /// through a link are refused.
+    pub async fn apply_patch(&self, patch: &str) -> Result<Result<(), String>, GitError> {
+        self.patch(patch, &["apply", "--whitespace=nowarn", "-"]).await
+    }
+
+    async fn patch(&self, patch: &str, args: &[&str]) -> Result<Result<(), String>, GitError> {
+        let at_top = Git { dir: self.top().await?, ..self.clone() };
+        let ask = Ask { stdin: Stdin::Text(patch.to_owned()), ..Ask::new(args) };
+        let answer = at_top.ask(ask, &mut |_| repertoire_agent::process::Flow::Continue).await?;
+        match answer.code {
+            0 => Ok(Ok(())),
+            1 | 128 => Ok(Err(answer.stderr().trim().to_owned())),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// Makes the files those of a tree that [`Git::tree_of_work`] gave: files that came since are removed, also untracked
+    /// ones. Ignored files stay as they are, and the index is not touched.
+    pub async fn restore_files(&self, tree: &TreeId) -> Result<(), GitError> {
+        let now = self.tree_of_work().await?;
+        if now == *tree {
+            return Ok(());
+        }
+        let top = self.top().await?;
+        let (mut gone, mut there) = (Vec::new(), String::new());
+        for change in self.tree_changes(&now, tree).await? {
+            if [change.old_mode, change.new_mode].contains(&Mode::Submodule) {
+                return Err(GitError::BadPath { path: change.name.path.to_string() });
+            }
+            gone.extend(change.from.as_ref().map(exact).transpose()?);
+            let name = exact(&change.name)?;
+            match change.new_mode {
+                Mode::Absent => gone.push(name),
+                _ => there.push_str(&format!("{name}\0")),
+            }
+        }
+        for path in gone {
+            remove(&top, &path).map_err(|source| GitError::Io { path: top.join(&path), source })?;
+        }
+        let (_keep, index) = self.index_copy().await?;
+        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
+        let read = ["read-tree", tree.0.as_str()];
+        self.fine(Ask { environment: environment.clone(), ..Ask::new(&read) }).await?;
+        let at_top = Git { dir: top, ..self.clone() };
+        let write = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
+        let ask = Ask { environment, stdin: Stdin::Text(there), ..Ask::new(&write) };
+        at_top.fine(ask).await.map(drop)
+    }
+
+    /// Moves the branch that is checked out back to a commit, and the index with it. Files stay as they are.
+    pub async fn reset_branch(&self, oid: &Oid) -> Result<(), GitError> {
+        self.ok(&["reset", "--mixed", "--quiet", oid.as_str()]).await.map(drop)
+    }
+
+    /// Keeps a commit that no branch leads to.
+    pub async fn keep_commit(&self, name: &str, oid: &Oid) -> Result<(), GitError> {
+        self.ok(&["update-ref", &format!("refs/repertoire/{name}"), oid.as_str()]).await.map(drop)
+    }
+}
+
+fn exact(name: &Name) -> Result<String, GitError> {
+    match name.exact {
+        true => Ok(name.path.to_string()),
+        false => Err(GitError::BadPath { path: name.path.to_string() }),
+    }
+}
+
+/// Removes a file, and the folders that nothing is left in.
+fn remove(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
+    let file = top.join(path);
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut folder = file.parent();
+    while let Some(empty) = folder.filter(|folder| *folder != top && folder.starts_with(top)) {
+        if std::fs::remove_dir(empty).is_err() {
+            break;
+        }
+        folder = empty.parent();
+    }
+    Ok(())
+}

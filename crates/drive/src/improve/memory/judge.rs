@@ -1,0 +1,494 @@
+//! What may be remembered, and what may be done without asking. Pure functions over fixes.
+
+use std::sync::LazyLock;
+
+use camino::Utf8Path;
+use globset::GlobSet;
+use regex::Regex;
+use repertoire_journal::redact::has_secret;
+use repertoire_journal::{Fix, KnownFix, Remedy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::patch::{Touched, touched};
+use crate::github::protected::{is_protected, matches, set_of};
+use crate::limits::LOCK_LINES_MAX;
+
+/// How far a fix is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FixState {
+    /// It may be applied without asking, with a backup and the checks afterwards.
+    Automatic,
+    /// It is shown to whoever mends it.
+    Suggested,
+    /// It is not offered, and kept so that nobody learns it again from nothing.
+    Retired,
+}
+
+impl FixState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FixState::Automatic => "automatic",
+            FixState::Suggested => "suggested",
+            FixState::Retired => "retired",
+        }
+    }
+}
+
+/// From which figures on a fix is trusted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Applied without asking from this confidence on.
+    pub automatic_from: f64,
+    /// Not offered below this one.
+    pub retired_below: f64,
+    /// Milliseconds after which a fix that did not work again is only suggested.
+    pub stale_ms: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy { automatic_from: 0.6, retired_below: 0.2, stale_ms: 90 * 24 * 60 * 60 * 1_000 }
+    }
+}
+
+/// How far a fix is trusted now, and why.
+pub fn state_of(known: &KnownFix, now_ms: u64, policy: &Policy) -> (FixState, String) {
+    let KnownFix { tried, worked, failed, confidence, .. } = known;
+    if *confidence < policy.retired_below {
+        return (FixState::Retired, format!("it failed {failed} of {tried} times"));
+    }
+    if *confidence < policy.automatic_from {
+        let why = match tried {
+            0 => "nobody has verified it here".to_owned(),
+            _ => format!("it worked {worked} of {tried} times"),
+        };
+        return (FixState::Suggested, why);
+    }
+    if let Some(why) = refuse_automatic(&known.fix) {
+        return (FixState::Suggested, why);
+    }
+    match known.last_worked_ms {
+        Some(last) if now_ms.saturating_sub(last) <= policy.stale_ms => {
+            (FixState::Automatic, format!("it worked {worked} of {tried} times"))
+        }
+        _ => (FixState::Suggested, "it has not worked for a long time".to_owned()),
+    }
+}
+
+/// Why a fix is never applied without asking, however often it worked.
+pub fn refuse_automatic(fix: &Fix) -> Option<String> {
+    if let Some(why) = refuse_to_remember(fix) {
+        return Some(why);
+    }
+    match &fix.remedy {
+        Remedy::Advice(_) => Some("advice is for those who read it".to_owned()),
+        Remedy::Command(words) => {
+            let is_outside = |word: &String| {
+                let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+                value.starts_with(['/', '~'])
+                    || Utf8Path::new(value).components().any(|part| part.as_str() == "..")
+            };
+            if let Some(word) = words.iter().find(|word| is_outside(word)) {
+                return Some(format!("`{word}` is outside the folder"));
+            }
+            let program = words.first().map_or("", String::as_str);
+            program.contains('/').then(|| format!("`{program}` is a file that may have changed"))
+        }
+        Remedy::Patch(text) => {
+            let files = touched(text);
+            files.iter().find_map(|file| refuse_path(file).or_else(|| refuse_test(file)))
+        }
+    }
+}
+
+/// Why a fix must not be remembered at all.
+pub fn refuse_to_remember(fix: &Fix) -> Option<String> {
+    let text = fix.remedy.text();
+    if text.trim().is_empty() {
+        return Some("there is nothing in it".to_owned());
+    }
+    if has_secret(&text) {
+        return Some("it holds what looks like a secret".to_owned());
+    }
+    match &fix.remedy {
+        Remedy::Advice(_) => None,
+        Remedy::Command(words) => refuse_command(words),
+        Remedy::Patch(text) => {
+            let files = touched(text);
+            if files.is_empty() {
+                return Some("it is no patch: nothing in it names a file".to_owned());
+            }
+            files.iter().find_map(|file| refuse_path(file).or_else(|| weakening(file)))
+        }
+    }
+}
+
+/// Programs that run whatever they are told, or that delete, or that reach out.
+const REFUSED_PROGRAMS: &[&str] = &[
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "fish",
+    "ksh",
+    "pwsh",
+    "powershell",
+    "cmd",
+    "env",
+    "xargs",
+    "eval",
+    "exec",
+    "nohup",
+    "sudo",
+    "su",
+    "doas",
+    "rm",
+    "rmdir",
+    "unlink",
+    "shred",
+    "dd",
+    "mv",
+    "chmod",
+    "chown",
+    "setfacl",
+    "curl",
+    "wget",
+    "nc",
+    "ncat",
+    "socat",
+    "ssh",
+    "scp",
+    "rsync",
+    "docker",
+    "podman",
+    "kill",
+    "pkill",
+    "killall",
+    "crontab",
+    "gh",
+];
+/// Programs that run a text when they get one of these.
+const RUNS_TEXT: &[(&str, &[&str])] = &[
+    ("python", &["-c", "-m"]),
+    ("python3", &["-c", "-m"]),
+    ("node", &["-e", "--eval", "-p"]),
+    ("perl", &["-e", "-E"]),
+    ("ruby", &["-e"]),
+    ("php", &["-r"]),
+    ("deno", &["eval", "run"]),
+    ("bun", &["-e", "x"]),
+];
+/// What git may be asked for; all else moves, deletes or publishes something.
+const GIT_FINE: &[&str] = &["add", "apply", "lfs", "submodule", "status", "diff"];
+
+fn refuse_command(words: &[String]) -> Option<String> {
+    let [program, args @ ..] = words else { return Some("there is no program in it".to_owned()) };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let has = |wanted: &[&str]| args.iter().any(|arg| wanted.contains(&arg.as_str()));
+    if REFUSED_PROGRAMS.contains(&name) {
+        return Some(format!("`{name}` may do anything, or undo too much"));
+    }
+    if RUNS_TEXT.iter().any(|(program, flags)| *program == name && has(flags)) {
+        return Some(format!("`{name}` would run a text"));
+    }
+    if name == "git" && !args.first().is_some_and(|verb| GIT_FINE.contains(&verb.as_str())) {
+        return Some("of git, only what adds or applies is remembered".to_owned());
+    }
+    if name == "npx" && !has(&["--no-install", "--no"])
+        || matches!(
+            (name, args.first().map(String::as_str)),
+            ("npm" | "pnpm" | "yarn", Some("exec" | "dlx" | "x" | "config"))
+        )
+    {
+        return Some(format!("`{name}` would fetch code and run it"));
+    }
+    let told = args.iter().find(|arg| arg.contains("://") || arg.starts_with("git+"));
+    if let Some(address) = told {
+        return Some(format!("`{address}` would be fetched"));
+    }
+    let off = [
+        "--no-verify",
+        "--force",
+        "-f",
+        "-rf",
+        "--unsafe-perm",
+        "--ignore-scripts=false",
+        "--dangerously-skip-permissions",
+    ];
+    has(&off).then(|| "it forces something, or switches a check off".to_owned())
+}
+
+static TESTS: LazyLock<GlobSet> = LazyLock::new(|| {
+    set_of(&[
+        "**/tests/**",
+        "**/test/**",
+        "**/__tests__/**",
+        "**/spec/**",
+        "**/testdata/**",
+        "**/fixtures/**",
+        "**/snapshots/**",
+        "**/*_test.*",
+        "**/*_tests.*",
+        "**/test_*.*",
+        "**/*.test.*",
+        "**/*.spec.*",
+        "**/tests.rs",
+        "**/conftest.py",
+    ])
+});
+static CHECKS: LazyLock<GlobSet> = LazyLock::new(|| {
+    set_of(&[
+        "**/makefile",
+        "**/justfile",
+        "**/taskfile.y*ml",
+        "**/tox.ini",
+        "**/noxfile.py",
+        "**/pytest.ini",
+        "**/setup.cfg",
+        "**/pyproject.toml",
+        "**/package.json",
+        "**/.eslintrc*",
+        "**/.eslintignore",
+        "**/eslint.config.*",
+        "**/biome.json*",
+        "**/.prettierrc*",
+        "**/.prettierignore",
+        "**/tsconfig*.json",
+        "**/jest.config.*",
+        "**/vitest.config.*",
+        "**/clippy.toml",
+        "**/.clippy.toml",
+        "**/rustfmt.toml",
+        "**/.rustfmt.toml",
+        "**/deny.toml",
+        "**/.config/nextest.toml",
+        "**/.cargo/**",
+        "**/rust-toolchain*",
+        "**/ruff.toml",
+        "**/.ruff.toml",
+        "**/mypy.ini",
+        "**/.flake8",
+        "**/.coveragerc",
+        "**/.golangci.*",
+        "**/codecov.yml",
+        "**/.gitlab-ci.yml",
+        "**/.circleci/**",
+        "**/jenkinsfile",
+    ])
+});
+static LOCKS: LazyLock<GlobSet> = LazyLock::new(|| {
+    set_of(&[
+        "**/cargo.lock",
+        "**/package-lock.json",
+        "**/npm-shrinkwrap.json",
+        "**/pnpm-lock.yaml",
+        "**/yarn.lock",
+        "**/bun.lock*",
+        "**/uv.lock",
+        "**/poetry.lock",
+        "**/pipfile.lock",
+        "**/go.sum",
+        "**/gemfile.lock",
+        "**/composer.lock",
+    ])
+});
+static CREDENTIALS: LazyLock<GlobSet> = LazyLock::new(|| {
+    set_of(&[
+        "**/.env",
+        "**/.env.*",
+        "**/*.pem",
+        "**/*.key",
+        "**/*.p12",
+        "**/id_rsa*",
+        "**/id_ed25519*",
+        "**/.npmrc",
+        "**/.pypirc",
+        "**/.netrc",
+        "**/credentials*",
+        "**/secrets.*",
+    ])
+});
+
+/// Whether a path is that of a test.
+pub(crate) fn is_test(path: &str) -> bool {
+    matches(&TESTS, path)
+}
+
+/// Why nothing may touch a file without asking.
+pub(crate) fn refuse_path(file: &Touched) -> Option<String> {
+    let path = file.path.as_str();
+    let paths = [Some(path), file.from.as_deref()];
+    for path in paths.into_iter().flatten() {
+        // git would read escapes in it, and mean another path.
+        if path.contains(['"', '\\']) {
+            return Some(format!("`{path}` is an odd name"));
+        }
+        if !repertoire_text::fs::is_beneath(Utf8Path::new(path)) {
+            return Some(format!("`{path}` is outside the folder"));
+        }
+        if is_protected(path) {
+            return Some(format!("`{path}` configures agents, git or the service"));
+        }
+        if matches(&CREDENTIALS, path) {
+            return Some(format!("`{path}` holds credentials"));
+        }
+        if matches(&CHECKS, path) {
+            return Some(format!("`{path}` says what is checked"));
+        }
+    }
+    if file.deleted && is_test(path) {
+        return Some(format!("the test `{path}` is gone"));
+    }
+    let is_wholesale = file.deleted || file.lines() as u64 > LOCK_LINES_MAX;
+    (is_wholesale && matches(&LOCKS, path)).then(|| format!("the lock file `{path}` is replaced"))
+}
+
+fn refuse_test(file: &Touched) -> Option<String> {
+    let path = file.path.as_str();
+    is_test(path).then(|| format!("`{path}` is a test"))
+}
+
+/// What makes a check say nothing any more.
+static WEAKENING: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(?x)
+        \#\[\s*ignore | \#!?\[\s*(?:allow|expect|cfg_attr)\s*\( | \bshould_panic\b
+        | \b(?:it|test|describe)\.(?:skip|only|todo)\b | \bx(?:it|describe|test)\s*\(
+        | @?pytest\.mark\.(?:skip|xfail) | \bpytest\.skip\b | \bunittest\.skip | \bt\.Skip
+        | eslint-disable | biome-ignore | @ts-ignore | @ts-nocheck | @ts-expect-error | prettier-ignore
+        | \#\s*noqa | \#\s*type:\s*ignore | \#\s*pylint:\s*disable | //\s*nolint | \bnosec\b
+        | \|\|\s*true\b | --no-verify | \bcontinue-on-error\b | \bset\s\+e\b
+        | \bexcept(?:\s+\w+)?:\s*pass\b | \bcatch\s*(?:\([^)]*\))?\s*\{\s*\}
+        | ^\s*\[(?:workspace\.)?lints | \b(?:test|doctest|harness)\s*=\s*false";
+    Regex::new(pattern).expect("the pattern is fixed and tested")
+});
+
+/// Why the lines of a file make a check weaker rather than the work better.
+pub(crate) fn weakening(file: &Touched) -> Option<String> {
+    let weaker = file.added.iter().find_map(|line| WEAKENING.find(line));
+    if let Some(found) = weaker {
+        return Some(format!(
+            "`{}` in `{}` switches a check off",
+            found.as_str().trim(),
+            file.path
+        ));
+    }
+    let asserts = |lines: &[String]| {
+        lines.iter().filter(|line| line.contains("assert") || line.contains("expect(")).count()
+    };
+    (is_test(&file.path) && asserts(&file.removed) > asserts(&file.added))
+        .then(|| format!("the test `{}` asks for less", file.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use repertoire_journal::memory::FixOrigin;
+
+    use super::*;
+
+    fn fix(remedy: Remedy) -> Fix {
+        Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt }
+    }
+
+    fn command(text: &str) -> Fix {
+        fix(Remedy::Command(text.split(' ').map(str::to_owned).collect()))
+    }
+
+    fn patch(path: &str, added: &str) -> Fix {
+        let text = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-old\n+{added}\n"
+        );
+        fix(Remedy::Patch(text))
+    }
+
+    fn known(fix: Fix, confidence: f64, last_worked_ms: Option<u64>) -> KnownFix {
+        KnownFix { confidence, last_worked_ms, tried: 1, worked: 1, ..KnownFix::new(fix, 0) }
+    }
+
+    #[test]
+    fn a_fix_is_trusted_as_far_as_its_record_goes() {
+        let policy = Policy::default();
+        let state = |confidence, last, now| {
+            state_of(&known(command("cargo fetch"), confidence, last), now, &policy).0
+        };
+        assert_eq!(state(0.65, Some(10), 20), FixState::Automatic);
+        assert_eq!(state(0.6, Some(10), 20), FixState::Automatic);
+        assert_eq!(state(0.59, Some(10), 20), FixState::Suggested);
+        assert_eq!(state(0.2, Some(10), 20), FixState::Suggested);
+        assert_eq!(state(0.16, Some(10), 20), FixState::Retired);
+        assert_eq!(state(0.9, Some(10), 11 + policy.stale_ms), FixState::Suggested);
+        assert_eq!(state(0.9, None, 20), FixState::Suggested);
+    }
+
+    #[test]
+    fn some_fixes_are_never_automatic() {
+        for never in [
+            fix(Remedy::Advice("look at the imports".into())),
+            command("cargo fmt --manifest-path /etc/Cargo.toml"),
+            command("cp a ../b"),
+            command("./scripts/mend.sh"),
+            patch("tests/it/a.rs", "let a = 1;"),
+            patch("src/a_test.go", "x"),
+            patch("package.json", "x"),
+            patch(".github/workflows/ci.yml", "x"),
+            patch("AGENTS.md", "x"),
+            patch("../elsewhere.rs", "x"),
+            patch(".env", "x"),
+            patch("\\056github/x", "x"),
+        ] {
+            assert!(refuse_automatic(&never).is_some(), "{never:?}");
+        }
+        for fine in [
+            command("cargo update -p serde_json"),
+            patch("src/a.rs", "x"),
+            command("npx --no-install eslint --fix src/a.ts"),
+        ] {
+            assert_eq!(refuse_automatic(&fine), None, "{fine:?}");
+        }
+    }
+
+    #[test]
+    fn some_fixes_are_not_remembered_at_all() {
+        for never in [
+            command("rm -r target"),
+            command("bash -c true"),
+            command("/bin/sh x"),
+            command("git push --force"),
+            command("git reset --hard"),
+            command("curl https://x.example"),
+            command("pip install git+https://x.example/y"),
+            command("npx left-pad"),
+            command("python -c print(1)"),
+            command("git commit --no-verify"),
+            command("login ghp_abcdefghijklmnop1234"),
+            patch("src/a.rs", "#[ignore]"),
+            patch("src/a.ts", "// eslint-disable-next-line"),
+            patch("src/a.py", "x = 1  # type: ignore"),
+            patch("src/lib.rs", "#![allow(warnings)]"),
+            fix(Remedy::Patch("just words".into())),
+            fix(Remedy::Advice(" ".into())),
+        ] {
+            assert!(refuse_to_remember(&never).is_some(), "{never:?}");
+        }
+        assert_eq!(refuse_to_remember(&patch("tests/a.rs", "let b = 2;")), None);
+    }
+
+    #[test]
+    fn a_test_that_asks_for_less_is_weaker() {
+        let text = "diff --git a/tests/a.rs b/tests/a.rs\n--- a/tests/a.rs\n+++ b/tests/a.rs\n@@ -1 +1 @@\n-assert_eq!(a, 1);\n+let _ = a;\n";
+        assert!(weakening(&touched(text)[0]).is_some());
+    }
+
+    #[test]
+    fn a_lock_file_is_not_replaced() {
+        let lines: String = (0..200).map(|n| format!("+{n}\n")).collect();
+        let text = format!(
+            "diff --git a/Cargo.lock b/Cargo.lock\n--- a/Cargo.lock\n+++ b/Cargo.lock\n@@ -0,0 +1,200 @@\n{lines}"
+        );
+        assert!(refuse_path(&touched(&text)[0]).is_some());
+        let Remedy::Patch(small) = patch("Cargo.lock", "x").remedy else { panic!() };
+        assert_eq!(refuse_path(&touched(&small)[0]), None);
+    }
+}

@@ -1,0 +1,595 @@
+//! Recovery: what failed is mended by what helped before or by the tool's own correction, and by nothing that cannot be
+//! undone. An attempt is a success when the checks say so; until then it is an attempt.
+//!
+//! Every attempt is named, backed up, applied in the sandbox, looked at, and verified; what did not help is taken back, and
+//! it is made sure that the files are as before. Only then there is something to record. Asking an agent and giving up are
+//! the caller's: this says when their time has come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use repertoire_agent::workplace::Workplace;
+use repertoire_journal::memory::FixOrigin;
+use repertoire_journal::{Fix, FixOutcome, JournalError, Payload, Remedy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::error::ParsedError;
+use super::memory::{Advice, FixState, Memory, Tried, tool_name};
+use super::signature::signature;
+use crate::checks::{Check, CheckError, CheckEvent, CheckResult, CheckStatus, Verdict};
+use crate::git::{DiffOf, Git, GitError, Oid};
+use crate::limits::{
+    RECOVER_ATTEMPTS_MAX, RECOVER_ATTEMPTS_TOTAL_MAX, RECOVER_FAILURES_MAX, RECOVER_TIMEOUT,
+    RECOVER_WAIT_MAX, RECOVER_WITHOUT_EFFECT_MAX,
+};
+
+mod attempt;
+mod backup;
+mod classify;
+mod facts;
+mod inspect;
+mod install;
+mod learn;
+mod learned;
+mod limit;
+mod linter;
+
+pub use self::backup::Backup;
+pub use self::classify::{Class, classify};
+pub use self::facts::Facts;
+pub use self::learn::{Learnt, learn};
+pub use self::limit::{Backoff, Service, is_limit, wait_for_limit};
+
+/// A way out of a failure, in the order in which they are preferred.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Wait until a limit ends.
+    WaitForLimit,
+    /// Wait a little, and look again.
+    Backoff,
+    /// Install what the manifest names and the lock file pins.
+    InstallDependency,
+    /// Let the linter mend it.
+    LinterFix,
+    /// Apply what helped before.
+    LearnedFix,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: &[Strategy] = &[
+        Strategy::WaitForLimit,
+        Strategy::Backoff,
+        Strategy::InstallDependency,
+        Strategy::LinterFix,
+        Strategy::LearnedFix,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Strategy::WaitForLimit => "wait_for_limit",
+            Strategy::Backoff => "backoff",
+            Strategy::InstallDependency => "install_dependency",
+            Strategy::LinterFix => "linter_fix",
+            Strategy::LearnedFix => "learned_fix",
+        }
+    }
+}
+
+/// The bounds of recovery.
+#[derive(Clone, Debug)]
+pub struct RecoverRules {
+    /// Attempts at one failure.
+    pub attempts_max: u32,
+    /// Attempts in all.
+    pub attempts_total_max: u32,
+    /// What may be tried.
+    pub strategies: BTreeSet<Strategy>,
+    /// Whether what mends may reach the network.
+    pub network: bool,
+    /// How long is waited at most; what takes longer is put off.
+    pub wait_max: Duration,
+    /// How long a program that mends may take.
+    pub timeout: Duration,
+    /// Checks that run at once.
+    pub parallel: usize,
+}
+
+impl Default for RecoverRules {
+    fn default() -> Self {
+        RecoverRules {
+            attempts_max: RECOVER_ATTEMPTS_MAX,
+            attempts_total_max: RECOVER_ATTEMPTS_TOTAL_MAX,
+            strategies: Strategy::ALL.iter().copied().collect(),
+            network: false,
+            wait_max: RECOVER_WAIT_MAX,
+            timeout: RECOVER_TIMEOUT,
+            parallel: 1,
+        }
+    }
+}
+
+/// Reads errors from what a check said.
+pub type Analyse<'a> = dyn Fn(&CheckResult) -> Vec<ParsedError> + Sync + 'a;
+
+/// What is to be recovered.
+pub struct RecoverRequest<'a> {
+    /// The checkout that the work is in.
+    pub git: &'a Git,
+    /// Where programs run; the same folder.
+    pub workplace: &'a Workplace,
+    /// The checks that have to pass, all of them.
+    pub checks: &'a [Check],
+    /// What they said: it is red.
+    pub verdict: &'a Verdict,
+    /// How errors are read from it.
+    pub analyse: &'a Analyse<'a>,
+    /// What is known.
+    pub memory: &'a Memory,
+    /// The bounds.
+    pub rules: &'a RecoverRules,
+    /// What this run has tried already.
+    pub tried: Tried,
+    /// The commit before the present change.
+    pub base: &'a Oid,
+    /// Ends it.
+    pub cancel: &'a CancellationToken,
+    /// Hears what happens.
+    pub on_event: &'a (dyn Fn(RecoverEvent) + Sync),
+    /// Milliseconds since 1970.
+    pub clock: &'a (dyn Fn() -> u64 + Sync),
+    /// From 0 to 1, by chance.
+    pub jitter: f64,
+}
+
+/// What happens while something is recovered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecoverEvent {
+    /// An attempt begins.
+    Trying {
+        /// The failure.
+        signature: String,
+        /// How.
+        strategy: Strategy,
+        /// What is done.
+        what: String,
+    },
+    /// It is over.
+    Tried(Attempt),
+    /// Nothing is done for a while.
+    Waiting {
+        /// How long.
+        length: Duration,
+        /// Why.
+        why: String,
+    },
+    /// Something of the checks.
+    Check(CheckEvent),
+}
+
+/// An attempt, as it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    /// The failure that it was for.
+    pub signature: String,
+    /// What kind of failure that is.
+    pub class: Class,
+    /// How.
+    pub strategy: Strategy,
+    /// What was done; nothing for a wait.
+    pub fix: Option<Fix>,
+    /// The commit that has everything as it was before.
+    pub backup: Option<String>,
+    /// Files that it changed.
+    pub changed: Vec<String>,
+    /// What the checks said.
+    pub outcome: FixOutcome,
+    /// What was seen.
+    pub reason: String,
+    /// How long it took, the checks included.
+    pub seconds: f64,
+}
+
+/// How a recovery ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// All checks pass. What has changed is in the files, and not committed.
+    Green,
+    /// They do not: an agent has to be asked.
+    Red {
+        /// Why nothing more is tried.
+        reason: String,
+    },
+    /// It makes sense to look again later.
+    Deferred {
+        /// When, in milliseconds since 1970.
+        until_ms: u64,
+        /// Why.
+        reason: String,
+    },
+    /// Only a person can help.
+    Permanent {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What came of a recovery.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// What was tried, in this order.
+    pub attempts: Vec<Attempt>,
+    /// How it ended.
+    pub state: State,
+    /// What is to be recorded, now that the checks have spoken.
+    pub payloads: Vec<Payload>,
+    /// What the memory suggests to whoever goes on.
+    pub advice: Advice,
+    /// What the checks said last.
+    pub verdict: Verdict,
+    /// What this run has tried by now.
+    pub tried: Tried,
+}
+
+/// Something that was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// Git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The checks make no sense.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The memory cannot be asked.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The files are not as they were before. Nothing must be written until a person has looked.
+    #[error(
+        "what was tried could not be taken back, so stop here: the files as they were are in the commit {backup} ({why})"
+    )]
+    NotRolledBack {
+        /// The commit.
+        backup: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// An error of a check that is red.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) check: String,
+    pub(crate) command: String,
+    pub(crate) signature: String,
+    pub(crate) class: Class,
+    pub(crate) error: ParsedError,
+}
+
+impl Found {
+    pub(crate) fn new(check: &str, command: &str, error: ParsedError, output: &str) -> Self {
+        Found {
+            check: check.to_owned(),
+            command: command.to_owned(),
+            signature: signature(&error).to_string(),
+            class: classify(&error, output),
+            error,
+        }
+    }
+}
+
+/// What checks said, as far as it is red.
+#[derive(Clone, Debug)]
+pub(crate) struct Red {
+    pub(crate) verdict: Verdict,
+    pub(crate) found: Vec<Found>,
+}
+
+impl Red {
+    pub(crate) fn of(verdict: Verdict, analyse: &Analyse<'_>) -> Self {
+        let mut found: Vec<Found> = Vec::new();
+        let failed = verdict.results.iter().filter(|result| has_failed(result));
+        for result in failed.filter(|result| result.critical) {
+            for error in analyse(result) {
+                let next = Found::new(&result.name, &result.command, error, &result.output);
+                let is_same =
+                    |known: &Found| known.check == next.check && known.signature == next.signature;
+                if !found.iter().any(is_same) {
+                    found.push(next);
+                }
+            }
+        }
+        Red { verdict, found }
+    }
+
+    pub(crate) fn has(&self, signature: &str) -> bool {
+        self.found.iter().any(|found| found.signature == signature)
+    }
+
+    /// What the checks said in all.
+    fn output(&self) -> String {
+        let failed = self.verdict.results.iter().filter(|result| has_failed(result));
+        failed.map(|result| format!("{}\n{}\n", result.output, result.telling.join("\n"))).collect()
+    }
+}
+
+pub(crate) fn has_failed(result: &CheckResult) -> bool {
+    matches!(result.status, CheckStatus::Failed | CheckStatus::TimedOut)
+}
+
+/// Something that is to be tried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Action {
+    pub(crate) signature: String,
+    pub(crate) class: Class,
+    pub(crate) strategy: Strategy,
+    pub(crate) fix: Fix,
+}
+
+pub(crate) fn builtin(words: Vec<String>) -> Fix {
+    Fix { remedy: Remedy::Command(words), preconditions: Vec::new(), origin: FixOrigin::Builtin }
+}
+
+/// Mends what can be mended without an agent.
+///
+/// # Errors
+///
+/// When git, the journal or the checks cannot be used, and above all [`RecoverError::NotRolledBack`].
+pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverError> {
+    let red = Red::of(request.verdict.clone(), request.analyse);
+    let payloads = seen(&red, request.memory.scope());
+    let tried = request.tried.clone();
+    let session =
+        Session { request: &request, red, payloads, tried, attempts: Vec::new(), waits: 0 };
+    session.run().await
+}
+
+/// The failures that are remembered. What comes of the surroundings is none of the project's.
+fn seen(red: &Red, scope: &str) -> Vec<Payload> {
+    let mut known = BTreeSet::new();
+    let lasting = red
+        .found
+        .iter()
+        .filter(|found| !matches!(found.class, Class::Transient | Class::Permanent));
+    let new = lasting.filter(|found| known.insert(found.signature.clone()));
+    let payloads = new.take(RECOVER_FAILURES_MAX).map(|found| Payload::FailureSeen {
+        scope: scope.to_owned(),
+        signature: found.signature.clone(),
+        category: found.error.category.as_str().to_owned(),
+        code: found.error.code.clone(),
+        tool: tool_name(found.error.source),
+        example: found.error.message.clone(),
+    });
+    payloads.collect()
+}
+
+struct Session<'a> {
+    request: &'a RecoverRequest<'a>,
+    red: Red,
+    payloads: Vec<Payload>,
+    tried: Tried,
+    attempts: Vec<Attempt>,
+    waits: u32,
+}
+
+impl Session<'_> {
+    async fn run(mut self) -> Result<Recovered, RecoverError> {
+        loop {
+            if self.red.verdict.green {
+                return self.end(State::Green).await;
+            }
+            if self.request.cancel.is_cancelled() {
+                return self.end(State::Red { reason: "it was stopped".to_owned() }).await;
+            }
+            if let Some(reason) = permanent(&self.red) {
+                return self.end(State::Permanent { reason }).await;
+            }
+            if let Some(found) = self.transient() {
+                match self.wait(found).await? {
+                    Some(state) => return self.end(state).await,
+                    None => continue,
+                }
+            }
+            // Waiting costs no attempt.
+            let made = self.attempts.iter().filter(|attempt| attempt.fix.is_some()).count();
+            let total = u32::try_from(made).unwrap_or(u32::MAX);
+            if total >= self.request.rules.attempts_total_max {
+                let reason = format!("{total} attempts were made, and more are not allowed");
+                return self.end(State::Red { reason }).await;
+            }
+            match self.next().await? {
+                Some(action) => self.attempt(action).await?,
+                None => {
+                    let reason = "nothing is known that helps without asking".to_owned();
+                    return self.end(State::Red { reason }).await;
+                }
+            }
+        }
+    }
+
+    /// Something that may pass by itself, if waiting is allowed and still makes sense.
+    fn transient(&self) -> Option<Found> {
+        let found = self.red.found.iter().find(|found| found.class == Class::Transient)?;
+        let is_left = self.waits + 1 < Service::Verification.backoff().attempts;
+        let strategy = self.way(found);
+        (is_left && self.request.rules.strategies.contains(&strategy)).then(|| found.clone())
+    }
+
+    fn way(&self, found: &Found) -> Strategy {
+        let is_limited = is_limit(&found.error.message) || is_limit(&self.red.output());
+        if is_limited { Strategy::WaitForLimit } else { Strategy::Backoff }
+    }
+
+    /// Waits and looks again; the state it ends in, if it does.
+    async fn wait(&mut self, found: Found) -> Result<Option<State>, RecoverError> {
+        self.waits += 1;
+        let request = self.request;
+        let strategy = self.way(&found);
+        let begun_ms = (request.clock)();
+        let length = match strategy {
+            Strategy::WaitForLimit => {
+                let said = format!("{}\n{}", found.error.message, self.red.output());
+                wait_for_limit(&said, begun_ms)
+            }
+            _ => {
+                let wait = Service::Verification.backoff().wait(self.waits, request.jitter);
+                wait.unwrap_or_default()
+            }
+        };
+        let reason = found.error.message.clone();
+        if length > request.rules.wait_max {
+            let wait_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+            let until_ms = begun_ms.saturating_add(wait_ms);
+            return Ok(Some(State::Deferred { until_ms, reason }));
+        }
+        (request.on_event)(RecoverEvent::Waiting { length, why: reason });
+        tokio::select! {
+            () = tokio::time::sleep(length) => {}
+            () = request.cancel.cancelled() => return Ok(None),
+        }
+        let after = attempt::verify(request, &self.red, None).await?;
+        let is_gone = after.as_ref().is_some_and(|after| !after.has(&found.signature));
+        let outcome = match (&after, is_gone) {
+            (None, _) => FixOutcome::Unknown,
+            (_, true) => FixOutcome::Worked,
+            (_, false) => FixOutcome::Failed,
+        };
+        let seconds = length.as_secs_f64();
+        let attempt = Attempt {
+            signature: found.signature,
+            class: found.class,
+            strategy,
+            fix: None,
+            backup: None,
+            changed: Vec::new(),
+            outcome,
+            reason: format!("after {seconds:.1} s"),
+            seconds,
+        };
+        (request.on_event)(RecoverEvent::Tried(attempt.clone()));
+        self.attempts.push(attempt);
+        if let Some(after) = after {
+            self.red = after;
+        }
+        Ok(None)
+    }
+
+    /// What is tried next: in the order of strategies, then of errors.
+    async fn next(&self) -> Result<Option<Action>, RecoverError> {
+        let request = self.request;
+        let errors: Vec<ParsedError> =
+            self.red.found.iter().map(|found| found.error.clone()).collect();
+        let dir = &request.workplace.dir;
+        let advice = request.memory.look_up(&errors, dir, &self.tried, (request.clock)()).await?;
+        let change = request.git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
+        let facts = Facts::of(dir, change.files.into_iter().map(|file| file.path));
+        let open: Vec<&Found> =
+            self.red.found.iter().filter(|found| self.may_try(&found.signature)).collect();
+        Ok(choose(&open, &facts, &advice, request.rules, &self.tried))
+    }
+
+    fn may_try(&self, signature: &str) -> bool {
+        let mine = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.signature == signature && attempt.fix.is_some());
+        let failed = mine.clone().filter(|attempt| attempt.outcome == FixOutcome::Failed).count();
+        let all = u32::try_from(mine.count()).unwrap_or(u32::MAX);
+        // Two fixes without effect: the cause is probably another one.
+        all < self.request.rules.attempts_max && failed < RECOVER_WITHOUT_EFFECT_MAX as usize
+    }
+
+    async fn attempt(&mut self, action: Action) -> Result<(), RecoverError> {
+        let request = self.request;
+        (request.on_event)(RecoverEvent::Trying {
+            signature: action.signature.clone(),
+            strategy: action.strategy,
+            what: format!(
+                "{}: {}",
+                action.fix.remedy.kind(),
+                first_line(&action.fix.remedy.text())
+            ),
+        });
+        self.tried.insert((action.signature.clone(), action.fix.id()));
+        let (attempt, after) = attempt::perform(request, &self.red, &action).await?;
+        // Recorded only now, after the checks have spoken and the files are in order.
+        self.payloads.push(Payload::FixTried {
+            scope: request.memory.scope().to_owned(),
+            signature: action.signature,
+            fix: action.fix,
+            outcome: attempt.outcome,
+            reason: attempt.reason.clone(),
+        });
+        (request.on_event)(RecoverEvent::Tried(attempt.clone()));
+        self.attempts.push(attempt);
+        if let Some(after) = after {
+            self.red = after;
+        }
+        Ok(())
+    }
+
+    async fn end(self, state: State) -> Result<Recovered, RecoverError> {
+        let Session { request, red, payloads, tried, attempts, .. } = self;
+        let errors: Vec<ParsedError> = red.found.iter().map(|found| found.error.clone()).collect();
+        let now_ms = (request.clock)();
+        let mut advice =
+            request.memory.look_up(&errors, &request.workplace.dir, &tried, now_ms).await?;
+        // What was not applied although it might have been is a suggestion to whoever goes on.
+        for offer in &mut advice.offers {
+            offer.state = FixState::Suggested;
+        }
+        Ok(Recovered { attempts, state, payloads, advice, verdict: red.verdict, tried })
+    }
+}
+
+/// Why only a person can help, if that is so.
+fn permanent(red: &Red) -> Option<String> {
+    let found = red.found.iter().find(|found| found.class == Class::Permanent)?;
+    Some(format!("`{}`: {}", found.check, first_line(&found.error.message)))
+}
+
+/// What is tried next. Pure: the same facts give the same answer.
+pub(crate) fn choose(
+    open: &[&Found],
+    facts: &Facts,
+    advice: &Advice,
+    rules: &RecoverRules,
+    tried: &Tried,
+) -> Option<Action> {
+    let ways = [Strategy::InstallDependency, Strategy::LinterFix, Strategy::LearnedFix];
+    let allowed = ways.into_iter().filter(|way| rules.strategies.contains(way));
+    let retired: BTreeMap<(&str, &str), ()> = advice
+        .withheld
+        .iter()
+        .map(|held| ((held.signature.as_str(), held.id.as_str()), ()))
+        .collect();
+    for strategy in allowed {
+        for found in open {
+            let (fix, class) = match strategy {
+                // An installation without the network would only fail.
+                Strategy::InstallDependency if !rules.network => (None, found.class),
+                Strategy::InstallDependency => (install::choose(found, facts), Class::Mechanical),
+                Strategy::LinterFix => (linter::choose(found, facts), Class::Mechanical),
+                _ => (learned::choose(found, advice), Class::Known),
+            };
+            let Some(fix) = fix else { continue };
+            let (signature, id) = (found.signature.clone(), fix.id());
+            if retired.contains_key(&(signature.as_str(), id.as_str()))
+                || tried.contains(&(signature.clone(), id))
+            {
+                continue;
+            }
+            return Some(Action { signature, class, strategy, fix });
+        }
+    }
+    None
+}
+
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(200).collect()
+}

@@ -1,0 +1,508 @@
+//! Recovery, with real git, real files and real commands: what helps is kept, and all else is taken back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use repertoire_agent::workplace::Workplace;
+use repertoire_drive::checks::{Check, CheckEvent, CheckResult, Verdict, run_checks};
+use repertoire_drive::git::{Oid, TreeId};
+use repertoire_drive::improve::error::{Category, ParsedError, Tool};
+use repertoire_drive::improve::memory::{FixState, Memory, Tried};
+use repertoire_drive::improve::recover::{
+    Class, RecoverError, RecoverEvent, RecoverRequest, RecoverRules, Recovered, State, Strategy,
+    learn, recover,
+};
+use repertoire_drive::improve::signature::signature;
+use repertoire_journal::memory::FixOrigin;
+use repertoire_journal::{
+    Fix, FixOutcome, Journal, KnownFix, NewRun, Payload, Remedy, Rules, RunId, Target, Worker,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::repo::{Repo, read, write};
+
+const SCOPE: &str = "github.com/somebody/something";
+const NOW: u64 = 1_800_000_000_000;
+
+/// A repository with a change, programs of its own, and a journal.
+struct Bench {
+    repo: Repo,
+    base: Oid,
+    journal: Journal,
+    checks: Vec<Check>,
+    rules: RecoverRules,
+    cancel: CancellationToken,
+}
+
+impl Bench {
+    /// `c.py` and `d.py` are part of the change, `a.txt` and `tests/t.py` are not.
+    async fn new() -> Bench {
+        let repo = Repo::new();
+        repo.file("tests/t.py", "assert 1\n");
+        repo.file(".gitignore", "ignored/\nnode_modules/\n.env\n");
+        let base = repo.commit("tests");
+        repo.file("c.py", "x = BAD\n");
+        repo.file("d.py", "y = 1\n");
+        repo.commit("the change");
+        // Left by a check, and known to nobody.
+        repo.file("left.txt", "left\n");
+        let ticks = AtomicU64::new(NOW);
+        let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
+        let file = Target::File(repo.base.join("journal.db"));
+        let journal = Journal::open(&file, clock).await.unwrap();
+        let rules = RecoverRules { network: true, ..RecoverRules::default() };
+        let cancel = CancellationToken::new();
+        let mut bench = Bench { repo, base, journal, checks: Vec::new(), rules, cancel };
+        bench.checks = vec![complains("lint", "c.py", "BAD", "format: ruff would change it")];
+        bench
+    }
+
+    /// A program that the workplace finds.
+    fn program(&self, name: &str, script: &str) {
+        let path = self.repo.base.join("bin").join(name);
+        write(&path, &format!("#!/bin/sh\nset -e\n{script}\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).unwrap();
+    }
+
+    fn workplace(&self) -> Workplace {
+        let mut place = crate::checks::workplace(&self.repo.dir, &self.repo.base);
+        for (name, value) in &mut place.environment {
+            if name == "PATH" {
+                *value = format!("{}:{value}", self.repo.base.join("bin"));
+            }
+        }
+        place
+    }
+
+    async fn verdict(&self) -> Verdict {
+        let cancel = CancellationToken::new();
+        run_checks(&self.checks, &self.workplace(), &cancel, &|_| {}, 1).await.unwrap()
+    }
+
+    async fn recover(&self) -> Result<Recovered, RecoverError> {
+        self.recover_and(&|_| {}, Tried::new()).await
+    }
+
+    async fn recover_and(
+        &self,
+        on_event: &(dyn Fn(RecoverEvent) + Sync),
+        tried: Tried,
+    ) -> Result<Recovered, RecoverError> {
+        let verdict = self.verdict().await;
+        recover(RecoverRequest {
+            git: &self.repo.engine(),
+            workplace: &self.workplace(),
+            checks: &self.checks,
+            verdict: &verdict,
+            analyse: &analyse,
+            memory: &Memory::new(self.journal.clone(), SCOPE),
+            rules: &self.rules,
+            tried,
+            base: &self.base,
+            cancel: &self.cancel,
+            on_event,
+            clock: &|| NOW,
+            jitter: 1.0,
+        })
+        .await
+    }
+
+    async fn tree(&self) -> (Oid, TreeId, String) {
+        let git = self.repo.engine();
+        let status = self.repo.git(&["status", "--porcelain"]);
+        (git.head().await.unwrap(), git.tree_of_work().await.unwrap(), status)
+    }
+
+    /// What a run records.
+    async fn record(&self, payloads: Vec<Payload>) {
+        let new = NewRun {
+            id: RunId::new(),
+            kind: "plan".into(),
+            name: "r".into(),
+            workspace: "/r".into(),
+            labels: Default::default(),
+            priority: 0,
+            limits: Default::default(),
+            request: serde_json::Value::Null,
+        };
+        self.journal.create(new).await.unwrap();
+        let worker = Worker {
+            name: "w".into(),
+            labels: Default::default(),
+            kinds: ["plan".to_owned()].into(),
+            lease: Duration::from_secs(60),
+        };
+        let claimed = self.journal.claim(&worker, &Rules::default()).await.unwrap().unwrap();
+        self.journal.append(&claimed.lease, payloads).await.unwrap();
+        let done = Payload::RunCompleted { summary: "done".into(), head: None };
+        self.journal.append(&claimed.lease, vec![done]).await.unwrap();
+    }
+
+    /// A fix that has worked before.
+    async fn knows(&self, signature: &str, remedy: Remedy) {
+        let seen = Payload::FailureSeen {
+            scope: SCOPE.into(),
+            signature: signature.into(),
+            category: "build".into(),
+            code: None,
+            tool: "generic".into(),
+            example: "known".into(),
+        };
+        let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt };
+        let (scope, signature) = (SCOPE.to_owned(), signature.to_owned());
+        let (outcome, reason) = (FixOutcome::Worked, "it helped".to_owned());
+        self.record(vec![seen, Payload::FixTried { scope, signature, fix, outcome, reason }]).await;
+    }
+
+    async fn fix(&self, signature: &str) -> KnownFix {
+        self.journal.fixes(SCOPE, signature).await.unwrap().remove(0)
+    }
+}
+
+/// A check that fails with these words while the text is in the file.
+fn complains(name: &str, file: &str, text: &str, words: &str) -> Check {
+    let command = format!("if grep -q '{text}' '{file}'; then echo 'error: {words}'; exit 1; fi");
+    Check::new(name, command)
+}
+
+/// One error for each line that says so: its first word is the kind.
+fn analyse(result: &CheckResult) -> Vec<ParsedError> {
+    let lines = result.output.lines().filter_map(|line| line.strip_prefix("error: "));
+    let error = |line: &str| {
+        let (kind, message) = line.split_once(": ").unwrap_or(("build", line));
+        let category = match kind {
+            "format" => Category::Format,
+            "dependency" => Category::Dependency,
+            "network" => Category::Network,
+            "environment" => Category::Environment,
+            _ => Category::Build,
+        };
+        ParsedError::new(Tool::Generic, category, message)
+    };
+    lines.map(error).collect()
+}
+
+fn name_of(category: Category, message: &str) -> String {
+    signature(&ParsedError::new(Tool::Generic, category, message)).to_string()
+}
+
+fn words(text: &str) -> Remedy {
+    Remedy::Command(text.split(' ').map(str::to_owned).collect())
+}
+
+fn outcomes(recovered: &Recovered) -> Vec<(Strategy, FixOutcome)> {
+    recovered.attempts.iter().map(|attempt| (attempt.strategy, attempt.outcome)).collect()
+}
+
+#[track_caller]
+fn last_reason(recovered: &Recovered) -> &str {
+    &recovered.attempts.last().unwrap().reason
+}
+
+#[tokio::test]
+async fn a_linter_mends_the_files_of_the_change() {
+    let bench = Bench::new().await;
+    bench.program("ruff", "test \"$1 $2 $3 $4\" = 'format -- c.py d.py'; sed -i s/BAD/GOOD/ c.py");
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
+    let attempt = &recovered.attempts[0];
+    assert_eq!((attempt.strategy, attempt.class), (Strategy::LinterFix, Class::Mechanical));
+    assert_eq!(attempt.changed, ["c.py"]);
+    assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
+    assert_eq!(read(&bench.repo.dir.join("left.txt")), "left\n");
+    // The backup has everything as it was, what git does not know included.
+    let backup = attempt.backup.clone().unwrap();
+    assert_eq!(bench.repo.git(&["show", &format!("{backup}:c.py")]), "x = BAD");
+    assert_eq!(bench.repo.git(&["show", &format!("{backup}:left.txt")]), "left");
+    let names: Vec<_> = recovered.payloads.iter().map(Payload::name).collect();
+    assert_eq!(names, ["FAILURE_SEEN", "FIX_TRIED"]);
+}
+
+/// A linter that does this to the files is taken back.
+async fn linter_is_taken_back(script: &str, why: &str) {
+    let bench = Bench::new().await;
+    bench.program("ruff", script);
+    let before = bench.tree().await;
+    let recovered = bench.recover().await.unwrap();
+    assert!(matches!(recovered.state, State::Red { .. }), "{script}");
+    assert_eq!(outcomes(&recovered), [(Strategy::LinterFix, FixOutcome::Failed)], "{script}");
+    assert!(last_reason(&recovered).contains(why), "{script}: {}", last_reason(&recovered));
+    assert_eq!(bench.tree().await, before, "{script}");
+    let Payload::FixTried { outcome, .. } = &recovered.payloads[1] else { panic!() };
+    assert_eq!(*outcome, FixOutcome::Failed);
+}
+
+#[tokio::test]
+async fn a_linter_that_does_not_help_or_does_too_much_is_taken_back() {
+    for (script, why) in [
+        ("sed -i 's/x/xx/' c.py", "still there"),
+        ("true", "changed nothing"),
+        ("sed -i s/BAD/GOOD/ c.py; echo two >> a.txt", "`a.txt`, which is not part of the change"),
+        ("sed -i s/BAD/GOOD/ c.py; echo new > new.py", "`new.py`, which is not part"),
+        ("seq 300 > c.py", "301 lines"),
+        ("rm tests/t.py; sed -i s/BAD/GOOD/ c.py", "the test `tests/t.py` is gone"),
+        ("rm d.py left.txt; sed -i s/BAD/GOOD/ c.py", "is gone"),
+        ("printf 'x = GOOD  # noqa\\n' > c.py", "switches a check off"),
+        ("rm c.py; ln -s /etc/passwd c.py; chmod +x d.py; mkdir -p n/m; echo > n/m/o", ""),
+        ("echo oops >&2; exit 3", "exit code 3: oops"),
+    ] {
+        linter_is_taken_back(script, why).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_declared_is_installed_only_if_the_network_may_be_used() {
+    let mut bench = Bench::new().await;
+    bench.repo.file("package.json", "{\"dependencies\":{\"left-pad\":\"1\"}}\n");
+    bench.repo.file("package-lock.json", "{}\n");
+    bench.repo.commit("manifest");
+    let command = "test -e node_modules/left-pad || { echo \"error: dependency: Cannot find module 'left-pad'\"; exit 1; }";
+    bench.checks = vec![Check::new("test", command)];
+    bench.program("npm", "test \"$*\" = ci; mkdir -p node_modules/left-pad");
+    bench.rules.network = false;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), []);
+    bench.rules.network = true;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
+    assert_eq!(outcomes(&recovered), [(Strategy::InstallDependency, FixOutcome::Worked)]);
+    // One that writes to the manifest is taken back.
+    std::fs::remove_dir_all(bench.repo.dir.join("node_modules")).unwrap();
+    bench.program("npm", "echo '{}' > package.json; mkdir -p node_modules/left-pad");
+    let before = bench.tree().await;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::InstallDependency, FixOutcome::Failed)]);
+    assert_eq!(bench.tree().await, before);
+}
+
+/// The planted failure: `c.py` is broken, and only an agent knows the remedy at first.
+async fn planted() -> (Bench, String) {
+    let mut bench = Bench::new().await;
+    bench.checks = vec![
+        complains("build", "c.py", "BAD", "build: BAD is not defined"),
+        Check::new("other", "true"),
+    ];
+    (bench, name_of(Category::Build, "BAD is not defined"))
+}
+
+#[tokio::test]
+async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_is_trusted_less() {
+    let (mut bench, name) = planted().await;
+    // The first time nothing is known: an agent mends it, and that is learnt.
+    let first = bench.recover().await.unwrap();
+    assert!(matches!(first.state, State::Red { .. }) && first.attempts.is_empty());
+    bench.record(first.payloads).await;
+    let before = analyse(&bench.verdict().await.results[0]);
+    bench.repo.file("c.py", "x = GOOD\n");
+    assert!(bench.verdict().await.green);
+    let diff = bench.repo.git(&["diff", "--", "c.py"]);
+    let learnt = learn(&before, &[], &diff).unwrap();
+    assert_eq!(learnt.signature, name);
+    let (signature, fix) = (learnt.signature, learnt.fix);
+    let (scope, reason) = (SCOPE.to_owned(), "the checks are green".to_owned());
+    let tried = Payload::FixTried { scope, signature, fix, outcome: FixOutcome::Worked, reason };
+    bench.record(vec![tried]).await;
+    // The second time it is mended without an agent.
+    bench.repo.file("c.py", "x = BAD\n");
+    let second = bench.recover().await.unwrap();
+    assert_eq!(second.state, State::Green, "{:?}", second.attempts);
+    assert_eq!(outcomes(&second), [(Strategy::LearnedFix, FixOutcome::Worked)]);
+    assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
+    bench.record(second.payloads).await;
+    let known = bench.fix(&name).await;
+    assert_eq!((known.worked, (known.confidence * 100.0).round() as u32), (2, 76));
+    assert_eq!(bench.journal.failure(SCOPE, &name).await.unwrap().unwrap().seen, 2);
+    // What helped then breaks something else now: it is taken back, and loses confidence each time.
+    bench.checks[1] = complains("other", "c.py", "GOOD", "build: GOOD is not wanted any more");
+    bench.repo.file("c.py", "x = BAD\n");
+    let mut confidences = Vec::new();
+    for _ in 0..3 {
+        let before = bench.tree().await;
+        let again = bench.recover().await.unwrap();
+        assert!(matches!(again.state, State::Red { .. }));
+        assert_eq!(bench.tree().await, before);
+        confidences.push((again.attempts.len(), again.advice.offers.len()));
+        bench.record(again.payloads).await;
+    }
+    let known = bench.fix(&name).await;
+    assert_eq!((known.worked, known.failed, known.tried), (2, 1, 3));
+    assert_eq!((known.confidence * 100.0).round() as u32, 53);
+    // After the first of them it is only suggested.
+    assert_eq!(confidences, [(1, 0), (0, 1), (0, 1)]);
+    let memory = Memory::new(bench.journal.clone(), SCOPE);
+    assert_eq!(memory.state_of(&known, NOW).0, FixState::Suggested);
+    assert_eq!(bench.journal.replay_memory(SCOPE).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_learned_command_that_does_more_than_it_should_is_taken_back() {
+    for (script, why) in [
+        (
+            "sed -i s/BAD/GOOD/ c.py; git -c user.name=x -c user.email=x commit -qam x",
+            "moved what is checked out",
+        ),
+        ("sed -i s/BAD/GOOD/ c.py; echo 1 > tests/t.py", "asks for less"),
+        ("sed -i s/BAD/GOOD/ c.py; mkdir -p .github; echo x > .github/ci.yml", ".github"),
+        ("sed -i s/BAD/GOOD/ c.py; echo x > AGENTS.md", "AGENTS.md"),
+        ("sed -i s/BAD/GOOD/ c.py; echo x > Makefile", "says what is checked"),
+        ("exit 7", "exit code 7"),
+        ("sed -i s/BAD/WORSE/ c.py", "something new came"),
+    ] {
+        let (mut bench, name) = planted().await;
+        let worse = complains("worse", "c.py", "WORSE", "build: WORSE is worse");
+        bench.checks.push(worse);
+        bench.program("mender", script);
+        bench.knows(&name, words("mender now")).await;
+        let before = bench.tree().await;
+        let recovered = bench.recover().await.unwrap();
+        assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)], "{script}");
+        assert!(last_reason(&recovered).contains(why), "{script}: {}", last_reason(&recovered));
+        assert_eq!(bench.tree().await, before, "{script}");
+        bench.record(recovered.payloads).await;
+        assert_eq!((bench.fix(&name).await.confidence * 100.0).round() as u32, 46, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_learned_patch_that_does_not_fit_is_not_applied_and_what_may_not_be_automatic_is_not_tried()
+ {
+    let (bench, name) = planted().await;
+    let patch = |path: &str, old: &str| {
+        let text = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+x = GOOD\n"
+        );
+        Remedy::Patch(text)
+    };
+    bench.knows(&name, patch("tests/t.py", "assert 1")).await;
+    bench.knows(&name, words("./bin/mend")).await;
+    bench.knows(&name, Remedy::Advice("define it".into())).await;
+    let before = bench.tree().await;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), []);
+    assert_eq!(recovered.advice.offers.len(), 3);
+    bench.knows(&name, patch("c.py", "x = ELSE")).await;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert!(last_reason(&recovered).contains("does not fit"), "{}", last_reason(&recovered));
+    assert_eq!(bench.tree().await, before);
+    // What this run has tried is not tried again.
+    let again = bench.recover_and(&|_| {}, recovered.tried).await.unwrap();
+    assert_eq!(outcomes(&again), []);
+}
+
+#[tokio::test]
+async fn checks_that_could_not_be_run_say_nothing_of_a_fix() {
+    let (bench, name) = planted().await;
+    bench.program("mender", "sed -i s/BAD/GOOD/ c.py");
+    bench.knows(&name, words("mender now")).await;
+    let before = bench.tree().await;
+    // Somebody stops it while the checks run again.
+    let stop = |event| {
+        if matches!(event, RecoverEvent::Check(CheckEvent::Started { .. })) {
+            bench.cancel.cancel();
+        }
+    };
+    let recovered = bench.recover_and(&stop, Tried::new()).await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Unknown)]);
+    assert_eq!(bench.tree().await, before);
+    bench.record(recovered.payloads).await;
+    let known = bench.fix(&name).await;
+    assert_eq!((known.tried, (known.confidence * 100.0).round() as u32), (1, 65));
+}
+
+#[tokio::test]
+async fn nothing_is_recorded_before_the_checks_have_spoken() {
+    let (bench, name) = planted().await;
+    bench.program("mender", "sed -i s/BAD/GOOD/ c.py");
+    bench.knows(&name, words("mender now")).await;
+    let told = std::sync::Mutex::new(Vec::new());
+    let hear = |event| {
+        let word = match event {
+            RecoverEvent::Trying { .. } => "trying",
+            RecoverEvent::Check(CheckEvent::Ended(_)) => "checked",
+            RecoverEvent::Tried(_) => "tried",
+            _ => return,
+        };
+        told.lock().unwrap().push(word);
+    };
+    let recovered = bench.recover_and(&hear, Tried::new()).await.unwrap();
+    // The red check first, then all of them.
+    assert_eq!(*told.lock().unwrap(), ["trying", "checked", "checked", "checked", "tried"]);
+    assert_eq!(bench.fix(&name).await.tried, 1, "the memory itself was not touched");
+    let Payload::FixTried { outcome, .. } = &recovered.payloads[1] else { panic!() };
+    assert_eq!(*outcome, FixOutcome::Worked);
+}
+
+#[tokio::test]
+async fn what_passes_by_itself_is_waited_for_or_put_off() {
+    let mut bench = Bench::new().await;
+    let command = "n=$(cat ignored/n 2>/dev/null || echo 0); mkdir -p ignored; echo $((n+1)) > ignored/n; \
+        test $n -ge 2 || { echo 'error: network: HTTP 429, retry after 1 ms'; exit 1; }";
+    bench.checks = vec![Check::new("test", command)];
+    let before = bench.tree().await;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
+    let waits = [
+        (Strategy::WaitForLimit, FixOutcome::Failed),
+        (Strategy::WaitForLimit, FixOutcome::Worked),
+    ];
+    assert_eq!(outcomes(&recovered), waits);
+    assert_eq!((recovered.payloads.len(), bench.tree().await), (0, before));
+    let command = "echo 'error: network: HTTP 429, retry after 2 hours'; exit 1";
+    bench.checks = vec![Check::new("test", command)];
+    let recovered = bench.recover().await.unwrap();
+    let State::Deferred { until_ms, .. } = recovered.state else { panic!("{recovered:?}") };
+    assert_eq!((until_ms, recovered.attempts.len()), (NOW + 7_200_000, 0));
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_tried_again() {
+    let mut bench = Bench::new().await;
+    let command = "echo 'error: environment: Permission denied (os error 13)'; exit 1";
+    bench.checks.push(Check::new("test", command));
+    bench.program("ruff", "sed -i s/BAD/GOOD/ c.py");
+    let recovered = bench.recover().await.unwrap();
+    let State::Permanent { reason } = &recovered.state else { panic!("{recovered:?}") };
+    assert!(reason.contains("Permission denied"), "{reason}");
+    assert_eq!(recovered.attempts, []);
+}
+
+#[tokio::test]
+async fn a_fix_is_kept_although_another_failure_was_hidden_behind_the_first() {
+    let mut bench = Bench::new().await;
+    let mut hidden = complains("build", "d.py", "y", "build: y is not defined");
+    hidden.depends_on = vec!["lint".to_owned()];
+    bench.checks.push(hidden);
+    bench.program("ruff", "sed -i s/BAD/GOOD/ c.py");
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LinterFix, FixOutcome::Worked)]);
+    assert!(matches!(recovered.state, State::Red { .. }));
+    assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_back_stops_everything_and_keeps_the_backup() {
+    let (bench, name) = planted().await;
+    bench.program("mender", "git checkout -qb elsewhere");
+    bench.knows(&name, words("mender now")).await;
+    let error = bench.recover().await.unwrap_err();
+    let RecoverError::NotRolledBack { backup, .. } = error else { panic!("{error}") };
+    let kept =
+        bench.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/repertoire/backup"]);
+    assert_eq!(kept.trim(), backup);
+}
+
+#[tokio::test]
+async fn after_two_fixes_without_effect_the_cause_is_probably_another_one() {
+    let (bench, name) = planted().await;
+    bench.program("mender", "true");
+    for word in ["one", "two", "three"] {
+        bench.knows(&name, words(&format!("mender {word}"))).await;
+    }
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed); 2]);
+    assert_eq!(recovered.advice.offers.len(), 1);
+    assert_eq!(recovered.advice.withheld.len(), 2);
+}
