@@ -137,7 +137,9 @@ impl Answers {
 
 /// The accounts that the service has to be asked about before [`admit`] can say yes.
 pub fn to_ask<'a>(context: &'a Context, rules: &Rules) -> Vec<&'a Account> {
-    let needs_answer = |account: &&Account| !account.is_bot() && !is_own(account, rules);
+    let needs_answer = |account: &&Account| {
+        !is_own(account, rules) && (!account.is_bot() || is_named(&account.login, rules))
+    };
     behind(context).into_iter().filter(needs_answer).collect()
 }
 
@@ -202,7 +204,7 @@ fn verdict(account: &Account, answers: &Answers, rules: &Rules) -> Verdict {
         return Verdict::no(format!("{login} is the bot itself, which does not answer itself"));
     }
     if account.is_bot() {
-        return of_bot(login, rules);
+        return of_bot(login, answers, rules);
     }
     match answers.of(login) {
         None => Verdict::no(format!("nobody said what {login} may do")),
@@ -216,11 +218,20 @@ fn verdict(account: &Account, answers: &Answers, rules: &Rules) -> Verdict {
     }
 }
 
-/// A program that is named is vouched for by whoever wrote its name; one of all programs may only look, because anybody may
-/// install one.
-fn of_bot(login: &str, rules: &Rules) -> Verdict {
-    if rules.allowed_bots.iter().any(|name| name != "*" && is_bot(login, name)) {
-        return Verdict::write(format!("{login} is a bot on the list `github.allowed_bots`"));
+/// A program that is named may ask, and have work done if the service says that it can write; one of all programs may only
+/// ask, because anybody may install one.
+fn of_bot(login: &str, answers: &Answers, rules: &Rules) -> Verdict {
+    if is_named(login, rules) {
+        let list = "a bot on the list `github.allowed_bots`";
+        return match answers.permission_of(login) {
+            Some(permission) if permission.can_write() => {
+                Verdict::write(format!("{login} is {list} and has {} access", permission.as_str()))
+            }
+            Some(_) | None => Verdict::read(
+                format!("{login} is {list}, and nobody says that it can write: questions only"),
+                None,
+            ),
+        };
     }
     if rules.allowed_bots.iter().any(|name| name == "*") {
         let because = format!("{login} is a bot, and all bots may ask questions");
@@ -228,6 +239,10 @@ fn of_bot(login: &str, rules: &Rules) -> Verdict {
         return Verdict::read(because, Some(warning.to_owned()));
     }
     Verdict::no(format!("{login} is a bot that is not on the list `github.allowed_bots`"))
+}
+
+fn is_named(login: &str, rules: &Rules) -> bool {
+    rules.allowed_bots.iter().any(|name| name != "*" && is_bot(login, name))
 }
 
 fn of_reader(login: &str, permission: Permission, rules: &Rules) -> Verdict {

@@ -138,6 +138,8 @@ enum Command {
     Workflow(commands::workflow::Args),
     /// Follow plans: check lists that agents work through
     Plan(Box<commands::plan::Args>),
+    /// Answer what happens on GitHub, or say what would happen
+    Github(Box<commands::github::Args>),
     /// List runs, show one, and tell it what to do
     Runs(commands::runs::Args),
     /// Print what happened, one line an event
@@ -223,6 +225,7 @@ impl Command {
             | Command::Review(_)
             | Command::Workflow(_)
             | Command::Plan(_)
+            | Command::Github(_)
             | Command::Runs(_)
             | Command::Events(_)
             | Command::Replay(_)
@@ -360,6 +363,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        Command::Github(args) => commands::github::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
         Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
         Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),

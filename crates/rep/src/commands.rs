@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod github;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;

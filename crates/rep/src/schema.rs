@@ -16,6 +16,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 pub mod improve;
+pub mod github;
 pub mod plan;
 pub mod review;
 pub mod runs;
@@ -493,6 +494,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.json", schema_for!(AgentsJson)),
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
+        ("github-detect.json", schema_for!(github::DetectJson)),
         ("plan-next.json", schema_for!(plan::PlanNextJson)),
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),

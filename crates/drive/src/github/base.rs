@@ -79,21 +79,25 @@ impl House {
         Ok(())
     }
 
-    /// The request with trust in the skills of the base branch: whoever can write there can write the workflow that runs
-    /// this program. Skills of elsewhere are trusted as before. The folder must be the one that the user stands in.
+    /// The request with trust in the skills of this checkout.
     pub fn vouched(&self, request: Request) -> Result<Request, BaseError> {
-        let lock = match &request.lock_path {
-            Some(path) => Lock::read(path)?,
-            None => request.lock.clone(),
-        };
-        let mut request = Request { lock, lock_path: None, ..request };
-        let found = discover(&request);
-        for skill in project_skills(&found).filter(|skill| skill.origin.file.starts_with(&self.dir))
-        {
-            request.lock.pin(skill, &request.limits.resources);
-        }
-        Ok(request)
+        vouched(&self.dir, request)
     }
+}
+
+/// The request with trust in the skills of a folder, which must be a checkout of the base branch: whoever can write there can
+/// write the workflow that runs this program. Skills of elsewhere are trusted as before.
+pub fn vouched(dir: &Utf8Path, request: Request) -> Result<Request, BaseError> {
+    let lock = match &request.lock_path {
+        Some(path) => Lock::read(path)?,
+        None => request.lock.clone(),
+    };
+    let mut request = Request { lock, lock_path: None, ..request };
+    let found = discover(&request);
+    for skill in project_skills(&found).filter(|skill| skill.origin.file.starts_with(dir)) {
+        request.lock.pin(skill, &request.limits.resources);
+    }
+    Ok(request)
 }
 
 fn project_skills(catalog: &Catalog) -> impl Iterator<Item = &repertoire_skill::skill::Skill> {

@@ -82,8 +82,12 @@ fn bots_come_in_by_name() {
     refused(&context, &anybody, &rules(), "not on the list");
     for name in ["renovate[bot]", "Renovate"] {
         let rules = Rules { allowed_bots: list(&[name]), ..rules() };
-        assert_eq!(admit(&context, &Answers::default(), &rules).admission, Admission::Write);
+        assert_eq!(to_ask(&context, &rules).len(), 1);
+        assert_eq!(admit(&context, &anybody, &rules).admission, Admission::Write);
+        // Being named is not being able to push.
+        assert_eq!(admit(&context, &Answers::default(), &rules).admission, Admission::Read);
     }
+    assert!(to_ask(&context, &rules()).is_empty());
     let all = Rules { allowed_bots: list(&["*"]), ..rules() };
     let admitted = admit(&context, &Answers::default(), &all);
     assert_eq!((admitted.admission, admitted.warnings.len()), (Admission::Read, 1));
