@@ -337,6 +337,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Demo(args) => return commands::demo::run(env, args, ui),
         Command::Completions(args) => return commands::completions::run(args, ui),
         Command::Man(args) => return commands::man::run(env, args, ui),
+        Command::Github(args) => return commands::github::run(env, &flags, args, ui),
         _ => {}
     }
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
@@ -363,7 +364,6 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
-        Command::Github(args) => commands::github::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
         Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
         Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
@@ -384,7 +384,9 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Setup(args) => commands::setup::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
-        Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Github(_) => {
+            Ok(Exit::Done)
+        }
     }
 }
 

@@ -110,9 +110,12 @@ impl Env {
     pub fn secrets(&self) -> Vec<Secret> {
         let is_secret = |name: &str| {
             let name = name.to_ascii_uppercase();
-            ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"].iter().any(|word| name.contains(word))
+            ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]
+                .iter()
+                .any(|word| name.contains(word))
         };
-        let all = self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
+        let all =
+            self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
         all.map(|(_, value)| Secret::new(value.trim())).collect()
     }
 

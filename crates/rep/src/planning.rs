@@ -227,6 +227,7 @@ impl Ctx<'_> {
         all.extend(typed.map(|(at, command)| Check::new(format!("check-{}", at + 1), command)));
         let request = PlanRequest {
             plan,
+            asked: None,
             specs: self.below(workspace, &flags.specs)?,
             context: self.below(workspace, &flags.context)?,
             instructions: self.instructions()?,

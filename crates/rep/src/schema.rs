@@ -15,8 +15,8 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
-pub mod improve;
 pub mod github;
+pub mod improve;
 pub mod plan;
 pub mod review;
 pub mod runs;

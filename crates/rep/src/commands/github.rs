@@ -10,11 +10,14 @@ use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::discover::discover;
 
 use crate::cli::Ctx;
-use crate::config::Config;
+use crate::config::{Config, Flags};
+use crate::env::Env;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 mod detect;
+pub(crate) mod run;
+mod settings;
 
 /// What to do about an event.
 #[derive(Debug, clap::Args)]
@@ -27,10 +30,12 @@ pub(crate) struct Args {
 enum Action {
     /// Say which mode would answer an event, and why; nothing is done and nobody is asked
     Detect(detect::Args),
+    /// Handle an event: ask who may, let an agent do it, and answer where it was asked
+    Run(run::Args),
 }
 
 /// The event, as Actions leaves it or as a file.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EventArgs {
     /// The file with the event [default: $GITHUB_EVENT_PATH]
     #[arg(long, value_name = "FILE")]
@@ -40,22 +45,27 @@ pub(crate) struct EventArgs {
     event_name: Option<String>,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+/// Nothing is configured by the folder that we stand in before it is known whose it is: on a pull request it is a stranger's.
+pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     match &args.action {
-        Action::Detect(args) => detect::run(ctx, args, ui),
+        Action::Detect(args) => {
+            let ctx = Ctx { env, config: Config::load(env, &env.here, flags)? };
+            detect::run(&ctx, args, ui)
+        }
+        Action::Run(args) => run::run(env, args, ui),
     }
 }
 
 impl EventArgs {
     /// Reads the event. Gives back its text as well.
-    pub(crate) fn read(&self, ctx: &Ctx<'_>) -> Result<(Context, String), Failure> {
-        let mut around = Surroundings::from_pairs(&ctx.env.vars);
+    pub(crate) fn read(&self, env: &Env) -> Result<(Context, String), Failure> {
+        let mut around = Surroundings::from_pairs(&env.vars);
         if let Some(name) = &self.event_name {
             around.event_name = Some(name.clone());
         }
         let path = match (&self.event, &around.event_path) {
-            (Some(path), _) => ctx.env.here.join(path),
-            (None, Some(path)) => ctx.env.here.join(path),
+            (Some(path), _) => env.here.join(path),
+            (None, Some(path)) => env.here.join(path),
             (None, None) => {
                 return Err(Failure::usage("there is no event").hint(
                     "Pass `--event FILE`, or run it in a workflow, where GITHUB_EVENT_PATH names the file.",

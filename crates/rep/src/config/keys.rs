@@ -392,6 +392,33 @@ pub static KEYS: &[Key] = &[
         "Tools that may leave the machine in runs on GitHub, if the mode names them too: `github`, `research`.",
     ),
     key(
+        "github.failed_label",
+        Shape::Text,
+        "\"agent-failed\"",
+        "The label of tasks that failed; they are not picked again.",
+    ),
+    key("github.push", Shape::Bool, "false", "Whether branches of finished work are pushed."),
+    key(
+        "github.pull_request",
+        Shape::Bool,
+        "false",
+        "Whether pull requests are opened for branches that are pushed.",
+    ),
+    key("github.draft", Shape::Bool, "true", "Whether these are drafts."),
+    key(
+        "github.continuous.sources",
+        Shape::Texts,
+        "[\"issue\", \"file\", \"plan\", \"prompt\"]",
+        "Where tasks come from, in this order.",
+    ),
+    key(
+        "github.continuous.tasks_file",
+        Shape::Text,
+        "\"TASKS.md\"",
+        "The list of boxes with tasks.",
+    ),
+    key("github.continuous.plan", Shape::Text, "", "A plan that is worked through as one task."),
+    key(
         "github.continuous.enabled",
         Shape::Bool,
         "false",

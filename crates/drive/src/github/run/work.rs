@@ -41,7 +41,7 @@ pub(super) struct Worked {
 
 /// Why a piece of work could not be begun or recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum WorkError {
+pub(super) enum WorkError {
     /// The repository cannot be used.
     #[error(transparent)]
     Git(#[from] GitError),

@@ -69,7 +69,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 fn find(ctx: &Ctx<'_>, args: &Args) -> Result<Found, Failure> {
-    let (context, _) = args.event.read(ctx)?;
+    let (context, _) = args.event.read(ctx.env)?;
     let settings = ctx.config.triggers(args.task.as_deref(), args.mode.as_deref());
     let checkout = if args.trust_checkout { Checkout::OfBase } else { Checkout::Any };
     let modes = ctx.modes(checkout)?;

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_drive::git::Git;
 use repertoire_drive::github::base;
-use repertoire_drive::github::mode::{Modes, modes};
 use repertoire_drive::github::publish;
-use repertoire_drive::github::run::{self as on_github, Conclusion, Desk, Outcome as Came, ground, words};
+use repertoire_drive::github::run::{
+    self as on_github, Conclusion, Desk, Outcome as Came, ground, words,
+};
 use repertoire_github::client::{Client, Settings as ClientSettings};
 use repertoire_github::event::Context;
 use repertoire_github::outputs;
-use repertoire_journal::{Filter, Journal, RunId, Worker};
-use repertoire_skill::discover::discover;
+use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventArgs, Happened, settings};
+use super::settings::settings;
+use super::{Checkout, EventArgs};
 use crate::cli::Ctx;
 use crate::commands::plan::run::not_recorded;
 use crate::commands::worker::stop_when_asked;
@@ -32,7 +33,7 @@ const API_URL: &str = "https://api.github.com";
 const SERVER_URL: &str = "https://github.com";
 
 /// What to handle, and how.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     event: EventArgs,
@@ -70,7 +71,8 @@ impl Args {
     /// anything.
     fn with_inputs(mut self, env: &Env) -> Self {
         let text = |name: &str| env.var(&format!("REPERTOIRE_ACTION_{name}")).map(str::to_owned);
-        let flag = |name: &str| text(name).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+        let flag =
+            |name: &str| text(name).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
         self.prompt = self.prompt.or_else(|| text("PROMPT"));
         self.mode = self.mode.or_else(|| text("MODE"));
         self.backend = self.backend.or_else(|| text("BACKEND"));
@@ -84,15 +86,15 @@ impl Args {
 }
 
 /// Configuration is not read from here: on a pull request it would be a stranger's.
-pub(crate) fn run(env: &Env, args: Args, ui: &mut Ui<'_>) -> Outcome {
-    let args = args.with_inputs(env);
-    let happened = Happened::read(env, &args.event)?;
+pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let args = args.clone().with_inputs(env);
+    let happened = args.event.read(env)?;
     // A runner takes some lines for orders. Between these two it takes none, whoever's words they are.
     let quiet = env.var("GITHUB_ACTIONS").filter(|_| !ui.json).map(|_| RunId::new());
     if let Some(word) = &quiet {
         writeln!(ui.out, "{}", outputs::stop_commands(word.as_str()))?;
     }
-    let outcome = runtime()?.block_on(handle(env, &args, &happened, ui))?;
+    let outcome = runtime()?.block_on(handle(env, &args, happened, ui))?;
     report(env, &outcome, ui)?;
     if let Some(word) = &quiet {
         writeln!(ui.out, "{}", outputs::resume_commands(word.as_str()))?;
@@ -100,8 +102,13 @@ pub(crate) fn run(env: &Env, args: Args, ui: &mut Ui<'_>) -> Outcome {
     Ok(if outcome.conclusion.is_fine() { Exit::Done } else { Exit::No })
 }
 
-async fn handle(env: &Env, args: &Args, happened: &Happened, ui: &mut Ui<'_>) -> Result<Came, Failure> {
-    let context = &happened.context;
+async fn handle(
+    env: &Env,
+    args: &Args,
+    (context, payload): (Context, String),
+    ui: &mut Ui<'_>,
+) -> Result<Came, Failure> {
+    let context = &context;
     let client = client(env, context)?;
     if client.token().is_none() {
         let reason = "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what";
@@ -109,13 +116,23 @@ async fn handle(env: &Env, args: &Args, happened: &Happened, ui: &mut Ui<'_>) ->
     }
     let context = &on_github::complete(&client, context).await.map_err(cannot)?;
     let git = Git::new(&env.here, env.tool_environment(false));
-    let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client).map_err(cannot)?;
-    let ground = ground::find(&git, context, args.base.as_deref(), Some(&remote)).await.map_err(cannot)?;
+    let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client)
+        .map_err(cannot)?;
+    let ground =
+        ground::find(&git, context, args.base.as_deref(), Some(&remote)).await.map_err(cannot)?;
     let keep = tempfile::tempdir().map_err(|error| Failure::cannot_run(error.to_string()))?;
     let dir = Utf8PathBuf::from_path_buf(keep.path().join("base"))
         .map_err(|path| Failure::cannot_run(format!("{} is not UTF-8", path.display())))?;
     let house = base::house(&git, &ground.base, &dir).await.map_err(cannot)?;
-    let handled = Handling { env, args, happened, context, client: &client, remote: &remote, ground: &ground };
+    let handled = Handling {
+        env,
+        args,
+        payload: &payload,
+        context,
+        client: &client,
+        remote: &remote,
+        ground: &ground,
+    };
     let came = handled.in_house(&house, &git.in_dir(house.dir()), ui).await;
     // The folder goes with the process; git forgets it by itself in time.
     let _ = house.leave().await;
@@ -126,7 +143,7 @@ async fn handle(env: &Env, args: &Args, happened: &Happened, ui: &mut Ui<'_>) ->
 struct Handling<'a> {
     env: &'a Env,
     args: &'a Args,
-    happened: &'a Happened,
+    payload: &'a str,
     context: &'a Context,
     client: &'a Client,
     remote: &'a repertoire_drive::git::Remote,
@@ -134,18 +151,20 @@ struct Handling<'a> {
 }
 
 impl Handling<'_> {
-    async fn in_house(&self, house: &base::House, git: &Git, ui: &mut Ui<'_>) -> Result<Came, Failure> {
+    async fn in_house(
+        &self,
+        house: &base::House,
+        git: &Git,
+        ui: &mut Ui<'_>,
+    ) -> Result<Came, Failure> {
         let env = Env { here: house.dir().to_owned(), moved: true, ..self.env.clone() };
         let ctx = Ctx { env: &env, config: Config::load(&env, house.dir(), &Flags::default())? };
-        let modes = self.modes(&ctx, house)?;
+        let modes = ctx.modes(Checkout::OfBase)?;
         for warning in modes.warnings.iter() {
             ui.note(&ui.paint_err(crate::ui::WARN, format!("! {warning}")))?;
         }
-        let mut settings = settings::settings(&ctx, self.context)?;
-        settings.triggers.prompt = self.args.prompt.clone().or(settings.triggers.prompt);
+        let mut settings = settings(&ctx, self.args.prompt.as_deref(), self.args.mode.as_deref())?;
         settings.triggers.continuous |= self.args.continuous;
-        settings.triggers.manual |= self.args.mode.is_some();
-        settings.mode = self.args.mode.clone();
         settings.push |= self.args.push || self.args.pull_request;
         settings.pull_request |= self.args.pull_request;
         let flags = PlanFlags {
@@ -182,7 +201,7 @@ impl Handling<'_> {
             limits: ctx.plan_limits(&flags),
             nonce: nonce.as_str(),
             secrets: self.env.secrets(),
-            event: &self.happened.payload,
+            event: self.payload,
         };
         if self.args.dry_run {
             return Ok(desk.decide(self.context, &modes).await);
@@ -194,14 +213,6 @@ impl Handling<'_> {
             came.notes.push(failure.message);
         }
         Ok(came)
-    }
-
-    fn modes(&self, ctx: &Ctx<'_>, house: &base::House) -> Result<Modes, Failure> {
-        if !ctx.config.flag("skills_enabled") {
-            return Ok(modes(None));
-        }
-        let request = house.vouched(ctx.config.request()?).map_err(cannot)?;
-        Ok(modes(Some(&discover(&request))))
     }
 
     /// The events of the runs, for who looks at the workflow afterwards.
@@ -230,7 +241,8 @@ fn client(env: &Env, context: &Context) -> Result<Client, Failure> {
     let api_url = env.var("GITHUB_API_URL").unwrap_or(API_URL);
     let token = env.secret("GITHUB_TOKEN");
     let repository = &context.repository;
-    Client::new(ClientSettings::new(api_url, token, &repository.owner, &repository.name)).map_err(cannot)
+    Client::new(ClientSettings::new(api_url, token, &repository.owner, &repository.name))
+        .map_err(cannot)
 }
 
 fn cannot(error: impl std::fmt::Display) -> Failure {
@@ -255,7 +267,8 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
         }
     }
     let number = came.pull_request.map(|number| number.to_string()).unwrap_or_default();
-    let tasks = if came.tasks.is_empty() { usize::from(came.run.is_some()) } else { came.tasks.len() };
+    let tasks =
+        if came.tasks.is_empty() { usize::from(came.run.is_some()) } else { came.tasks.len() };
     for (name, value) in [
         ("conclusion", came.conclusion.as_str()),
         ("reason", &came.reason),
