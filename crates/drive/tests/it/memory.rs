@@ -114,7 +114,7 @@ async fn what_is_alike_is_a_suggestion_and_what_is_new_is_said_to_be() {
     }
     let near = error("could not resolve some version of package `b` here");
     let advice = bench.look_up(&near).await;
-    assert_eq!((advice.offers.len(), advice.unknown.len()), (2, 1));
+    assert_eq!((advice.offers.len(), advice.unknown.len()), (3, 1));
     for offer in &advice.offers {
         assert_eq!(offer.state, FixState::Suggested);
         assert!(offer.similarity.is_some_and(|likeness| (0.5..1.0).contains(&likeness)));

@@ -84,22 +84,21 @@ fn print(letter: &DeadLetter, ui: &mut Ui<'_>) -> std::io::Result<()> {
 
 pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome {
     let done = runtime()?.block_on(async {
-        let journal = journal(ctx).await?;
+        let (journal, by) = (journal(ctx).await?, ctx.person());
         let letter = journal.letter(&args.letter.letter).await.map_err(failed)?;
         if args.again && letter.status == LetterStatus::Retrying {
             let why = "its program is gone";
-            let turn = journal.letter_status(&letter.id, LetterStatus::Queued, &ctx.person(), why);
+            let turn = journal.letter_status(&letter.id, LetterStatus::Queued, &by, why);
             turn.await.map_err(failed)?;
         }
         // Whoever says so first does it: the other one is refused here, before anything happens.
-        let turn = journal.letter_status(&letter.id, LetterStatus::Retrying, &ctx.person(), "");
+        let turn = journal.letter_status(&letter.id, LetterStatus::Retrying, &by, "");
         let letter = turn.await.map_err(failed)?;
         match take_up(ctx, args, &journal, &letter).await {
             Ok((file, command)) => Ok(RetriedJson { letter, file, command }),
             Err(failure) => {
                 let why = "it could not be taken up";
-                let back =
-                    journal.letter_status(&letter.id, LetterStatus::Queued, &ctx.person(), why);
+                let back = journal.letter_status(&letter.id, LetterStatus::Queued, &by, why);
                 back.await.map_err(failed)?;
                 Err(failure)
             }
@@ -151,9 +150,9 @@ async fn take_up(
 
 pub(crate) fn end(ctx: &Ctx<'_>, args: &EndArgs, to: LetterStatus, ui: &mut Ui<'_>) -> Outcome {
     let letter = runtime()?.block_on(async {
-        let journal = journal(ctx).await?;
+        let (journal, by) = (journal(ctx).await?, ctx.person());
         let letter = journal.letter(&args.letter.letter).await.map_err(failed)?;
-        let turn = journal.letter_status(&letter.id, to, &ctx.person(), &args.reason);
+        let turn = journal.letter_status(&letter.id, to, &by, &args.reason);
         turn.await.map_err(failed)
     })?;
     match ui.json {
