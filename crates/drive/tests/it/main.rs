@@ -14,6 +14,7 @@ mod memory;
 mod plan;
 mod plan_asked;
 mod plan_attacks;
+mod plan_improve;
 mod recover;
 mod repo;
 mod review;
