@@ -4,3 +4,4 @@
 pub mod analyse;
 pub mod error;
 pub mod signature;
+pub mod verify;

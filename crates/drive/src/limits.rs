@@ -275,3 +275,13 @@ pub const ERROR_CONTEXT_FILES_MAX: usize = 50;
 pub const UNKNOWN_LINES_SHOWN: usize = 20;
 /// Lines between two errors of one file that are taken for neighbours.
 pub const NEIGHBOURING_LINES: u32 = 5;
+/// Checks of a verification that run at once, if nobody says otherwise.
+pub const CHECKS_AT_ONCE: usize = 3;
+/// Of the tests of an earlier run, how many hundredths have to run again for a pass to be believed.
+pub const TESTS_PERCENT_MIN: u64 = 75;
+/// Largest verification that is read.
+pub const VERIFICATION_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Errors of one check that a report for people lists; the rest is counted.
+pub const REPORT_ERRORS_SHOWN: usize = 50;
+/// Largest file of the project that is read for the lines around an error.
+pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
