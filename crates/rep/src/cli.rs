@@ -138,6 +138,8 @@ enum Command {
     Workflow(commands::workflow::Args),
     /// Follow plans: check lists that agents work through
     Plan(Box<commands::plan::Args>),
+    /// Run the declared checks, and say what is wrong and what to mend first
+    Verify(Box<commands::verify::Args>),
     /// List runs, show one, and tell it what to do
     Runs(commands::runs::Args),
     /// Print what happened, one line an event
@@ -219,6 +221,7 @@ impl Command {
             | Command::Review(_)
             | Command::Workflow(_)
             | Command::Plan(_)
+            | Command::Verify(_)
             | Command::Runs(_)
             | Command::Events(_)
             | Command::Replay(_)
@@ -354,6 +357,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        Command::Verify(args) => commands::verify::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
         Command::Events(args) => commands::events::run(&ctx, &args, ui),
         Command::Replay(args) => commands::replay::run(&ctx, &args, ui),

@@ -166,7 +166,7 @@ pub async fn verify(
     let before = state(workplace).await;
     let ran = run_checks(checks, workplace, cancel, on_event, options.checks).await?;
     let after = state(workplace).await;
-    let read = |file: &str| read(&workplace.dir, file);
+    let read = |file: &str| project_file(&workplace.dir, file);
     let reports = ran.results.into_iter().zip(levels(checks));
     let reports = reports.map(|(result, level)| report(result, level, &workplace.dir, &read));
     let reports: Vec<CheckReport> = reports.collect();
@@ -201,6 +201,13 @@ pub fn verdict(checks: &[CheckReport], suspicions: &[Suspicion]) -> Verdict {
         true => Verdict::Passed,
         false => Verdict::Inconclusive,
     }
+}
+
+/// The text of a file of the project. Tools name what they like; nothing outside is read.
+pub fn project_file(dir: &Utf8Path, file: &str) -> Option<String> {
+    let inner = Utf8Path::new(file);
+    let inner = inner.strip_prefix(dir).unwrap_or(inner);
+    repertoire_text::fs::read_text_beneath(dir, inner, ERROR_FILE_BYTES_MAX).ok()
 }
 
 impl Verification {
@@ -293,11 +300,4 @@ fn below(dir: &Utf8Path, file: String) -> String {
         Ok(inner) => inner.to_string(),
         Err(_) => file,
     }
-}
-
-/// The text of a file of the project. Tools name what they like; nothing outside is read.
-fn read(dir: &Utf8Path, file: &str) -> Option<String> {
-    let inner = Utf8Path::new(file);
-    let inner = inner.strip_prefix(dir).unwrap_or(inner);
-    repertoire_text::fs::read_text_beneath(dir, inner, ERROR_FILE_BYTES_MAX).ok()
 }
