@@ -6,3 +6,4 @@ pub mod error;
 pub mod memory;
 pub mod recover;
 pub mod signature;
+pub mod verify;

@@ -348,3 +348,13 @@ pub const LEARNT_LINES_MAX: usize = 60;
 pub const LEARNT_FILES_MAX: usize = 5;
 /// Most output of a program that mends something.
 pub const RECOVER_SAID_BYTES_MAX: usize = 16 * 1024;
+/// Checks of a verification that run at once, if nobody says otherwise.
+pub const CHECKS_AT_ONCE: usize = 3;
+/// Of the tests of an earlier run, how many hundredths have to run again for a pass to be believed.
+pub const TESTS_PERCENT_MIN: u64 = 75;
+/// Largest verification that is read.
+pub const VERIFICATION_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Errors of one check that a report for people lists; the rest is counted.
+pub const REPORT_ERRORS_SHOWN: usize = 50;
+/// Largest file of the project that is read for the lines around an error.
+pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;

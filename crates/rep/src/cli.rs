@@ -140,6 +140,8 @@ enum Command {
     Plan(Box<commands::plan::Args>),
     /// Answer what happens on GitHub, or say what would happen
     Github(Box<commands::github::Args>),
+    /// Run the declared checks, and say what is wrong and what to mend first
+    Verify(Box<commands::verify::Args>),
     /// List runs, show one, and tell it what to do
     Runs(commands::runs::Args),
     /// Print what happened, one line an event
@@ -226,6 +228,7 @@ impl Command {
             | Command::Workflow(_)
             | Command::Plan(_)
             | Command::Github(_)
+            | Command::Verify(_)
             | Command::Runs(_)
             | Command::Events(_)
             | Command::Replay(_)
@@ -364,6 +367,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        Command::Verify(args) => commands::verify::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
         Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
         Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),

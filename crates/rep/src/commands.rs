@@ -36,6 +36,7 @@ pub(crate) mod sync;
 pub(crate) mod to_prompt;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod verify;
 pub(crate) mod worker;
 pub(crate) mod workflow;
 

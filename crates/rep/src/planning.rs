@@ -279,7 +279,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
+    /// The checks that a table of the configuration declares.
+    pub(crate) fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
         let Some(table) = self.config.table(name) else { return Ok(Vec::new()) };
         let wrong = |check: &str, problem: String| {
             Failure::usage(format!("{}: `{name}.{check}`: {problem}", self.config.origin(name)))

@@ -21,6 +21,7 @@ pub mod plan;
 pub mod review;
 pub mod runs;
 pub mod serve;
+pub mod verify;
 pub mod workflow;
 
 /// `rep list --json`.
@@ -503,6 +504,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("review-list.json", schema_for!(Vec<repertoire_drive::review::record::Review>)),
         ("review-skills.json", schema_for!(review::ReviewSkillsJson)),
         ("review-preview.json", schema_for!(review::ReviewPreviewJson)),
+        ("verify.json", schema_for!(repertoire_drive::improve::verify::Verification)),
+        ("verify-read.json", schema_for!(verify::VerifyReadJson)),
         ("runs.json", schema_for!(runs::RunsJson)),
         ("runs-show.json", schema_for!(runs::RunJson)),
         ("runs-order.json", schema_for!(repertoire_journal::Run)),
