@@ -269,3 +269,7 @@ pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const TASK_TITLE_CHARS_MAX: usize = 300;
 /// Most characters of a task's text.
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
+/// How often pending checks are looked at.
+pub const MERGE_POLL: Duration = Duration::from_secs(10);
+/// How often a merge starts again because the head moved.
+pub const MERGE_RESTARTS_MAX: u32 = 3;
