@@ -4,6 +4,7 @@ pub mod base;
 pub mod codes;
 pub mod grant;
 pub mod mode;
+pub mod automerge;
 pub mod protected;
 pub mod publish;
 pub mod run;

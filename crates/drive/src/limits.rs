@@ -358,3 +358,7 @@ pub const VERIFICATION_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const REPORT_ERRORS_SHOWN: usize = 50;
 /// Largest file of the project that is read for the lines around an error.
 pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How often pending checks are looked at.
+pub const MERGE_POLL: Duration = Duration::from_secs(10);
+/// How often a merge starts again because the head moved.
+pub const MERGE_RESTARTS_MAX: u32 = 3;

@@ -5,6 +5,7 @@ use repertoire_github::client::{Client, Settings};
 use repertoire_model::Secret;
 use repertoire_scripted::github::{GitHubServer, TOKEN};
 
+mod automerge;
 mod publish;
 mod tasks;
 mod tracking;
