@@ -271,12 +271,14 @@ impl Reader<'_> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `full_name`")]
 struct WireRepository {
     full_name: String,
     default_branch: Option<String>,
 }
 
 #[derive(Clone, Deserialize)]
+#[serde(expecting = "an object with `login`")]
 struct WireAccount {
     login: String,
     #[serde(rename = "type")]
@@ -284,22 +286,26 @@ struct WireAccount {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `name`")]
 struct WireLabel {
     name: String,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireChanges {
     body: Option<WireChange>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireChange {
     from: Option<String>,
 }
 
 /// An issue or a pull request: the one has `pull_request` if it is the other, the other has branches.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `number`")]
 struct WireEntity {
     number: u64,
     title: Option<String>,
@@ -315,6 +321,7 @@ struct WireEntity {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `ref` and `sha`")]
 struct WireBranch {
     #[serde(rename = "ref")]
     name: String,
@@ -324,6 +331,7 @@ struct WireBranch {
 
 /// A comment or a review.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireComment {
     id: Option<u64>,
     body: Option<String>,

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use repertoire_drive::github::base::vouched;
 use repertoire_drive::github::mode::{Modes, modes};
 use repertoire_github::actor::Rules;
-use repertoire_github::event::{Context, Surroundings, read};
+use repertoire_github::event::{Context, EventError, Surroundings, read};
 use repertoire_github::limits::EVENT_BYTES_MAX;
 use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::discover::discover;
@@ -74,8 +74,10 @@ impl EventArgs {
         };
         let text = repertoire_text::fs::read_text(&path, EVENT_BYTES_MAX)
             .map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-        let context = read(&text, &around)
-            .map_err(|error| Failure::cannot_run(format!("{path}: {error}")))?;
+        let context = read(&text, &around).map_err(|error| match error {
+            EventError::NoName => Failure::usage(error.to_string()),
+            error => Failure::cannot_run(format!("{path}: {error}")),
+        })?;
         Ok((context, text))
     }
 }

@@ -195,16 +195,14 @@ fn show(found: &Found, with_prompt: bool, ui: &mut Ui<'_>) -> std::io::Result<()
 /// What is shown, line by line.
 fn rows(found: &Found) -> Vec<(&'static str, String)> {
     let context = &found.context;
-    let mut rows = vec![("Event", event(context)), ("Actor", actor(found))];
+    let mut rows =
+        vec![("Event", event(context)), ("Result", result(found)), ("Actor", actor(found))];
     if context.is_fork() == Some(true) {
         let text =
             "from another repository: without secrets the run is skipped, and nothing is pushed";
         rows.push(("Fork", text.to_owned()));
     }
-    match found.mode() {
-        None => rows.push(("Mode", format!("none: {}", found.detection.reason))),
-        Some(mode) => rows.extend(of_mode(found, mode)),
-    }
+    rows.extend(found.mode().into_iter().flat_map(|mode| of_mode(found, mode)));
     rows.extend(found.prompt.iter().flat_map(|prompt| &prompt.removed).map(|(from, removed)| {
         ("Removed", format!("{} {} from `{from}`", removed.count, removed.what.words()))
     }));
@@ -212,6 +210,18 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
     let others = others.filter(|other| Some(&other.mode) != found.detection.mode.as_ref());
     rows.extend(others.map(|other| ("Not", format!("`{}`: {}", other.mode, other.why))));
     rows
+}
+
+/// What would come of it, in a sentence.
+fn result(found: &Found) -> String {
+    let Some(mode) = found.mode() else { return format!("nothing: {}", found.detection.reason) };
+    let name = &mode.name;
+    match found.admitted.as_ref().map(|made| &made.admission) {
+        None => format!("the mode `{name}` answers, if whoever asked may ask"),
+        Some(Admission::Write) => format!("the mode `{name}` answers"),
+        Some(Admission::Read) => format!("the mode `{name}` answers, and changes nothing"),
+        Some(Admission::Refused { .. }) => "nothing: whoever asked may not".to_owned(),
+    }
 }
 
 fn event(context: &Context) -> String {
@@ -253,7 +263,7 @@ fn of_mode(found: &Found, mode: &Mode) -> Vec<(&'static str, String)> {
     };
     let most = if found.admitted.is_some() { "" } else { " (with write access)" };
     let trigger = detection.trigger.as_ref().map_or("", |found| found.trigger.as_str());
-    vec![
+    let mut rows = vec![
         (
             "Mode",
             format!(
@@ -262,16 +272,12 @@ fn of_mode(found: &Found, mode: &Mode) -> Vec<(&'static str, String)> {
             ),
         ),
         ("Why", format!("`{trigger}`: {}", detection.reason)),
-        ("Tools", format!("{}{most}", listed(&found.tools))),
-        ("Reports", reports(mode)),
-    ]
-}
-
-fn listed(tools: &[String]) -> String {
-    match tools.is_empty() {
-        true => "none".to_owned(),
-        false => tools.join(", "),
+    ];
+    if !found.tools.is_empty() {
+        rows.push(("Tools", format!("{}{most}", found.tools.join(", "))));
+        rows.push(("Reports", reports(mode)));
     }
+    rows
 }
 
 fn reports(mode: &Mode) -> String {
