@@ -208,6 +208,27 @@ const STEPS: &[Step] = &[
         args: &["review", "--backend", "scripted:reviewers.yaml"],
     },
     Step {
+        title: "Understand a failure",
+        about: "A compiler has said two things about one mistake. Read, grouped, and with what to mend first; the same is done to the \
+                checks of a plan before an agent is asked again.",
+        args: &["verify", "--read", "test-output.txt"],
+    },
+    Step {
+        title: "Be called on GitHub",
+        about: "Somebody calls the bot in an issue of a stranger. What would happen: the mode, why, the tools; the stranger's words are \
+                data, and what was hidden in them is gone.",
+        args: &[
+            "github",
+            "detect",
+            "--event",
+            "github-event.json",
+            "--event-name",
+            "issue_comment",
+            "--permission",
+            "write",
+        ],
+    },
+    Step {
         title: "Open a door",
         about: "The agent that you have already can use all this. One entry in its configuration, and nothing else in it changes; \
                 `--remove` takes it back.",

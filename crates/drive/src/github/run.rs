@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ground::Ground;
 use self::work::{Bench, Piece, WorkError, Worked};
+use super::automerge::AutoMerge;
 use super::base;
 use super::grant::{Grant, grant};
 use super::mode::{Mode, Modes, TrackingComment, detect};
@@ -31,6 +32,7 @@ use crate::worktree::Worktrees;
 
 mod ask;
 pub mod ground;
+mod merge;
 mod queue;
 pub mod words;
 mod work;
@@ -164,6 +166,8 @@ pub struct Settings {
     pub draft: bool,
     /// How tasks are worked through.
     pub continuous: Continuous,
+    /// Whether pull requests are merged.
+    pub auto_merge: AutoMerge,
 }
 
 /// Everything that a run on GitHub is done with.
@@ -546,6 +550,9 @@ impl Desk<'_> {
         let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
         let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
         outcome.pull_request = Some(opened.number);
+        if self.settings.auto_merge.enabled {
+            outcome.merge = Some(self.merge(opened.number, &commit, wanted.about).await);
+        }
         Ok(())
     }
 

@@ -406,6 +406,12 @@ pub static KEYS: &[Key] = &[
     ),
     key("github.draft", Shape::Bool, "true", "Whether these are drafts."),
     key(
+        "github.auto_merge",
+        Shape::Table,
+        "",
+        "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more.",
+    ),
+    key(
         "github.continuous.sources",
         Shape::Texts,
         "[\"issue\", \"file\", \"plan\", \"prompt\"]",

@@ -7,7 +7,6 @@ use self::stage::{Stage, comment, dispatch, issue, on_issue};
 
 mod act;
 mod attacks;
-mod learning;
 mod stage;
 
 /// Writes a file, and approves.
@@ -27,7 +26,9 @@ fn stage(agent: &str) -> Stage {
     let files = [("repertoire.toml", "[plan.checks.alpha]\ncommand = \"test -f README.md\"\n")];
     let stage = Stage::new(
         &files,
-        |github| github.issue(31, "Write alpha", "Please write alpha.", "stranger").user("stranger"),
+        |github| {
+            github.issue(31, "Write alpha", "Please write alpha.", "stranger").user("stranger")
+        },
         Script::new(),
     );
     stage.ws.write("agent.yaml", agent);
@@ -52,7 +53,10 @@ fn a_question_is_answered_where_it_was_asked() {
     assert_eq!(comments.len(), 1, "{comments:?}");
     assert!(comments[0].contains("It is blue."), "{comments:?}");
     assert!(stage.github.labels(31).is_empty(), "the label of the run is gone");
-    assert_eq!((stage.output("conclusion"), stage.output("mode")), ("answered".into(), "tag".into()));
+    assert_eq!(
+        (stage.output("conclusion"), stage.output("mode")),
+        ("answered".into(), "tag".into())
+    );
     assert!(stage.ws.text("summary.md").contains("Answered"), "{}", stage.ws.text("summary.md"));
     // Called again, it keeps to its one comment.
     let ran = run(&stage, "issue_comment", &called("@repertoire and now?", "ada"), &[]);
@@ -86,18 +90,26 @@ fn a_branch_is_pushed_and_a_pull_request_opened_where_that_was_asked_for() {
     assert!(branch.starts_with("repertoire/"), "{branch}");
     assert!(stage.branches().contains(&branch), "{:?}", stage.branches());
     let state = stage.github.state();
-    let pull = state.pulls.values().next().unwrap();
-    assert!(pull.draft && pull.body.contains("For #31."), "{pull:?}");
-    assert_eq!(stage.output("pull_request"), pull.number.to_string());
+    let (number, pull) = state.pulls.iter().next().unwrap();
+    let text = &state.issues[number].body;
+    assert!(pull.draft && text.contains("For #31."), "{pull:?} {text}");
+    assert_eq!(stage.output("pull_request"), number.to_string());
     // The token went to GitHub and nowhere else.
     let config = stage.ws.text("project/.git/config");
-    assert!(!config.contains("extraheader") && !config.to_lowercase().contains("authorization"), "{config}");
+    assert!(
+        !config.contains("extraheader") && !config.to_lowercase().contains("authorization"),
+        "{config}"
+    );
 }
 
 #[test]
 fn what_fails_is_told_and_kept_as_a_dead_letter() {
-    let stage = stage("- text: Done!\n- unless: You review\n  write: bad.txt\n  content: \"x\\n\"\n");
-    stage.ws.write("project/repertoire.toml", "[plan]\nattempts = 1\n[plan.checks.never]\ncommand = \"false\"\n");
+    let stage =
+        stage("- text: Done!\n- unless: You review\n  write: bad.txt\n  content: \"x\\n\"\n");
+    stage.ws.write(
+        "project/repertoire.toml",
+        "[plan]\nattempts = 1\n[plan.checks.never]\ncommand = \"false\"\n",
+    );
     stage.git(&["commit", "--quiet", "--all", "-m", "a check that fails"]);
     stage.git(&["push", "--quiet", "origin", "main"]);
     let ran = run(&stage, "workflow_dispatch", &dispatch(Some("write"), "ada"), &[]);
@@ -165,7 +177,8 @@ fn tasks_are_done_one_after_another_and_what_failed_is_not_picked_again() {
         .iter()
         .map(|task| (task["title"].as_str().unwrap(), task["conclusion"].as_str().unwrap()))
         .collect();
-    let expected = [("a good task", "done"), ("a bad task", "failed"), ("a good task from the file", "done")];
+    let expected =
+        [("a good task", "done"), ("a bad task", "failed"), ("a good task from the file", "done")];
     assert_eq!(order, expected, "{ran}");
     assert!(stage.github.labels(1).contains(&"agent-failed".to_owned()));
     assert!(stage.github.comments(2)[0].contains("Done"), "{:?}", stage.github.comments(2));

@@ -14,6 +14,7 @@ mod demo_misc;
 mod deps;
 mod doctor;
 mod eval;
+mod github;
 mod github_detect;
 mod lint;
 mod list;

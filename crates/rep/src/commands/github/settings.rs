@@ -1,6 +1,7 @@
 //! From the configuration of the base branch to how a run on GitHub behaves.
 
 use camino::Utf8PathBuf;
+use repertoire_drive::github::automerge::AutoMerge;
 use repertoire_drive::github::run::{Continuous, Settings};
 use repertoire_drive::github::tasks::Source;
 
@@ -34,6 +35,16 @@ pub(super) fn settings(
             delay: config.text("github.continuous.delay").and_then(|text| duration(text).ok()),
             stop_on_first_failure: config.flag("github.continuous.stop_on_first_failure"),
         },
+        auto_merge: auto_merge(ctx)?,
+    })
+}
+
+fn auto_merge(ctx: &Ctx<'_>) -> Result<AutoMerge, Failure> {
+    const NAME: &str = "github.auto_merge";
+    let Some(table) = ctx.config.table(NAME) else { return Ok(AutoMerge::default()) };
+    toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
+        Failure::usage(format!("{}: `{NAME}`: {}", ctx.config.origin(NAME), error.message()))
+            .hint("docs/github.md lists its keys. Nothing is merged until they are right.")
     })
 }
 

@@ -35,7 +35,10 @@ impl Stage {
         files.iter().for_each(|(path, text)| ws.write(&format!("project/{path}"), text));
         commit(&ws.path("project"), "the beginning");
         let bare = ws.path("remote.git");
-        git(&ws.path(""), &["clone", "--quiet", "--bare", ws.path("project").as_str(), bare.as_str()]);
+        git(
+            &ws.path(""),
+            &["clone", "--quiet", "--bare", ws.path("project").as_str(), bare.as_str()],
+        );
         git(&ws.path("project"), &["remote", "add", "origin", bare.as_str()]);
         git(&ws.path("project"), &["fetch", "--quiet", "origin"]);
         let runtime = Runtime::new().unwrap();
@@ -44,7 +47,8 @@ impl Stage {
             .collaborator("ada", "write")
             .collaborator("rita", "read")
             .git_dir(bare.as_str());
-        let (github, model) = runtime.block_on(async { (github(fake).start().await, Server::start(script).await) });
+        let (github, model) =
+            runtime.block_on(async { (github(fake).start().await, Server::start(script).await) });
         for (name, value) in [
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_REPOSITORY", "octo/repo"),
