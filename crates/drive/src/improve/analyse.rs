@@ -26,6 +26,7 @@ mod npm;
 mod place;
 mod pytest;
 mod rustc;
+mod secrets;
 mod signs;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ mod tsc;
 mod vitest;
 
 use self::found::Found;
+pub use self::secrets::redacted;
 
 /// What output says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,8 +81,9 @@ pub fn analyse(
         let warnings = analysis.warnings + analysis.errors.len() as u64;
         return Analysis { warnings, truncated: analysis.truncated, ..Analysis::default() };
     }
-    if analysis.errors.is_empty() {
-        analysis.errors.push(unknown(output, exit_code));
+    // That a secret was printed is not why a command failed.
+    if analysis.errors.iter().all(|error| error.severity == Severity::Critical) {
+        analysis.errors.insert(0, unknown(output, exit_code));
         analysis.groups = group::groups(&analysis.errors);
         analysis.fix_first = Some(0);
     }
@@ -90,8 +93,10 @@ pub fn analyse(
 /// Finds the errors in output of which nobody knows how the command ended.
 pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     let (text, truncated) = bounded(output);
-    let lines: Vec<&str> = text.lines().map(cut).collect();
     let mut found = Found::default();
+    let secret = secrets::told(&text);
+    let text = redacted(&text);
+    let lines: Vec<&str> = text.lines().map(cut).collect();
     let mut at = 0;
     while at < lines.len() {
         let next = PARSERS.iter().find_map(|parser| parser(&lines, at, &mut found));
@@ -104,6 +109,7 @@ pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     let (mut errors, warnings) = found.end();
     let truncated = truncated || errors.len() > ANALYSED_ERRORS_MAX;
     errors.truncate(ANALYSED_ERRORS_MAX);
+    errors.extend(secret);
     context::add(&mut errors, read);
     let groups = group::groups(&errors);
     let fix_first = (!groups.is_empty()).then_some(0);
@@ -150,6 +156,7 @@ fn cut(line: &str) -> &str {
 
 fn unknown(output: &str, exit_code: Option<i32>) -> ParsedError {
     let (text, _) = bounded(output);
+    let text = redacted(&text);
     let lines: Vec<&str> = text.lines().map(|line| cut(line).trim_end()).collect();
     let last = lines.len().saturating_sub(UNKNOWN_LINES_SHOWN);
     let said = lines[last..].join("\n");

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::analyse::{Analysis, analyse};
+use super::analyse::{Analysis, analyse, redacted};
 use super::error::ParsedError;
 use super::signature::{Signature, signature};
 use crate::checks::{
@@ -269,7 +269,7 @@ fn report(
         duration_ms: result.duration_ms,
         analysis,
         signatures,
-        output: result.output,
+        output: redacted(&result.output).into_owned(),
         output_bytes: result.bytes_total,
     }
 }

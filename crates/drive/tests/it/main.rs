@@ -20,6 +20,7 @@ mod repo;
 mod review;
 mod review_report;
 mod review_scope;
+mod verify;
 mod worktree;
 
 use std::sync::Arc;

@@ -39,6 +39,7 @@ mod sync;
 mod talking;
 mod to_prompt_props;
 mod trust;
+mod verify;
 mod workflow;
 mod workflow_kills;
 mod workspace;

@@ -128,3 +128,16 @@ fn vet_under_its_own_heading_is_a_linter() {
         &["go lint a.go:3:2  unreachable code"],
     );
 }
+
+#[test]
+fn a_secret_is_not_repeated_and_that_it_was_printed_is_critical() {
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let output = format!("one\nusing {token}\na.c:1:2: error: no {token}\n");
+    let analysis = analyse(&output, Some(1), &|_| None);
+    assert_eq!(analysis.errors[0].message, "no [redacted]");
+    assert!(analysis.errors[1].message.contains("first in its line 2"));
+    assert_eq!(analysis.errors[1].severity, Severity::Critical);
+    let quiet = analyse(&format!("using {token}\n"), Some(1), &|_| None);
+    assert_eq!(quiet.errors[0].message, "using [redacted]");
+    assert_eq!(quiet.errors.len(), 2);
+}
