@@ -75,7 +75,7 @@ pub(crate) struct ForgetArgs {
 
 pub(crate) fn export(ctx: &Ctx<'_>, args: &ExportArgs, ui: &mut Ui<'_>) -> Outcome {
     let file = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         match ctx.journal_if_there().await? {
             Some(journal) => Memory::new(journal, scope).export().await.map_err(failed),
             None => {
@@ -95,7 +95,7 @@ pub(crate) fn import(ctx: &Ctx<'_>, args: &ImportArgs, ui: &mut Ui<'_>) -> Outco
     let file = memory::parse(&text).map_err(|error| not_taken(&args.file, error))?;
     let trust = if args.trust { Trust::Records } else { Trust::Nothing };
     let done = runtime()?.block_on(async {
-        let memory = Memory::new(ctx.journal(None).await?, ctx.scope(&args.scope).await);
+        let memory = Memory::new(ctx.journal(None).await?, ctx.scope(&args.scope).await?);
         memory.import(file, trust).await.map_err(|error| not_taken(&args.file, error))
     })?;
     if ui.json {
@@ -130,7 +130,7 @@ pub(crate) fn teach(ctx: &Ctx<'_>, args: &TeachArgs, ui: &mut Ui<'_>) -> Outcome
     }
     let (name, json) = (signature.to_string(), ui.json);
     let taught = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let journal = ctx.journal(None).await?;
         let known = journal.failure(&scope, &name).await.map_err(failed)?;
         let failure = known.unwrap_or_else(|| unseen(&scope, &name));
@@ -190,7 +190,7 @@ fn fix_of(ctx: &Ctx<'_>, args: &TeachArgs) -> Result<Fix, Failure> {
 
 pub(crate) fn forget(ctx: &Ctx<'_>, args: &ForgetArgs, ui: &mut Ui<'_>) -> Outcome {
     let done = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let Some(journal) = ctx.journal_if_there().await? else {
             return Ok(ForgottenJson { scope, failures: 0 });
         };

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let json = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let journal = ctx.journal_if_there().await?;
         let journal = journal.ok_or_else(|| unknown(&args.signature))?;
         let failure = find(&journal, &scope, &args.signature).await?;
