@@ -210,7 +210,10 @@ fn cells(row: &FailureRow, clock: &Clock) -> [String; 5] {
         format!("{}x", failure.seen),
         clock.age(failure.last_ms),
         fix,
-        format!("{code}{}", failure.example),
+        match failure.example.is_empty() {
+            true => "not seen yet".to_owned(),
+            false => format!("{code}{}", failure.example),
+        },
     ]
 }
 

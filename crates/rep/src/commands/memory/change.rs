@@ -15,7 +15,7 @@ use crate::commands::runs::now_ms;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::schema::improve::{Exchanged, FailureJson, FixJson, ForgottenJson};
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// What to print.
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,8 @@ pub(crate) fn import(ctx: &Ctx<'_>, args: &ImportArgs, ui: &mut Ui<'_>) -> Outco
         ui.print_json(&done)?;
         return Ok(Exit::Done);
     }
-    writeln!(ui.out, "Took {} failures and {} fixes.", done.failures, done.fixes)?;
+    let fixes = if done.fixes == 1 { "1 fix".to_owned() } else { format!("{} fixes", done.fixes) };
+    writeln!(ui.out, "Took {} and {fixes}.", ui::count(done.failures, "failure"))?;
     for line in &done.left_out {
         ui.note(&format!("left out: {line}"))?;
     }
@@ -204,7 +205,7 @@ pub(crate) fn forget(ctx: &Ctx<'_>, args: &ForgetArgs, ui: &mut Ui<'_>) -> Outco
     match ui.json {
         true => ui.print_json(&done)?,
         false => {
-            let count = crate::ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
+            let count = ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
             writeln!(ui.out, "Forgot {count} of {}.", done.scope)?;
         }
     }
