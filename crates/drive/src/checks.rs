@@ -11,7 +11,7 @@ use repertoire_agent::workplace::Workplace;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::CHECK_TIMEOUT;
+use crate::limits::{CHECK_TIMEOUT, CHECKS_AT_ONCE};
 
 mod notes;
 mod output;
@@ -131,7 +131,47 @@ pub enum CheckEvent {
     Ended(CheckResult),
 }
 
-/// Runs checks, at most `parallel` at once.
+/// How checks are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckOptions {
+    /// How many run at once.
+    pub parallel: usize,
+    /// Whether nothing more is begun once a critical one is red.
+    pub fail_fast: bool,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        CheckOptions { parallel: CHECKS_AT_ONCE, fail_fast: false }
+    }
+}
+
+impl From<usize> for CheckOptions {
+    /// All of them, so many at once.
+    fn from(parallel: usize) -> Self {
+        CheckOptions { parallel, fail_fast: false }
+    }
+}
+
+/// On which level each check is: 0 if it depends on nothing, otherwise one more than the highest that it depends on.
+/// Checks that make no sense are on level 0.
+pub fn levels(checks: &[Check]) -> Vec<usize> {
+    let mut levels = vec![0; checks.len()];
+    if validate(checks).is_err() {
+        return levels;
+    }
+    // A chain is at most as long as there are checks.
+    for _ in 0..checks.len() {
+        for (at, check) in checks.iter().enumerate() {
+            let below = |name: &String| checks.iter().position(|other| other.name == *name);
+            let below = check.depends_on.iter().filter_map(below).map(|on| levels[on] + 1).max();
+            levels[at] = below.unwrap_or(0);
+        }
+    }
+    levels
+}
+
+/// Runs checks, each as soon as those that it depends on have passed.
 ///
 /// # Errors
 ///
@@ -141,10 +181,10 @@ pub async fn run_checks(
     workplace: &Workplace,
     cancel: &CancellationToken,
     on_event: &(dyn Fn(CheckEvent) + Sync),
-    parallel: usize,
+    options: impl Into<CheckOptions>,
 ) -> Result<Verdict, CheckError> {
     validate(checks)?;
-    let results = schedule::run(checks, workplace, cancel, on_event, parallel).await;
+    let results = schedule::run(checks, workplace, cancel, on_event, options.into()).await;
     let fine = |result: &CheckResult| !result.critical || result.status == CheckStatus::Passed;
     Ok(Verdict { green: results.iter().all(fine), results })
 }

@@ -276,6 +276,42 @@ pub const UNKNOWN_LINES_SHOWN: usize = 20;
 /// Lines between two errors of one file that are taken for neighbours.
 pub const NEIGHBOURING_LINES: u32 = 5;
 
+// GitHub
+
+/// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
+pub const COMMENT_CHARS_MAX: usize = 60_000;
+/// Most characters of a pull request's text.
+pub const PULL_BODY_CHARS_MAX: usize = 30_000;
+/// Most characters of a pull request's title.
+pub const PULL_TITLE_CHARS_MAX: usize = 120;
+/// Most tasks of one source that are looked at, and of one run that a mode may ask for.
+pub const TASKS_MAX: usize = 1_000;
+/// Largest file of tasks that is read.
+pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most characters of a task's title.
+pub const TASK_TITLE_CHARS_MAX: usize = 300;
+/// Most characters of a task's text.
+pub const TASK_BODY_CHARS_MAX: usize = 40_000;
+/// Longest pause between tasks that a mode may ask for.
+pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
+/// Most comments of a discussion that an agent is given.
+pub const THREAD_COMMENTS_MAX: usize = 50;
+/// Most authors of a discussion whose rights are asked for.
+pub const THREAD_AUTHORS_MAX: usize = 10;
+/// Most bytes of a pull request's changes that an agent is given.
+pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
+/// Most errors of red checks that the journal keeps of a step.
+pub const ERRORS_KEPT_MAX: usize = 20;
+/// Fixes that an agent is told of.
+pub const OFFERS_SHOWN: usize = 3;
+/// Largest file that lines around an error are taken from.
+pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Most links that are followed until a file is found.
+pub const LINK_STEPS_MAX: usize = 8;
+
+/// Longest target of a link that is followed.
+pub const LINK_BYTES_MAX: u64 = 4_096;
 // Memory and recovery
 
 /// Largest file of what is remembered that is read.
@@ -312,3 +348,17 @@ pub const LEARNT_LINES_MAX: usize = 60;
 pub const LEARNT_FILES_MAX: usize = 5;
 /// Most output of a program that mends something.
 pub const RECOVER_SAID_BYTES_MAX: usize = 16 * 1024;
+/// Checks of a verification that run at once, if nobody says otherwise.
+pub const CHECKS_AT_ONCE: usize = 3;
+/// Of the tests of an earlier run, how many hundredths have to run again for a pass to be believed.
+pub const TESTS_PERCENT_MIN: u64 = 75;
+/// Largest verification that is read.
+pub const VERIFICATION_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Errors of one check that a report for people lists; the rest is counted.
+pub const REPORT_ERRORS_SHOWN: usize = 50;
+/// Largest file of the project that is read for the lines around an error.
+pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How often pending checks are looked at.
+pub const MERGE_POLL: Duration = Duration::from_secs(10);
+/// How often a merge starts again because the head moved.
+pub const MERGE_RESTARTS_MAX: u32 = 3;

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod read;
+mod surroundings;
+
+pub use read::{EventError, read};
+pub use surroundings::Surroundings;
+
 /// What happened, who caused it, and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
@@ -16,6 +22,8 @@ pub struct Context {
     pub repository: Repository,
     /// Who caused the event. Whether they may is another question.
     pub actor: Account,
+    /// Who had the workflow run again, if that is somebody else. They need the same right.
+    pub rerun_by: Option<Account>,
     /// The issue or pull request that it is about.
     pub entity: Option<Entity>,
     /// The text that this event brought.
@@ -54,6 +62,84 @@ pub enum EventName {
     Schedule,
     /// Something else.
     Other(String),
+}
+
+impl EventName {
+    /// The event that GitHub calls so.
+    pub fn parse(name: &str) -> EventName {
+        match name {
+            "issues" => EventName::Issues,
+            "issue_comment" => EventName::IssueComment,
+            "pull_request" => EventName::PullRequest,
+            "pull_request_target" => EventName::PullRequestTarget,
+            "pull_request_review" => EventName::PullRequestReview,
+            "pull_request_review_comment" => EventName::PullRequestReviewComment,
+            "workflow_dispatch" => EventName::WorkflowDispatch,
+            "repository_dispatch" => EventName::RepositoryDispatch,
+            "schedule" => EventName::Schedule,
+            other => EventName::Other(other.to_owned()),
+        }
+    }
+
+    /// What GitHub calls it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventName::Issues => "issues",
+            EventName::IssueComment => "issue_comment",
+            EventName::PullRequest => "pull_request",
+            EventName::PullRequestTarget => "pull_request_target",
+            EventName::PullRequestReview => "pull_request_review",
+            EventName::PullRequestReviewComment => "pull_request_review_comment",
+            EventName::WorkflowDispatch => "workflow_dispatch",
+            EventName::RepositoryDispatch => "repository_dispatch",
+            EventName::Schedule => "schedule",
+            EventName::Other(name) => name,
+        }
+    }
+}
+
+impl Context {
+    /// The event with what happened, such as `issues.opened`.
+    pub fn event_and_action(&self) -> String {
+        match &self.action {
+            Some(action) => format!("{}.{action}", self.event.as_str()),
+            None => self.event.as_str().to_owned(),
+        }
+    }
+
+    /// Whether what happened is called so.
+    pub fn is_action(&self, action: &str) -> bool {
+        self.action.as_deref() == Some(action)
+    }
+
+    /// Whether it is about a pull request whose change comes from another repository, or from one that is gone. Where the
+    /// event does not say the branches, nobody knows: ask the service first.
+    pub fn is_fork(&self) -> Option<bool> {
+        let entity = self.entity.as_ref().filter(|entity| entity.is_pull);
+        let Some(entity) = entity else { return Some(false) };
+        let pull = entity.pull.as_ref()?;
+        let own = self.repository.full_name();
+        Some(pull.head_repository.as_ref().is_none_or(|name| !name.eq_ignore_ascii_case(&own)))
+    }
+}
+
+impl Repository {
+    /// `owner/name`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.owner, self.name)
+    }
+}
+
+impl Account {
+    /// Whether this is the account of that name. Names differ in more than case.
+    pub fn is(&self, login: &str) -> bool {
+        self.login.eq_ignore_ascii_case(login)
+    }
+
+    /// Whether it is a program: it says so, or its name does.
+    pub fn is_bot(&self) -> bool {
+        self.kind == AccountKind::Bot || self.login.to_ascii_lowercase().ends_with("[bot]")
+    }
 }
 
 /// A repository.

@@ -1,5 +1,13 @@
-//! GitHub as Repertoire sees it: what an event says ([`event`]), and what can be asked of the service.
+//! GitHub as Repertoire sees it: what an event says ([`event`]), whether it calls for work ([`trigger`]), who may ask for
+//! it ([`actor`]), what becomes of the text of strangers ([`stranger`]), and what can be asked of the service ([`client`]).
 //!
 //! Everything but the client is a function over values. Nothing here knows of skills, agents or runs.
 
+pub mod actor;
+pub mod client;
+pub mod comment;
 pub mod event;
+pub mod limits;
+pub mod outputs;
+pub mod stranger;
+pub mod trigger;

@@ -138,6 +138,10 @@ enum Command {
     Workflow(commands::workflow::Args),
     /// Follow plans: check lists that agents work through
     Plan(Box<commands::plan::Args>),
+    /// Answer what happens on GitHub, or say what would happen
+    Github(Box<commands::github::Args>),
+    /// Run the declared checks, and say what is wrong and what to mend first
+    Verify(Box<commands::verify::Args>),
     /// List runs, show one, and tell it what to do
     Runs(commands::runs::Args),
     /// Print what happened, one line an event
@@ -223,6 +227,8 @@ impl Command {
             | Command::Review(_)
             | Command::Workflow(_)
             | Command::Plan(_)
+            | Command::Github(_)
+            | Command::Verify(_)
             | Command::Runs(_)
             | Command::Events(_)
             | Command::Replay(_)
@@ -334,6 +340,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Demo(args) => return commands::demo::run(env, args, ui),
         Command::Completions(args) => return commands::completions::run(args, ui),
         Command::Man(args) => return commands::man::run(env, args, ui),
+        Command::Github(args) => return commands::github::run(env, &flags, args, ui),
         _ => {}
     }
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
@@ -360,6 +367,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Review(args) => commands::review::run(&ctx, &args, ui),
         Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
         Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        Command::Verify(args) => commands::verify::run(&ctx, &args, ui),
         Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
         Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
         Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
@@ -380,7 +388,9 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Setup(args) => commands::setup::run(&ctx, &args, ui),
         Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
-        Command::Demo(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Github(_) => {
+            Ok(Exit::Done)
+        }
     }
 }
 

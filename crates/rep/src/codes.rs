@@ -6,6 +6,7 @@ use repertoire_text::Code;
 pub fn all() -> Vec<&'static Code> {
     let mut all = repertoire_select::lint::all_codes();
     all.extend(repertoire_flow::codes::ALL);
+    all.extend(repertoire_drive::github::codes::ALL);
     all.sort_by_key(|code| code.id);
     all
 }

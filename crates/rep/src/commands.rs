@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod github;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod man;
@@ -35,6 +36,7 @@ pub(crate) mod sync;
 pub(crate) mod to_prompt;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod verify;
 pub(crate) mod worker;
 pub(crate) mod workflow;
 

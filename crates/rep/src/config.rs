@@ -433,10 +433,24 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
                 out.extend(flatten(same));
                 out.extend(other.into_iter().map(|(key, value)| (format!("skills.{key}"), value)));
             }
-            Value::Table(inner) if !is_whole => {
-                out.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
-            }
+            Value::Table(inner) if !is_whole => out.extend(within(&name, inner)),
             value => out.push((name, value)),
+        }
+    }
+    out
+}
+
+/// What is in a table, and in the tables of it that are no value of their own.
+fn within(name: &str, table: toml::Table) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    for (key, value) in table {
+        let path = format!("{name}.{key}");
+        let deeper = KEYS.iter().any(|key| {
+            key.name.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        });
+        match value {
+            Value::Table(inner) if deeper => out.extend(within(&path, inner)),
+            value => out.push((path, value)),
         }
     }
     out

@@ -101,6 +101,24 @@ impl Env {
         base.unwrap_or_else(|| self.home().join(".local/share")).join("repertoire")
     }
 
+    /// A variable that must never be told.
+    pub fn secret(&self, name: &str) -> Option<Secret> {
+        self.var(name).map(|value| Secret::new(value.trim()))
+    }
+
+    /// Every variable whose name says that it must never be told, and whose value is long enough to be recognised.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        let all =
+            self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
+        all.map(|(_, value)| Secret::new(value.trim())).collect()
+    }
+
     /// Where models are, and the keys to them.
     pub fn endpoints(&self) -> Endpoints {
         let endpoint = |url: Option<&str>, default: &str, key: Option<&str>| Endpoint {

@@ -9,9 +9,10 @@ use repertoire_agent::definition::{Definition, ToolFilter};
 use repertoire_agent::event::Sink;
 use repertoire_agent::{RunOptions, System};
 use repertoire_drive::checks::{self, Check};
+use repertoire_drive::github::base;
 use repertoire_drive::plan::learnings::Learnings;
 use repertoire_drive::plan::{
-    Bounds, Crew, EndingWord, Hand, Places, PlanRequest, Runner, SkillRules, Station,
+    Bounds, Crew, EndingWord, Hand, Improve, Places, PlanRequest, Runner, SkillRules, Station,
 };
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, JournalError, Order, Rules, Target};
@@ -52,6 +53,9 @@ pub(crate) struct PlanFlags {
     /// A command that has to succeed after every change (may be repeated; besides `plan.checks`)
     #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
     pub(crate) checks: Vec<String>,
+    /// Before an agent is asked again, mend red checks with what helped before and what tools can mend themselves
+    #[arg(long, help_heading = WHAT)]
+    pub(crate) self_improve: bool,
     /// Take work without a review
     #[arg(long, help_heading = WHAT)]
     pub(crate) no_review: bool,
@@ -223,6 +227,7 @@ impl Ctx<'_> {
         all.extend(typed.map(|(at, command)| Check::new(format!("check-{}", at + 1), command)));
         let request = PlanRequest {
             plan,
+            asked: None,
             specs: self.below(workspace, &flags.specs)?,
             context: self.below(workspace, &flags.context)?,
             instructions: self.instructions()?,
@@ -248,6 +253,11 @@ impl Ctx<'_> {
                 references: config.load_references(),
                 ..SkillRules::default()
             },
+            improve: (flags.self_improve || config.flag("plan.self_improve")).then(|| Improve {
+                scope: workspace.to_string(),
+                network: config.flag("plan.self_improve_network"),
+                ..Improve::default()
+            }),
         };
         let both: Vec<Check> =
             request.checks.iter().chain(&request.final_checks).cloned().collect();
@@ -269,7 +279,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
+    /// The checks that a table of the configuration declares.
+    pub(crate) fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
         let Some(table) = self.config.table(name) else { return Ok(Vec::new()) };
         let wrong = |check: &str, problem: String| {
             Failure::usage(format!("{}: `{name}.{check}`: {problem}", self.config.origin(name)))
@@ -362,6 +373,8 @@ pub(crate) struct House {
     env: Env,
     /// Skills and models are the same for all runs of a workspace; programs get the keys of models only if they are agents.
     systems: Mutex<BTreeMap<(Utf8PathBuf, bool), System>>,
+    /// A checkout of the base branch whose skills are believed: whoever writes there writes the workflow that runs us.
+    vouched: Option<base::House>,
 }
 
 /// Whether agents and their models have to be within reach.
@@ -373,7 +386,12 @@ enum Reach {
 
 impl House {
     pub(crate) fn new(env: &Env) -> Self {
-        House { env: env.clone(), systems: Mutex::default() }
+        House { env: env.clone(), systems: Mutex::default(), vouched: None }
+    }
+
+    /// The same, with trust in the skills of a checkout of the base branch.
+    pub(crate) fn vouched_for(self, house: base::House) -> Self {
+        House { vouched: Some(house), ..self }
     }
 
     /// A station that nobody works at: no key and no program is needed to look at a prompt.
@@ -407,7 +425,13 @@ impl House {
         let system = match known {
             Some(system) => system,
             None => {
-                let system = ctx.builder(&flags)?.build().map_err(not_built)?;
+                let mut builder = ctx.builder(&flags)?;
+                if let Some(house) = &self.vouched {
+                    let request = house.vouched(ctx.config.request()?);
+                    let cannot = |error: base::BaseError| Failure::cannot_run(error.to_string());
+                    builder = builder.discover(request.map_err(cannot)?);
+                }
+                let system = builder.build().map_err(not_built)?;
                 let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
                 systems.insert(kind, system.clone());
                 system

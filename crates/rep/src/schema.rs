@@ -15,11 +15,13 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
+pub mod github;
 pub mod improve;
 pub mod plan;
 pub mod review;
 pub mod runs;
 pub mod serve;
+pub mod verify;
 pub mod workflow;
 
 /// `rep list --json`.
@@ -493,6 +495,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("agents.json", schema_for!(AgentsJson)),
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
+        ("github-detect.json", schema_for!(github::DetectJson)),
         ("plan-next.json", schema_for!(plan::PlanNextJson)),
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),
@@ -501,6 +504,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("review-list.json", schema_for!(Vec<repertoire_drive::review::record::Review>)),
         ("review-skills.json", schema_for!(review::ReviewSkillsJson)),
         ("review-preview.json", schema_for!(review::ReviewPreviewJson)),
+        ("verify.json", schema_for!(repertoire_drive::improve::verify::Verification)),
+        ("verify-read.json", schema_for!(verify::VerifyReadJson)),
         ("runs.json", schema_for!(runs::RunsJson)),
         ("runs-show.json", schema_for!(runs::RunJson)),
         ("runs-order.json", schema_for!(repertoire_journal::Run)),

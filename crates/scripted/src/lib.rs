@@ -1,4 +1,5 @@
-//! A scripted model server for tests: it speaks both protocols, streamed and not, and fails on command.
+//! A scripted model server for tests: it speaks both protocols, streamed and not, and fails on command. Beside it stands a
+//! fake GitHub ([`github`]).
 //!
 //! It is written down to the bytes, so that a test decides where an answer breaks off and how long nothing comes. It
 //! shares no code with the client that it tests.
@@ -18,6 +19,7 @@
 //! ```
 
 mod connection;
+pub mod github;
 mod http;
 pub mod limits;
 mod protocol;

@@ -1,12 +1,14 @@
-//! `scripted-model`: the scripted server by hand, for trying programs without a model.
+//! `scripted-model`: the scripted server by hand, for trying programs without a model; or the fake GitHub.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
+use repertoire_scripted::github::{GitHubServer, State};
 use repertoire_scripted::{Script, Server, limits};
 
-const USAGE: &str = "usage: scripted-model --script FILE.json [--port N]";
+const USAGE: &str = "usage: scripted-model --script FILE.json [--port N]\n       \
+                     scripted-model --github STATE.json [--port N] [--log CALLS.jsonl]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -21,21 +23,44 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), String> {
     let options = Options::of(std::env::args().skip(1))?;
-    let script = read(&options.script).map_err(|error| format!("{}: {error}", options.script))?;
-    let started = Server::start_on(options.port, script).await;
-    let server = started.map_err(|error| format!("port {}: {error}", options.port))?;
-    writeln!(io::stdout(), "{}", server.url()).map_err(|error| error.to_string())?;
+    let taken = |error: io::Error| format!("port {}: {error}", options.port);
+    // Each lives until the program ends.
+    match &options.what {
+        What::Script(path) => {
+            let script =
+                Script::from_json(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
+            let server = Server::start_on(options.port, script).await.map_err(taken)?;
+            until_stopped(&server.url()).await
+        }
+        What::GitHub(path) => {
+            let state: State =
+                serde_json::from_str(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
+            let log = options.log.as_deref().map(create).transpose()?;
+            let server = GitHubServer::start_on(options.port, state, log).await.map_err(taken)?;
+            until_stopped(&server.url()).await
+        }
+    }
+}
+
+async fn until_stopped(url: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{url}").map_err(|error| error.to_string())?;
     tokio::signal::ctrl_c().await.map_err(|error| error.to_string())
+}
+
+enum What {
+    Script(String),
+    GitHub(String),
 }
 
 struct Options {
     port: u16,
-    script: String,
+    what: What,
+    log: Option<String>,
 }
 
 impl Options {
     fn of(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let (mut port, mut script) = (0, None);
+        let (mut port, mut what, mut log) = (0, None, None);
         while let Some(word) = words.next() {
             let value = words.next().ok_or(USAGE)?;
             match word.as_str() {
@@ -43,18 +68,24 @@ impl Options {
                     port =
                         value.parse().map_err(|_| format!("`{value}` is not a port; {USAGE}"))?;
                 }
-                "--script" => script = Some(value),
+                "--script" => what = Some(What::Script(value)),
+                "--github" => what = Some(What::GitHub(value)),
+                "--log" => log = Some(value),
                 _ => return Err(format!("`{word}` is not an option; {USAGE}")),
             }
         }
-        Ok(Options { port, script: script.ok_or(USAGE)? })
+        Ok(Options { port, what: what.ok_or(USAGE)?, log })
     }
 }
 
-fn read(path: &str) -> Result<Script, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+fn create(path: &str) -> Result<File, String> {
+    File::create(path).map_err(|error| format!("{path}: {error}"))
+}
+
+fn read(path: &str) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
     let mut text = String::new();
     let mut limited = file.take(limits::SCRIPT_BYTES_MAX);
-    limited.read_to_string(&mut text).map_err(|error| error.to_string())?;
-    Script::from_json(&text).map_err(|error| error.to_string())
+    limited.read_to_string(&mut text).map_err(|error| format!("{path}: {error}"))?;
+    Ok(text)
 }

@@ -327,7 +327,7 @@ fn name_of(bytes: &[u8]) -> Name {
     Name { exact: matches!(path, std::borrow::Cow::Borrowed(_)), path: path.into_owned().into() }
 }
 
-fn mode_of(text: &str) -> Option<Mode> {
+pub(super) fn mode_of(text: &str) -> Option<Mode> {
     match text {
         "100644" | "100664" => Some(Mode::File),
         "100755" => Some(Mode::Program),

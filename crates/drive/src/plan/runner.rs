@@ -22,6 +22,7 @@ use super::state::{After, PlanState};
 use super::watchdog::choices;
 use crate::checks::{self, Check};
 use crate::git::{Git, GitError};
+use crate::improve::memory::Tried;
 use crate::limits::PLAN_EVENTS_MAX;
 use crate::worktree::{
     Checkout, Ending, Finished, How, Owner, Setup, Wanted, Worktree, WorktreeError, Worktrees,
@@ -196,6 +197,8 @@ impl Runner {
             learnings: Learnings::new(&self.places.learnings, &run.workspace),
             station: Station { system, ..station },
             plan_text: String::new(),
+            red: None,
+            tried: Tried::default(),
             request,
             worktrees,
             worktree,
@@ -299,6 +302,10 @@ struct Session<'a> {
     learnings: Learnings,
     /// The plan as the engine left it.
     plan_text: String,
+    /// What the checks said last, if they are red.
+    red: Option<checks::Verdict>,
+    /// Fixes that were tried since this worker has the run.
+    tried: Tried,
 }
 
 impl Session<'_> {

@@ -2,12 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+mod analyse;
 mod checks;
 mod git;
+mod github;
+mod github_attacks;
+mod github_base;
+mod github_events;
+mod github_modes;
 mod memory;
 mod plan;
 mod plan_asked;
 mod plan_attacks;
+mod plan_improve;
 mod recover;
 mod repo;
 mod review;

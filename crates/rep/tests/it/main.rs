@@ -15,6 +15,7 @@ mod deps;
 mod dlq;
 mod doctor;
 mod eval;
+mod github_detect;
 mod lint;
 mod list;
 mod matching;

@@ -1,16 +1,257 @@
-//! Mends what checks found without asking an agent.
+//! Mends what checks found before an agent is asked, and learns from agents that mended it.
 
-use repertoire_journal::event::TaskRef;
+use repertoire_journal::event::{StepOutcome, TaskRef};
+use repertoire_journal::run::Spent;
+use repertoire_journal::{FixOutcome, Payload};
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use super::steps::millis;
 use super::{DriveError, Session};
-use crate::plan::state::After;
+use crate::checks::{self, Check, CheckResult, Verdict};
+use crate::git::{DiffOf, Oid};
+use crate::improve::analyse::analyse;
+use crate::improve::error::ParsedError;
+use crate::improve::memory::{Advice, Memory};
+use crate::improve::recover::{
+    self, Attempt, RecoverRequest, RecoverRules, Recovered, State, learn,
+};
+use crate::limits::{DIFF_BYTES_MAX, ERRORS_KEPT_MAX, OFFERS_SHOWN};
+use crate::plan::request::Improve;
+use crate::plan::state::{After, Kind, Past};
 
 impl Session<'_> {
+    /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
     pub(super) async fn recover(
         &mut self,
-        _task: Option<TaskRef>,
-        _after: After,
+        task: Option<TaskRef>,
+        after: After,
     ) -> Result<(), DriveError> {
-        Err(DriveError::Stopped("not yet".into()))
+        let Some(rules) = self.request.improve.clone() else {
+            return Err(DriveError::Stopped("nothing says how red checks are mended".to_owned()));
+        };
+        let head = self.git.head().await?;
+        let step = self.run.steps + 1;
+        let attempt = self.attempt_of(&task).max(1);
+        let detail = json!({ "after": after.as_str() });
+        let started = self.started(step, Kind::Recovery, &task, attempt, &head, detail);
+        self.append(vec![started]).await?;
+        let begun = Instant::now();
+        let recovered = self.mend(&task, after, &rules).await?;
+        self.check_lease().await?;
+        let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
+        let is_green = recovered.state == State::Green;
+        if is_green {
+            let what = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
+            let what: Vec<&str> = what.map(|one| one.strategy.as_str()).collect();
+            self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
+        }
+        let now = self.git.head().await?.as_str().to_owned();
+        let notes = (!is_green).then(|| self.notes_with(&recovered));
+        let reason = why(&recovered.state);
+        let result = json!({ "attempts": recovered.attempts, "notes": notes });
+        let finished = move |outcome| Payload::StepFinished {
+            step,
+            outcome,
+            reason: reason.clone(),
+            head: Some(now.clone()),
+            spent,
+            result: result.clone(),
+        };
+        let mut payloads = recovered.payloads;
+        if self.work.is_cancelled() {
+            self.stopped(&finished).await?;
+            return Ok(());
+        }
+        match recovered.state {
+            State::Green => payloads.push(finished(StepOutcome::Ok)),
+            State::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
+            State::Deferred { until_ms, reason } => {
+                payloads.push(finished(StepOutcome::Stopped));
+                payloads.push(Payload::RunDeferred { reason, until_ms });
+                return self.append(payloads).await;
+            }
+            State::Permanent { reason } => {
+                payloads.push(finished(StepOutcome::Stopped));
+                let choices = super::choices();
+                payloads.push(Payload::RunWaiting { reason, choices });
+                return self.append(payloads).await;
+            }
+        }
+        self.conclude(payloads).await
     }
+
+    async fn mend(
+        &mut self,
+        task: &Option<TaskRef>,
+        after: After,
+        rules: &Improve,
+    ) -> Result<Recovered, DriveError> {
+        let place = self.workplace();
+        let all = self.checks_after(after);
+        // A worker that takes the run up has not seen them fail.
+        let verdict = match self.red.take() {
+            Some(verdict) => verdict,
+            None => self.run_checks(&all).await?,
+        };
+        let memory = self.memory(rules);
+        let base = self.base_of(task);
+        let dir = self.worktree.dir.clone();
+        let analyse = move |result: &CheckResult| errors_of(result, &dir);
+        let clock = || self.station.system.clock().now_ms();
+        let request = RecoverRequest {
+            git: &self.git,
+            workplace: &place,
+            checks: &all,
+            verdict: &verdict,
+            analyse: &analyse,
+            memory: &memory,
+            rules: &RecoverRules {
+                attempts_max: rules.attempts_max,
+                network: rules.network,
+                parallel: self.request.bounds.checks_at_once.max(1) as usize,
+                ..RecoverRules::default()
+            },
+            tried: std::mem::take(&mut self.tried),
+            base: &base,
+            cancel: self.work,
+            on_event: &|_| {},
+            clock: &clock,
+            jitter: jitter(self.run.id.as_str(), self.run.steps),
+        };
+        let recovered = recover::recover(request).await;
+        let recovered = recovered.map_err(|error| DriveError::Stopped(error.to_string()))?;
+        self.tried.clone_from(&recovered.tried);
+        Ok(recovered)
+    }
+
+    fn memory(&self, rules: &Improve) -> Memory {
+        Memory::new(self.runner.journal.clone(), &rules.scope)
+    }
+
+    /// The checks that have to be green after something.
+    pub(super) fn checks_after(&self, after: After) -> Vec<Check> {
+        let mut all = self.request.checks.clone();
+        if after == After::Everything {
+            all.extend(self.request.final_checks.iter().cloned());
+        }
+        all
+    }
+
+    /// What the last checks said, with what was tried and what may help.
+    fn notes_with(&self, recovered: &Recovered) -> String {
+        let mut notes = checks::notes(&recovered.verdict);
+        let tried: Vec<String> = recovered.attempts.iter().map(in_words).collect();
+        if !tried.is_empty() {
+            notes.push_str(&format!(
+                "\nTried without success, and taken back:\n\n{}\n",
+                tried.join("\n")
+            ));
+        }
+        notes.push_str(&offers(&recovered.advice));
+        notes
+    }
+
+    /// The errors of red checks, for the record: what an agent mends next is compared with them.
+    pub(super) fn errors_of(&self, verdict: &Verdict) -> Vec<ParsedError> {
+        let red = verdict.results.iter().filter(|result| recover::has_failed(result));
+        let mut errors: Vec<ParsedError> =
+            red.flat_map(|result| errors_of(result, &self.worktree.dir)).collect();
+        errors.truncate(ERRORS_KEPT_MAX);
+        errors.iter_mut().for_each(|error| error.context.clear());
+        errors
+    }
+
+    /// What an agent has taught that turned red checks green.
+    pub(super) async fn learnt(
+        &self,
+        task: &Option<TaskRef>,
+        head: &Oid,
+    ) -> Result<Option<Payload>, DriveError> {
+        let Some(rules) = &self.request.improve else { return Ok(None) };
+        let Some((red, errors)) = self.mended(task) else { return Ok(None) };
+        let of = DiffOf::Commits { from: red, to: head.clone() };
+        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
+        if diff.cut {
+            return Ok(None);
+        }
+        Ok(learn(&errors, &[], &diff.text).ok().map(|learnt| Payload::FixTried {
+            scope: rules.scope.clone(),
+            signature: learnt.signature,
+            fix: learnt.fix,
+            outcome: FixOutcome::Worked,
+            reason: "an agent mended it, and the checks are green".to_owned(),
+        }))
+    }
+
+    /// The commit and the errors of the red checks that agents, and nobody else, have worked on since.
+    fn mended(&self, task: &Option<TaskRef>) -> Option<(Oid, Vec<ParsedError>)> {
+        let steps = || self.state.history.iter().rev();
+        let is_red = |past: &&Past| past.kind == Kind::Verification && past.is_bad();
+        let red = steps().find(is_red).filter(|past| past.task == *task)?;
+        let since = || steps().take_while(|past| past.number > red.number);
+        let by_agent = since().any(|past| past.kind == Kind::Implementation);
+        let by_us = since().any(|past| past.kind == Kind::Recovery && past.is_ok());
+        let errors: Vec<ParsedError> =
+            serde_json::from_value(red.result.get("errors")?.clone()).ok()?;
+        let commit = Oid::parse(red.began_on.as_deref()?)?;
+        (by_agent && !by_us && !errors.is_empty()).then_some((commit, errors))
+    }
+}
+
+/// The errors of what a check said.
+fn errors_of(result: &CheckResult, dir: &camino::Utf8Path) -> Vec<ParsedError> {
+    let read = |file: &str| {
+        let path = camino::Utf8Path::new(file);
+        repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
+    };
+    analyse(&result.output, result.exit_code.or(Some(1)), &read).errors
+}
+
+fn why(state: &State) -> Option<String> {
+    match state {
+        State::Green => None,
+        State::Red { reason } | State::Deferred { reason, .. } | State::Permanent { reason } => {
+            Some(reason.clone())
+        }
+    }
+}
+
+fn in_words(attempt: &Attempt) -> String {
+    format!("- {}: {}", attempt.strategy.as_str().replace('_', " "), attempt.reason)
+}
+
+/// What helped before and may help again, for an agent to judge.
+fn offers(advice: &Advice) -> String {
+    let lines: Vec<String> = advice
+        .offers
+        .iter()
+        .take(OFFERS_SHOWN)
+        .map(|offer| {
+            let fix = &offer.fix.fix.remedy;
+            format!("- {} (it is {}): {}", fix.kind(), offer.reason, one_line(&fix.text()))
+        })
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\nSeen before; this is what was tried then:\n\n{}\n", lines.join("\n")),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(400).collect()
+}
+
+/// A number between 0 and 1 that differs from run to run, and not from replay to replay.
+fn jitter(run: &str, step: u32) -> f64 {
+    let sum = run
+        .bytes()
+        .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    (sum % 1_000) as f64 / 1_000.0
+}
+
+/// The value that errors are kept as.
+pub(super) fn kept(errors: &[ParsedError]) -> Value {
+    serde_json::to_value(errors).unwrap_or_default()
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
+use super::recover::kept;
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
@@ -79,18 +80,15 @@ impl Session<'_> {
         let started = self.started(step, Kind::Verification, &task, attempt, &head, detail);
         self.append(vec![started]).await?;
         let begun = Instant::now();
-        let mut all = self.request.checks.clone();
-        if after == After::Everything {
-            all.extend(self.request.final_checks.iter().cloned());
-        }
-        let place = self.workplace();
-        let at_once = self.request.bounds.checks_at_once.max(1) as usize;
-        let verdict = checks::run_checks(&all, &place, self.work, &|_| {}, at_once).await;
-        let verdict = verdict.map_err(|error| DriveError::Stopped(error.to_string()))?;
+        let verdict = self.run_checks(&self.checks_after(after)).await?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
         // A check that commits has looked at something else than what is there now.
         let is_there = self.git.head().await? == head;
         let is_green = verdict.green && is_there;
+        let learnt = match is_green {
+            true => self.learnt(&task, &head).await?,
+            false => None,
+        };
         let head = head.as_str().to_owned();
         let results = serde_json::to_value(summarised(&verdict)).unwrap_or_default();
         let red: Vec<String> = verdict
@@ -110,6 +108,10 @@ impl Session<'_> {
                 "checks": results,
                 "failure": print_of(&notes),
                 "notes": notes,
+                "errors": match self.request.improve {
+                    Some(_) => kept(&self.errors_of(&verdict)),
+                    None => Value::Null,
+                },
             }),
         };
         if !is_green {
@@ -131,9 +133,28 @@ impl Session<'_> {
             return Ok(());
         }
         let outcome = if is_green { StepOutcome::Ok } else { StepOutcome::Failed };
+        self.red = (!is_green && self.request.improve.is_some()).then_some(verdict);
         let mut payloads = vec![finished(outcome)];
+        payloads.extend(learnt);
         payloads.extend(self.left_by_checks().await?);
         self.conclude(payloads).await
+    }
+
+    pub(super) async fn run_checks(
+        &self,
+        all: &[checks::Check],
+    ) -> Result<checks::Verdict, DriveError> {
+        let place = self.workplace();
+        let at_once = self.request.bounds.checks_at_once.max(1) as usize;
+        let verdict = checks::run_checks(all, &place, self.work, &|_| {}, at_once).await;
+        verdict.map_err(|error| DriveError::Stopped(error.to_string()))
+    }
+
+    /// The commit before the work on a task.
+    pub(super) fn base_of(&self, task: &Option<TaskRef>) -> Oid {
+        let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
+        let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
+        base.unwrap_or_else(|| self.worktree.base_oid.clone())
     }
 
     /// Another agent looks at the work on a task.
@@ -190,7 +211,7 @@ impl Session<'_> {
         Ok((!files.is_empty()).then(|| Payload::Note { name: "left_by_checks".to_owned(), data }))
     }
 
-    fn started(
+    pub(super) fn started(
         &self,
         step: u32,
         kind: Kind,
@@ -210,7 +231,7 @@ impl Session<'_> {
         }
     }
 
-    fn attempt_of(&self, task: &Option<TaskRef>) -> u32 {
+    pub(super) fn attempt_of(&self, task: &Option<TaskRef>) -> u32 {
         let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
         known.map_or(0, |task| task.attempts)
     }
@@ -400,7 +421,7 @@ impl Session<'_> {
     }
 
     /// Records a step's end with everything that follows from it, in one transaction; then the file follows the journal.
-    async fn conclude(&mut self, mut payloads: Vec<Payload>) -> Result<(), DriveError> {
+    pub(super) async fn conclude(&mut self, mut payloads: Vec<Payload>) -> Result<(), DriveError> {
         let mut ahead = self.state.clone();
         for payload in &payloads {
             ahead.apply(payload);
@@ -536,6 +557,6 @@ fn tail(text: &str) -> String {
     text.chars().skip(count.saturating_sub(RESULT_CHARS_MAX)).collect()
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -62,7 +62,7 @@ fn start(review: &Review) -> String {
 }
 
 /// How a policy names a text that it allows.
-fn source_hash(text: &str) -> String {
+pub(crate) fn source_hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 
@@ -83,7 +83,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// A text as text, with what is hidden in it shown.
-fn esc(text: &str) -> String {
+pub(crate) fn esc(text: &str) -> String {
     let text = words::visible(text);
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {

@@ -1,0 +1,138 @@
+//! A branch that is sent to a remote repository.
+//!
+//! An agent that worked in the repository may have written to its configuration: where `origin` is, what is put in the place
+//! of which address, which program is asked for a password. A push therefore runs in an empty repository of its own, which
+//! borrows the objects and nothing else, and the address is given by the caller. What lets us in is in the environment of
+//! that one process, never in its arguments, in the address, or in a file.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::call::{Ask, pair};
+use super::{Git, GitError, Oid};
+
+/// Where to push, and with what.
+#[derive(Clone)]
+pub struct Remote {
+    /// The address, or a path.
+    pub url: String,
+    /// A header that is sent to that address only.
+    pub header: Option<String>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Settings of every call to a remote.
+const SETTINGS: &[&str] = &[
+    // A header of ours is not taken along to another place.
+    "http.followRedirects=false",
+    "push.followTags=false",
+    "push.recurseSubmodules=no",
+    "transfer.credentialsInUrl=die",
+    "core.sshCommand=false",
+];
+
+impl Git {
+    /// The commit that a branch of a remote repository is at; `None` if there is no such branch.
+    pub async fn remote_tip(&self, remote: &Remote, branch: &str) -> Result<Option<Oid>, GitError> {
+        self.check_branch_name(branch).await?;
+        let name = format!("refs/heads/{branch}");
+        let place = Borrowed::of(self).await?;
+        let args = ["ls-remote", "--quiet", "--", &remote.url, &name];
+        let answer = place.git.fine(place.ask(&args, remote)).await?;
+        let text = answer.text()?;
+        line_of(&text, &name)
+            .map(|oid| Oid::parse(oid).ok_or_else(|| answer.unclear(oid)))
+            .transpose()
+    }
+
+    /// Brings the commit that a name of a remote repository stands for, and says which it is. No name here changes.
+    pub async fn fetch(&self, remote: &Remote, name: &str) -> Result<Oid, GitError> {
+        let place = Borrowed::of(self).await?;
+        let args = ["ls-remote", "--quiet", "--", &remote.url, name];
+        let answer = place.git.fine(place.ask(&args, remote)).await?;
+        let text = answer.text()?;
+        let oid = line_of(&text, name).and_then(Oid::parse).ok_or_else(|| answer.unclear(&text))?;
+        let spec = format!("{name}:{name}");
+        let args =
+            ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", &remote.url, &spec];
+        place.git.fine(place.ask(&args, remote)).await?;
+        // The objects are in the borrowed repository; they are handed over before it goes.
+        let dir = place.dir.as_str();
+        let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", dir, name];
+        self.fine(Ask { environment: hermetic(), ..Ask::new(&args) }).await?;
+        Ok(oid)
+    }
+
+    /// Makes a branch of a remote repository, or moves it forward. It is never forced: what is there has to be an ancestor.
+    pub async fn push(&self, remote: &Remote, commit: &Oid, branch: &str) -> Result<(), GitError> {
+        self.check_branch_name(branch).await?;
+        let spec = format!("{commit}:refs/heads/{branch}");
+        let place = Borrowed::of(self).await?;
+        let args = ["push", "--porcelain", "--no-verify", "--no-signed", "--", &remote.url, &spec];
+        place.git.fine(place.ask(&args, remote)).await.map(drop)
+    }
+}
+
+/// What `ls-remote` says of a name. Its patterns also match names that end in them.
+fn line_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+    lines.find_map(|(oid, found)| (found == name).then_some(oid))
+}
+
+/// A repository that has another one's objects, and nothing else of it.
+struct Borrowed {
+    git: Git,
+    dir: Utf8PathBuf,
+    /// Deleted when this is dropped.
+    _keep: tempfile::TempDir,
+}
+
+impl Borrowed {
+    async fn of(git: &Git) -> Result<Self, GitError> {
+        let common = git.common_dir().await?;
+        let format = git.line(&["rev-parse", "--show-object-format"]).await?;
+        let io = |path: &Utf8Path| {
+            let path = path.to_owned();
+            move |source| GitError::Io { path, source }
+        };
+        let keep = tempfile::tempdir().map_err(io(Utf8Path::new("a temporary folder")))?;
+        let dir = Utf8PathBuf::from_path_buf(keep.path().to_owned())
+            .map_err(|path| GitError::BadPath { path: path.display().to_string() })?;
+        let outside = git.in_dir(&dir);
+        let format = format!("--object-format={format}");
+        let args = ["init", "--bare", "--quiet", "--template=", &format, "."];
+        outside.fine(Ask { environment: hermetic(), ..Ask::new(&args) }).await?;
+        let alternates = dir.join("objects/info/alternates");
+        let objects = format!("{}\n", common.join("objects"));
+        let written = repertoire_text::fs::write_atomic(&alternates, objects.as_bytes());
+        written.map_err(io(&alternates))?;
+        // A checkout without history says where it ends, or git would look for what came before.
+        let shallow = common.join("shallow");
+        if shallow.is_file() {
+            std::fs::copy(&shallow, dir.join("shallow")).map_err(io(&shallow))?;
+        }
+        Ok(Borrowed { git: outside, dir, _keep: keep })
+    }
+
+    fn ask<'a>(&self, args: &'a [&'a str], remote: &Remote) -> Ask<'a> {
+        let mut environment = hermetic();
+        environment.push(pair("GIT_DIR", self.dir.as_str()));
+        if let Some(header) = &remote.header {
+            environment.push(pair("GIT_CONFIG_COUNT", "1"));
+            let key = format!("http.{}.extraHeader", remote.url);
+            environment.push(pair("GIT_CONFIG_KEY_0", &key));
+            environment.push(pair("GIT_CONFIG_VALUE_0", header));
+        }
+        let settings = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
+        Ask { environment, settings, ..Ask::new(args) }
+    }
+}
+
+/// No configuration of the user's either: it could put another address in the place of the one that is meant.
+fn hermetic() -> Vec<(String, String)> {
+    vec![pair("GIT_CONFIG_GLOBAL", "/dev/null")]
+}

@@ -1,0 +1,630 @@
+//! From an event to work on a branch, and back to a comment: who may ask is asked, what they want is put into words, the plan
+//! loop does it, and what came of it is told where it was asked for.
+
+use camino::Utf8PathBuf;
+use repertoire_github::actor::{Admission, Answers, Rules, admit};
+use repertoire_github::client::{Client, ClientError};
+use repertoire_github::comment::Harmless;
+use repertoire_github::event::{Context, EventName};
+use repertoire_github::trigger::{Match, TriggerSettings, matched};
+use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
+use repertoire_journal::run::Limits;
+use repertoire_journal::{Journal, RunId, Worker};
+use repertoire_model::Secret;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use self::ground::Ground;
+use self::work::{Bench, Piece, WorkError, Worked};
+use super::base;
+use super::grant::{Grant, grant};
+use super::mode::{Mode, Modes, TrackingComment, detect};
+use super::publish::{self, Publication};
+use super::tasks;
+use super::template::{Facts, Prompt, prompt};
+use super::tracking::{CommentKind, Tracking, TrackingSettings};
+use crate::git::{Git, Oid, Remote};
+use crate::plan::{self, Asked, EndingWord, Hand, PlanRequest, Runner};
+use crate::worktree::Worktrees;
+
+mod ask;
+pub mod ground;
+mod queue;
+pub mod words;
+mod work;
+
+pub use ask::complete;
+pub use queue::Continuous;
+
+/// How a run on GitHub ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Conclusion {
+    /// What was asked for is done: checks, review and plan agree.
+    Done,
+    /// An answer was given, and nothing changed.
+    Answered,
+    /// A person has to decide.
+    Waiting,
+    /// It could not be done.
+    Failed,
+    /// Nothing called for work.
+    Skipped,
+    /// Whoever asked may not.
+    Refused,
+}
+
+impl Conclusion {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Conclusion::Done => "done",
+            Conclusion::Answered => "answered",
+            Conclusion::Waiting => "waiting",
+            Conclusion::Failed => "failed",
+            Conclusion::Skipped => "skipped",
+            Conclusion::Refused => "refused",
+        }
+    }
+
+    /// Whether the step of a workflow is green with it. What nobody asked for, or may not ask for, is no failure.
+    pub fn is_fine(self) -> bool {
+        !matches!(self, Conclusion::Waiting | Conclusion::Failed)
+    }
+}
+
+/// What a run on GitHub came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// How it ended.
+    pub conclusion: Conclusion,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// The mode that was chosen.
+    pub mode: Option<String>,
+    /// The branch with the work.
+    pub branch: Option<String>,
+    /// Whether it was pushed.
+    pub pushed: bool,
+    /// The pull request.
+    pub pull_request: Option<u64>,
+    /// What became of merging it.
+    pub merge: Option<String>,
+    /// The checks on the last commit, in words.
+    pub checks: Option<String>,
+    /// What the agent said in the end.
+    pub answer: Option<String>,
+    /// The run in the journal.
+    pub run: Option<RunId>,
+    /// Each task, where there are several.
+    pub tasks: Vec<TaskOutcome>,
+    /// What people should know besides.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// An end, and why.
+    pub fn new(conclusion: Conclusion, reason: impl Into<String>) -> Self {
+        Outcome {
+            conclusion,
+            reason: reason.into(),
+            mode: None,
+            branch: None,
+            pushed: false,
+            pull_request: None,
+            merge: None,
+            checks: None,
+            answer: None,
+            run: None,
+            tasks: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// What became of one task of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskOutcome {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// How it ended.
+    pub conclusion: Conclusion,
+    /// Why.
+    pub reason: String,
+    /// The branch with the work.
+    pub branch: Option<String>,
+    /// The pull request.
+    pub pull_request: Option<u64>,
+}
+
+/// What the configuration of the base branch says, and whoever started the workflow.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What starts a mode.
+    pub triggers: TriggerSettings,
+    /// Who may ask.
+    pub rules: Rules,
+    /// The mode that was asked for by name.
+    pub mode: Option<String>,
+    /// The label of tasks that failed.
+    pub failed_label: String,
+    /// Tools that may leave the machine.
+    pub network: Vec<String>,
+    /// What the names of our branches begin with.
+    pub branch_prefix: String,
+    /// Whether branches are pushed.
+    pub push: bool,
+    /// Whether pull requests are opened.
+    pub pull_request: bool,
+    /// Whether they are drafts.
+    pub draft: bool,
+    /// How tasks are worked through.
+    pub continuous: Continuous,
+}
+
+/// Everything that a run on GitHub is done with.
+pub struct Desk<'a> {
+    /// The service.
+    pub client: &'a Client,
+    /// Where git finds the repository there.
+    pub remote: &'a Remote,
+    /// Where runs are recorded.
+    pub journal: &'a Journal,
+    /// Who does the work.
+    pub runner: &'a Runner,
+    /// Who we are for the journal.
+    pub worker: &'a Worker,
+    /// The base branch, checked out: configuration, skills and modes are read there.
+    pub house: &'a Git,
+    /// The commits that the run stands on.
+    pub ground: &'a Ground,
+    /// What the configuration says.
+    pub settings: &'a Settings,
+    /// What every piece of work is asked for: checks, reviewers, bounds.
+    pub request: &'a PlanRequest,
+    /// What a piece of work may use.
+    pub limits: Limits,
+    /// A word that nobody could know before.
+    pub nonce: &'a str,
+    /// What must never be told, besides the token.
+    pub secrets: Vec<Secret>,
+    /// What happened, as it was given to us: for whoever takes it up again.
+    pub event: &'a str,
+}
+
+impl Desk<'_> {
+    /// Handles an event: everything that it calls for, as far as whoever caused it may.
+    pub async fn handle(
+        &self,
+        context: &Context,
+        modes: &Modes,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let mut outcome = match self.call(context, modes).await {
+            Err(outcome) => *outcome,
+            Ok((call, warnings)) => {
+                let mut outcome = match call.mode.execution.supports_continuous {
+                    true => self.work_through(&call, shutdown).await,
+                    false => self.answer(&call, shutdown).await,
+                };
+                outcome.mode = Some(call.mode.name.clone());
+                outcome.notes.extend(warnings);
+                outcome
+            }
+        };
+        outcome.notes.extend(modes.warnings.iter().cloned());
+        outcome
+    }
+
+    /// Says what [`Desk::handle`] would do. The service is asked who may do what, and nothing else happens.
+    pub async fn decide(&self, context: &Context, modes: &Modes) -> Outcome {
+        let mut outcome = match self.call(context, modes).await {
+            Err(outcome) => *outcome,
+            Ok((call, warnings)) => {
+                let may = match call.admission {
+                    Admission::Write => "work",
+                    Admission::Read | Admission::Refused { .. } => "look and answer",
+                };
+                let (mode, actor) = (&call.mode.name, &context.actor.login);
+                let reason = format!("a dry run: the mode `{mode}` would {may} for {actor}");
+                let mut outcome = Outcome::new(Conclusion::Skipped, reason);
+                outcome.mode = Some(mode.clone());
+                outcome.notes.extend(warnings);
+                outcome
+            }
+        };
+        outcome.notes.extend(modes.warnings.iter().cloned());
+        outcome
+    }
+
+    /// What an event calls for, and with which rights; or why it is left at that.
+    async fn call<'a>(
+        &self,
+        context: &'a Context,
+        modes: &'a Modes,
+    ) -> Result<(Call<'a>, Vec<String>), Box<Outcome>> {
+        let matches = matched(context, &self.settings.triggers);
+        let detection = detect(&modes.modes, &matches, self.settings.mode.as_deref());
+        let Some(mode) = detection.mode.as_deref().and_then(|name| modes.get(name)) else {
+            return Err(Box::new(Outcome::new(Conclusion::Skipped, detection.reason)));
+        };
+        let left = |conclusion, reason: String| {
+            let mode = Some(mode.name.clone());
+            Box::new(Outcome { mode, ..Outcome::new(conclusion, reason) })
+        };
+        if let Some(reason) = self.skips(context) {
+            return Err(left(Conclusion::Skipped, reason));
+        }
+        let answers = ask::permissions(self.client, context, &self.settings.rules).await;
+        let admitted = admit(context, &answers, &self.settings.rules);
+        let is_pull = context.entity.as_ref().is_some_and(|entity| entity.is_pull);
+        let admission = match admitted.admission {
+            Admission::Refused { reason } => return Err(left(Conclusion::Refused, reason)),
+            // Code of strangers is looked at, and never run.
+            _ if is_pull && context.is_fork() != Some(false) => Admission::Read,
+            admission => admission,
+        };
+        let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
+        Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
+    }
+
+    /// Why an event is passed over although a mode wants it.
+    fn skips(&self, context: &Context) -> Option<String> {
+        let is_pull_event =
+            matches!(context.event, EventName::PullRequest | EventName::PullRequestTarget);
+        let is_fork = context.is_fork() == Some(true);
+        if is_pull_event && is_fork {
+            let reason = "the pull request comes from a fork: its workflows have no secrets, and nothing of it is run";
+            return Some(reason.to_owned());
+        }
+        self.client.token().is_none().then(|| {
+            "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what".to_owned()
+        })
+    }
+}
+
+/// An event that is to be answered.
+struct Call<'a> {
+    context: &'a Context,
+    mode: &'a Mode,
+    admission: Admission,
+    answers: Answers,
+    trigger: Option<Match>,
+}
+
+/// A piece of work in the words of GitHub.
+struct Wanted {
+    /// What people know it by.
+    name: String,
+    /// The task in a line.
+    title: String,
+    prompt: Prompt,
+    grant: Grant,
+    /// Whether an answer will do.
+    answer: bool,
+    /// The plan that is worked through instead.
+    plan: Option<Utf8PathBuf>,
+    /// The list and the box in it that is ticked when it is done.
+    tick: Option<(Utf8PathBuf, String)>,
+    /// The issue that it is for.
+    about: Option<u64>,
+}
+
+impl Desk<'_> {
+    /// Does what one event asks for, and answers it.
+    async fn answer(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
+        let (tracking, notes) = self.track(call).await;
+        let run_url = call.context.run.url.clone();
+        let work = self.done(call, shutdown);
+        let mut outcome = match tracking {
+            None => work.await,
+            Some(tracking) => {
+                let saying = |outcome: &Outcome| {
+                    let ours = words::comment(outcome, run_url.as_deref());
+                    (ours, outcome.answer.clone().unwrap_or_default())
+                };
+                let (mut outcome, ended) = tracking.around(work, saying).await;
+                outcome.notes.extend(ended.errors.iter().map(ToString::to_string));
+                outcome
+            }
+        };
+        outcome.notes.extend(notes);
+        if outcome.conclusion == Conclusion::Failed {
+            self.bury(call, &outcome).await;
+        }
+        outcome
+    }
+
+    async fn done(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
+        let wanted = match self.wanted(call).await {
+            Ok(wanted) => wanted,
+            Err(error) => return Outcome::new(Conclusion::Failed, error.to_string()),
+        };
+        let notes = hidden(&wanted.prompt);
+        let mut outcome = self.deliver(call, wanted, shutdown).await;
+        outcome.notes.extend(notes);
+        outcome
+    }
+
+    /// What is asked for, in words for the agent.
+    async fn wanted(&self, call: &Call<'_>) -> Result<Wanted, ClientError> {
+        let context = call.context;
+        let own =
+            |login: &str| repertoire_github::trigger::is_bot(login, &self.settings.rules.bot_login);
+        let (thread, answers) =
+            ask::thread(self.client, context, call.answers.clone(), &own).await?;
+        let diff = match &context.entity {
+            Some(entity) if entity.is_pull => Some(self.client.pull_diff(entity.number).await?),
+            _ => None,
+        };
+        let grant = grant(call.mode, &call.admission, &self.settings.network);
+        let facts = Facts { thread, answers, diff, ..self.facts(call, &grant) };
+        let prompt = prompt(call.mode, context, &self.settings.triggers, &facts);
+        let entity = context.entity.as_ref();
+        let name = entity.map_or_else(
+            || "prompt".to_owned(),
+            |entity| {
+                let kind = if entity.is_pull { "pr" } else { "issue" };
+                format!("{kind}-{}", entity.number)
+            },
+        );
+        let title =
+            entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
+        let about = entity.map(|entity| entity.number);
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
+    }
+
+    fn facts(&self, call: &Call<'_>, grant: &Grant) -> Facts {
+        let checks = self.request.checks.iter().chain(&self.request.final_checks);
+        Facts {
+            nonce: self.nonce.to_owned(),
+            trigger: call.trigger.clone(),
+            admission: Some(call.admission.clone()),
+            answers: call.answers.clone(),
+            base_branch: Some(self.ground.base_ref.clone()),
+            branch: Some("a branch of this run".to_owned()),
+            checks: checks.map(|check| check.name.clone()).collect(),
+            tools: grant.tools.clone(),
+            ..Facts::default()
+        }
+    }
+
+    /// Lets the plan loop do a piece of work, and brings it where it should go.
+    async fn deliver(
+        &self,
+        call: &Call<'_>,
+        wanted: Wanted,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        match self.work_on(&wanted, call, shutdown).await {
+            Ok(mut worked) => {
+                if let Err(error) = self.tick(&wanted, &mut worked).await {
+                    return Outcome::new(Conclusion::Failed, error.to_string());
+                }
+                self.publish(call, &wanted, worked).await
+            }
+            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+        }
+    }
+
+    async fn work_on(
+        &self,
+        wanted: &Wanted,
+        call: &Call<'_>,
+        shutdown: &CancellationToken,
+    ) -> Result<Worked, WorkError> {
+        let house = self.house;
+        let start = match &self.ground.head {
+            None => self.ground.base.clone(),
+            Some(head) => base::overlay(house, head, &self.ground.base).await?.commit,
+        };
+        let rules = |rules: &[repertoire_agent::permission::Rule]| {
+            rules.iter().map(ToString::to_string).collect()
+        };
+        let permissions = &wanted.grant.permissions;
+        let is_read = call.admission == Admission::Read;
+        let hand = |usual: &Hand| Hand {
+            system: Some(wanted.prompt.system.clone()),
+            tools: Some(wanted.grant.tools.clone()),
+            mode: is_read.then(|| "read-only".to_owned()),
+            allow: rules(&permissions.allow),
+            deny: rules(&permissions.deny),
+            ignore_project_rules: true,
+            ..usual.clone()
+        };
+        let asked = Asked {
+            title: wanted.title.clone(),
+            words: wanted.prompt.user.clone(),
+            answer: wanted.answer,
+        };
+        let reviewer = Hand { system: None, ..hand(&self.request.reviewer) };
+        let request = PlanRequest {
+            plan: wanted.plan.clone().unwrap_or_default(),
+            asked: wanted.plan.is_none().then_some(asked),
+            implementer: hand(&self.request.implementer),
+            reviewer,
+            branch_prefix: self.settings.branch_prefix.clone(),
+            ending: EndingWord::Keep,
+            ..self.request.clone()
+        };
+        let bench =
+            Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
+        let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
+        bench.work(piece, shutdown).await
+    }
+
+    /// Ticks the box of a task that is done, on its branch.
+    async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
+        let Some((file, id)) =
+            wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
+        else {
+            return Ok(());
+        };
+        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
+        let text = plan::file::read(&worktree.dir, file);
+        if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
+            plan::file::write(&worktree.dir, file, &ticked)?;
+            worktree
+                .git
+                .commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title))
+                .await?;
+            worked.head = Some(worktree.git.head().await?);
+        }
+        Ok(())
+    }
+
+    /// Pushes what was done, opens a pull request and merges it, as far as that is configured.
+    async fn publish(&self, call: &Call<'_>, wanted: &Wanted, worked: Worked) -> Outcome {
+        let branch = worked.run.worktree.as_ref().map(|worktree| worktree.branch.clone());
+        let mut outcome = Outcome {
+            branch: branch.filter(|_| worked.head.is_some()),
+            checks: worked.checks.clone(),
+            answer: worked.answer.clone(),
+            run: Some(worked.run.id.clone()),
+            ..Outcome::new(worked.conclusion, worked.reason.clone())
+        };
+        let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
+        let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted)
+        else {
+            return outcome;
+        };
+        if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
+            outcome.conclusion = Conclusion::Waiting;
+            outcome.reason = why;
+        }
+        outcome
+    }
+
+    async fn send(
+        &self,
+        call: &Call<'_>,
+        wanted: &Wanted,
+        branch: &str,
+        head: &Oid,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        // A pull request keeps its own configuration, whatever the agent was given to read.
+        let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
+            (Some(own), Some(name)) => {
+                let plain = base::without_overlay(self.house, head, own, &wanted.title)
+                    .await
+                    .map_err(|error| text(&error))?;
+                (plain, name, own)
+            }
+            _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
+        };
+        let what = Publication {
+            git: self.house,
+            client: self.client,
+            remote: self.remote,
+            prefix: &self.settings.branch_prefix,
+            branch,
+            commit: &commit,
+            base: &base,
+            base_commit,
+        };
+        publish::push(&what).await.map_err(|error| text(&error))?;
+        outcome.pushed = true;
+        if !self.settings.pull_request {
+            return Ok(());
+        }
+        let ours = pull_words(wanted, outcome);
+        let pull = publish::Words {
+            title: &wanted.title,
+            ours: &ours,
+            theirs: outcome.answer.as_deref().unwrap_or_default(),
+            draft: self.settings.draft,
+        };
+        let phrases = self.phrases();
+        let secrets = self.secrets();
+        let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+        let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
+        outcome.pull_request = Some(opened.number);
+        Ok(())
+    }
+
+    /// The branch that the work on a pull request goes into.
+    fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
+        let pull = call.context.entity.as_ref()?.pull.as_ref()?;
+        Some(pull.head_ref.clone())
+    }
+
+    fn phrases(&self) -> Vec<&str> {
+        vec![self.settings.triggers.phrase.as_str()]
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.client.token().into_iter().chain(&self.secrets).cloned().collect()
+    }
+
+    /// Writes the first word below what the event is about.
+    async fn track(&self, call: &Call<'_>) -> (Option<Tracking>, Vec<String>) {
+        let Some(entity) = &call.context.entity else { return (None, Vec::new()) };
+        let tracked = &call.mode.tracking;
+        let settings = TrackingSettings {
+            number: entity.number,
+            own_login: self.settings.rules.bot_login.clone(),
+            comment: match tracked.comment {
+                TrackingComment::New => CommentKind::New,
+                TrackingComment::Sticky => CommentKind::Sticky,
+                TrackingComment::None => CommentKind::None,
+            },
+            mode: call.mode.name.clone(),
+            run: call.context.run.id.clone().unwrap_or_else(|| self.nonce.to_owned()),
+            label: tracked.status_label.clone(),
+            answer_chars_max: tracked.comment_limit,
+            triggers: self.phrases().into_iter().map(str::to_owned).collect(),
+            secrets: self.secrets(),
+        };
+        let ours = "Working on it.";
+        let saying = super::tracking::Saying { ours, theirs: "" };
+        let (tracking, errors) = Tracking::begin(self.client.clone(), settings, saying).await;
+        (Some(tracking), errors.iter().map(ToString::to_string).collect())
+    }
+
+    /// Hands over what could not be done.
+    async fn bury(&self, call: &Call<'_>, outcome: &Outcome) {
+        let title = call.context.entity.as_ref().map_or("a prompt", |entity| entity.title.as_str());
+        let letter = NewLetter {
+            scope: call.context.repository.full_name(),
+            source: LetterSource::Event,
+            title: title.to_owned(),
+            priority: Priority::High,
+            class: "substantive".to_owned(),
+            reason: outcome.reason.clone(),
+            question: "what would let this succeed?".to_owned(),
+            run: outcome.run.clone(),
+            data: json!({ "event": self.event, "event_name": call.context.event.as_str() }),
+            by: self.worker.name.clone(),
+        };
+        // A journal that cannot be written has failed the run already.
+        let _ = self.journal.bury(letter).await;
+    }
+}
+
+/// What we say in a pull request.
+fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
+    let about = wanted.about.map(|number| format!("For #{number}."));
+    let checks =
+        outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
+    let parts: Vec<String> = about.into_iter().chain(checks).collect();
+    parts.join("\n\n")
+}
+
+/// What was hidden in the texts that went into a prompt, for people.
+fn hidden(prompt: &Prompt) -> Option<String> {
+    let all: Vec<String> = prompt
+        .removed
+        .iter()
+        .map(|(place, removed)| {
+            format!("{} × {} in `{place}`", removed.count, removed.what.words())
+        })
+        .collect();
+    (!all.is_empty()).then(|| format!("taken out of what was written: {}", all.join(", ")))
+}

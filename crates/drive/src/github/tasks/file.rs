@@ -1,0 +1,266 @@
+//! Tasks in a Markdown file: boxes that are not ticked.
+//!
+//! `- [ ] [P2] Say what is wrong #docs`, with lines below that belong to it. Code and comments are not looked into. Ticking
+//! changes one character and keeps every other byte.
+
+use std::ops::Range;
+
+use super::{PRIORITY_DEFAULT, Source, Task, bounded, id_of, priority_of, words};
+use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX, TASKS_MAX};
+
+/// The tasks of a file that are not done.
+pub fn tasks(text: &str) -> Vec<Task> {
+    boxes(text).into_iter().filter(|found| !found.ticked).take(TASKS_MAX).map(Found::task).collect()
+}
+
+/// The file with a task ticked; `None` if it has no such task that is open. Twins are one task, and are ticked together.
+pub fn tick(text: &str, id: &str) -> Option<String> {
+    let boxes = boxes(text);
+    let meant: Vec<_> = boxes.iter().filter(|found| !found.ticked && found.id == id).collect();
+    if meant.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for found in meant {
+        out.push_str(&text[from..found.mark.start]);
+        out.push('x');
+        from = found.mark.end;
+    }
+    out.push_str(&text[from..]);
+    Some(out)
+}
+
+/// A box.
+struct Found {
+    id: String,
+    ticked: bool,
+    /// What stands between the brackets.
+    mark: Range<usize>,
+    position: u64,
+    priority: u8,
+    title: String,
+    body: String,
+    labels: Vec<String>,
+}
+
+impl Found {
+    fn task(self) -> Task {
+        Task {
+            id: self.id,
+            source: Source::File,
+            title: bounded(&self.title, TASK_TITLE_CHARS_MAX),
+            body: bounded(&self.body, TASK_BODY_CHARS_MAX),
+            priority: self.priority,
+            labels: self.labels,
+            created: None,
+            position: self.position,
+        }
+    }
+}
+
+fn boxes(text: &str) -> Vec<Found> {
+    let lines = visible_lines(text);
+    let mut out: Vec<Found> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(head) = head_of(line) else { continue };
+        let mut body = Vec::new();
+        for below in &lines[at + 1..] {
+            let blank = below.text.trim().is_empty();
+            if !blank && (below.shown && head_of(below).is_some() || below.indent() <= head.indent)
+            {
+                break;
+            }
+            body.push(below.text);
+        }
+        let (priority, title) = priority_and_title(head.rest);
+        let body = dedented(&body);
+        let position = out.len() as u64 + 1;
+        out.push(Found {
+            id: id_of(Source::File, &format!("{title}\n{body}")),
+            ticked: head.ticked,
+            mark: head.mark,
+            position,
+            priority,
+            labels: labels(&title),
+            title,
+            body,
+        });
+    }
+    out.retain(|found| !found.title.is_empty());
+    out
+}
+
+/// A line, and whether what it says counts.
+struct Line<'a> {
+    start: usize,
+    text: &'a str,
+    shown: bool,
+}
+
+impl Line<'_> {
+    fn indent(&self) -> usize {
+        self.text.len() - self.text.trim_start_matches([' ', '\t']).len()
+    }
+}
+
+fn visible_lines(text: &str) -> Vec<Line<'_>> {
+    let (mut out, mut start) = (Vec::new(), 0);
+    let (mut fence, mut comment): (Option<String>, bool) = (None, false);
+    for piece in text.split_inclusive('\n') {
+        let line = piece.trim_end_matches(['\n', '\r']);
+        let body = line.trim_start_matches('\u{feff}').trim();
+        let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let run: String = body.chars().take_while(|c| Some(*c) == mark).collect();
+        let mut shown = false;
+        match &fence {
+            Some(open) if run == body && run.starts_with(open.as_str()) => fence = None,
+            Some(_) => {}
+            None if comment => comment = !body.contains("-->"),
+            None if run.len() >= 3 => fence = Some(run),
+            None => {
+                shown = true;
+                let opened = body.rfind("<!--");
+                comment = opened.is_some_and(|at| !body[at..].contains("-->"));
+            }
+        }
+        out.push(Line { start, text: line, shown });
+        start += piece.len();
+    }
+    out
+}
+
+struct Head<'a> {
+    indent: usize,
+    ticked: bool,
+    mark: Range<usize>,
+    rest: &'a str,
+}
+
+/// `- [ ] text`, and where the mark is.
+fn head_of<'a>(line: &Line<'a>) -> Option<Head<'a>> {
+    if !line.shown {
+        return None;
+    }
+    let indent = line.indent();
+    let body = &line.text[indent..];
+    let after = body.strip_prefix(['-', '*'])?;
+    let inner = after.trim_start_matches([' ', '\t']);
+    let blanks = after.len() - inner.len();
+    let rest = inner.strip_prefix('[').filter(|_| blanks > 0)?;
+    let ticked = match rest.as_bytes().first()? {
+        b' ' => false,
+        b'x' | b'X' => true,
+        _ => return None,
+    };
+    let rest = rest[1..].strip_prefix(']')?;
+    let fits = rest.is_empty() || rest.starts_with([' ', '\t']);
+    let at = line.start + indent + 1 + blanks + 1;
+    fits.then(|| Head { indent, ticked, mark: at..at + 1, rest: rest.trim() })
+}
+
+fn priority_and_title(rest: &str) -> (u8, String) {
+    let found = rest.strip_prefix("[P").or_else(|| rest.strip_prefix("[p"));
+    let found = found.and_then(|rest| rest.split_once(']'));
+    let found = found.and_then(|(digits, rest)| Some((priority_of(digits)?, rest)));
+    match found {
+        Some((priority, rest)) => (priority, words(rest)),
+        None => (PRIORITY_DEFAULT, words(rest)),
+    }
+}
+
+/// `#docs`, but not `#12`, which is an issue, and nothing within code.
+fn labels(title: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for (at, part) in title.split('`').enumerate() {
+        for word in part.split_whitespace().filter(|_| at % 2 == 0) {
+            let Some(tag) = word.strip_prefix('#') else { continue };
+            let tag = tag.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
+            let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | ':');
+            let starts = tag.chars().next().is_some_and(char::is_alphabetic);
+            if starts && tag.chars().all(fine) && !out.iter().any(|there| there == tag) {
+                out.push(tag.to_owned());
+            }
+        }
+    }
+    out
+}
+
+fn dedented(lines: &[&str]) -> String {
+    let blanks = |line: &&str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let common = lines.iter().filter(|line| !line.trim().is_empty()).map(&blanks).min();
+    let cut =
+        |line: &&str| line.get(common.unwrap_or(0)..).unwrap_or_default().trim_end().to_owned();
+    lines.iter().map(cut).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIST: &str = "# Tasks\n\n- [ ] [P2] Fix search #search #12\n  It finds nothing.\n\n  ```\n  - [ ] not this\n  ```\n\
+        - [x] Done already\n* [ ] Write docs `#code` #docs.\n  - [ ] A part\n- [ ] [P11] Odd priority\n- [-] Given up\n\
+        <!--\n- [ ] Hidden\n-->\n- [ ]Not a box\n-[ ] Nor this\n";
+
+    #[test]
+    fn boxes_are_read_with_priority_labels_and_what_belongs_to_them() {
+        let found = tasks(LIST);
+        let shown: Vec<_> = found
+            .iter()
+            .map(|task| (task.priority, task.title.as_str(), task.labels.join(",")))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (2, "Fix search #search #12", "search".to_owned()),
+                (5, "Write docs `#code` #docs.", "docs".to_owned()),
+                (5, "A part", String::new()),
+                (5, "[P11] Odd priority", String::new()),
+            ]
+        );
+        assert_eq!(found[0].body, "It finds nothing.\n\n```\n- [ ] not this\n```");
+        assert!(found.iter().all(|task| task.id.starts_with("file-") && task.id.len() == 13));
+    }
+
+    #[test]
+    fn a_name_stays_when_the_list_is_edited() {
+        let id = |text: &str, title: &str| {
+            tasks(text).into_iter().find(|task| task.title == title).map(|task| task.id)
+        };
+        let before = id(LIST, "Write docs `#code` #docs.").unwrap();
+        let moved = format!("- [ ] New one\n\n{}", LIST.replace("* [ ] Write", "- [ ] [P1] Write"));
+        assert_eq!(id(&moved, "Write docs `#code` #docs."), Some(before.clone()));
+        let edited = LIST.replace("Write docs", "Write all docs");
+        assert_ne!(id(&edited, "Write all docs `#code` #docs."), Some(before));
+    }
+
+    #[test]
+    fn ticking_changes_one_character() {
+        let text = LIST.replace('\n', "\r\n");
+        let id = &tasks(&text)[1].id;
+        let ticked = tick(&text, id).unwrap();
+        assert_eq!(ticked, text.replace("* [ ] Write", "* [x] Write"));
+        assert_eq!(tick(&ticked, id), None, "it is done");
+        assert_eq!(tick(&text, "file-00000000"), None);
+    }
+
+    #[test]
+    fn twins_are_ticked_together() {
+        let text = "- [ ] Same\n- [ ] Other\n- [ ]   Same\n";
+        let id = &tasks(text)[0].id;
+        assert_eq!(tick(text, id).unwrap(), "- [x] Same\n- [ ] Other\n- [x]   Same\n");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_and_ticking_keeps_its_length(text in "(?s)([-*] \\[[ x]\\] [a-c#P`<!>\u{e4}\n -]{0,12}\r?\n?){0,8}") {
+            for task in tasks(&text) {
+                let ticked = tick(&text, &task.id).unwrap();
+                prop_assert_eq!(ticked.len(), text.len());
+                prop_assert!(tasks(&ticked).iter().all(|left| left.id != task.id));
+                prop_assert!(tasks(&ticked).len() < tasks(&text).len());
+            }
+        }
+    }
+}

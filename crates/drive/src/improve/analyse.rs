@@ -1,0 +1,162 @@
+//! What a failed command's output says: every error in it, and none that is not.
+//!
+//! Which tool spoke is decided for each block, since one command may run several. Lines that only count, that sum up or
+//! that name a file are no errors. Nothing here runs or changes anything, and any bytes are fine: what is not understood
+//! is one `unknown` error with the last lines.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Category, ParsedError, Severity, Tool};
+use crate::limits::{
+    ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN,
+};
+
+mod biome;
+mod cargo;
+mod context;
+mod eslint;
+mod found;
+mod generic;
+mod go;
+mod group;
+mod jest;
+mod loose;
+mod npm;
+mod place;
+mod pytest;
+mod rustc;
+mod signs;
+#[cfg(test)]
+mod tests;
+mod traceback;
+mod tsc;
+mod vitest;
+
+use self::found::Found;
+
+/// What output says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Analysis {
+    /// Every error once, in the order of the output.
+    pub errors: Vec<ParsedError>,
+    /// How many warnings there were; for a command that went well, lines that look like errors are counted here.
+    pub warnings: u64,
+    /// The errors by what probably causes them, in the order in which they should be mended.
+    pub groups: Vec<Group>,
+    /// Whether a part of the output was not seen. The first error may be there.
+    pub truncated: bool,
+    /// Which group to begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix_first: Option<usize>,
+}
+
+/// Errors that probably have one cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// What may be behind them. Absent: not determined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// How sure that is, from 0 to 1.
+    pub confidence: f64,
+    /// What kind the first of them is.
+    pub category: Category,
+    /// How bad the worst of them is.
+    pub severity: Severity,
+    /// Which errors, as positions in the list of all.
+    pub errors: Vec<usize>,
+}
+
+/// Analyses the output of a command that has ended. Without an exit code it was stopped, which is no success. `read` gives
+/// the text of a project's file, for the lines around an error.
+pub fn analyse(
+    output: &str,
+    exit_code: Option<i32>,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Analysis {
+    let mut analysis = find(output, read);
+    if exit_code == Some(0) {
+        let warnings = analysis.warnings + analysis.errors.len() as u64;
+        return Analysis { warnings, truncated: analysis.truncated, ..Analysis::default() };
+    }
+    if analysis.errors.is_empty() {
+        analysis.errors.push(unknown(output, exit_code));
+        analysis.groups = group::groups(&analysis.errors);
+        analysis.fix_first = Some(0);
+    }
+    analysis
+}
+
+/// Finds the errors in output of which nobody knows how the command ended.
+pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
+    let (text, truncated) = bounded(output);
+    let lines: Vec<&str> = text.lines().map(cut).collect();
+    let mut found = Found::default();
+    let mut at = 0;
+    while at < lines.len() {
+        let next = PARSERS.iter().find_map(|parser| parser(&lines, at, &mut found));
+        at = next.unwrap_or(at + 1).max(at + 1);
+    }
+    go::finish(&mut found);
+    if found.is_empty() {
+        loose::find(&lines, &mut found);
+    }
+    let (mut errors, warnings) = found.end();
+    let truncated = truncated || errors.len() > ANALYSED_ERRORS_MAX;
+    errors.truncate(ANALYSED_ERRORS_MAX);
+    context::add(&mut errors, read);
+    let groups = group::groups(&errors);
+    let fix_first = (!groups.is_empty()).then_some(0);
+    Analysis { errors, warnings, groups, truncated, fix_first }
+}
+
+/// Reads a block that begins at a line and says where the next one does; `None` if none of its blocks begins there. A
+/// parser looks ahead only as far as it takes, or a fixed number of lines, so that all of them together are linear.
+type Parser = fn(&[&str], usize, &mut Found) -> Option<usize>;
+
+/// Those with the most telling beginnings come first.
+const PARSERS: &[Parser] = &[
+    pytest::block,
+    cargo::block,
+    rustc::block,
+    vitest::block,
+    jest::block,
+    biome::block,
+    eslint::block,
+    tsc::block,
+    go::block,
+    npm::block,
+    traceback::block,
+    generic::block,
+];
+
+/// The text without colours, its start and its end if it is too long; and whether something is missing.
+fn bounded(output: &str) -> (String, bool) {
+    // What keeps the output of checks leaves this mark.
+    let cut_before = output.contains(" bytes left out …]");
+    if output.len() <= ANALYSED_BYTES_MAX {
+        return (repertoire_agent::spill::clean(output), cut_before);
+    }
+    let half = ANALYSED_BYTES_MAX / 2;
+    let head = &output[..output.floor_char_boundary(half)];
+    let tail = &output[output.ceil_char_boundary(output.len() - half)..];
+    let both = format!("{head}\n{tail}");
+    (repertoire_agent::spill::clean(&both), true)
+}
+
+fn cut(line: &str) -> &str {
+    &line[..line.floor_char_boundary(ANALYSED_LINE_BYTES_MAX)]
+}
+
+fn unknown(output: &str, exit_code: Option<i32>) -> ParsedError {
+    let (text, _) = bounded(output);
+    let lines: Vec<&str> = text.lines().map(|line| cut(line).trim_end()).collect();
+    let last = lines.len().saturating_sub(UNKNOWN_LINES_SHOWN);
+    let said = lines[last..].join("\n");
+    let message = match (said.trim(), exit_code) {
+        ("", Some(code)) => format!("the command said nothing and ended with exit code {code}"),
+        ("", None) => "the command said nothing and was stopped".to_owned(),
+        _ => said.trim_matches('\n').to_owned(),
+    };
+    ParsedError::new(Tool::Generic, Category::Unknown, found::short(&message))
+}

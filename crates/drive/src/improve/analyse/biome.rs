@@ -1,0 +1,80 @@
+//! Biome: a heading `path:1:2 lint/group/rule ━━━`, then `× text` for an error or `! text` for a warning.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError, Severity, Tool};
+use super::found::{Found, taken};
+use super::place::{Place, pattern, tidy};
+use super::signs;
+
+/// Reads what stands under one heading.
+pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    static HEAD: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(?:(.+?)(?::(\d+):(\d+))? )?([A-Za-z][\w/-]*)(?:\s+(?:FIXABLE|DEPRECATED|VERBOSE|FATAL))*\s+━+$",
+        )
+    });
+    let head = HEAD.captures(lines[at])?;
+    let end = taken(lines, at + 1, |line| line.trim().is_empty() || line.starts_with("  "));
+    let Some((mark, message)) = first_advice(&lines[at + 1..end]) else { return Some(end) };
+    if mark != '×' {
+        found.warnings += u64::from(mark == '!');
+        return Some(end);
+    }
+    // Without a file it only says that there were errors, or why Biome could not begin.
+    let summary = head.get(1).is_none()
+        && (message.starts_with("Some errors were emitted")
+            || message.starts_with("Some warnings"));
+    if !summary {
+        found.add(error(&head, message));
+    }
+    Some(end)
+}
+
+fn error(head: &regex::Captures<'_>, message: String) -> ParsedError {
+    let rule = &head[4];
+    let category = match rule.split('/').next().unwrap_or_default() {
+        "lint" => Category::Lint,
+        "format" | "assist" | "organizeImports" => Category::Format,
+        "parse" => Category::Build,
+        _ => signs::category(&message).unwrap_or(Category::Environment),
+    };
+    let error = ParsedError::new(Tool::Biome, category, message);
+    let severity = if category == Category::Lint { Severity::Medium } else { error.severity };
+    let error = ParsedError { code: Some(rule.to_owned()), severity, ..error };
+    let number = |at| head.get(at).and_then(|digits| digits.as_str().parse().ok());
+    match head.get(1) {
+        Some(file) => {
+            Place { file: tidy(file.as_str()), line: number(2), column: number(3) }.put(error)
+        }
+        None => error,
+    }
+}
+
+/// The first mark and its text, which may go on until a blank line.
+fn first_advice(body: &[&str]) -> Option<(char, String)> {
+    let marked = |line: &str| {
+        let text = line.strip_prefix("  ")?;
+        let mark = text.chars().next().filter(|mark| "×!i✖⚠ℹ".contains(*mark))?;
+        let text = text[mark.len_utf8()..].strip_prefix(' ')?;
+        let mark = match mark {
+            '✖' => '×',
+            '⚠' => '!',
+            other => other,
+        };
+        Some((mark, text.trim().to_owned()))
+    };
+    let (at, (mark, text)) =
+        body.iter().enumerate().find_map(|(at, line)| Some((at, marked(line)?)))?;
+    let more = body[at + 1..]
+        .iter()
+        .take_while(|line| !line.trim().is_empty() && line.starts_with("    "));
+    let text = [text.as_str()]
+        .into_iter()
+        .chain(more.map(|line| line.trim()))
+        .collect::<Vec<_>>()
+        .join(" ");
+    Some((mark, text))
+}

@@ -1,0 +1,200 @@
+//! Cargo: runs of tests, panics, and what the formatter would change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError, Tool};
+use super::found::{Found, taken};
+use super::place::{self, Place, pattern};
+use super::rustc;
+
+/// Reads a run of tests, a panic, or a difference of the formatter.
+pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    if RUNNING.is_match(lines[at]) {
+        return Some(tests(lines, at + 1, found));
+    }
+    if let Some(diff) = DIFF.captures(lines[at]) {
+        let place = place::place(&format!("{}:{}", &diff[1], &diff[2]));
+        let error = ParsedError::new(Tool::Cargo, Category::Format, "rustfmt would change this");
+        found.add(place::put(place, error));
+        return Some(taken(lines, at + 1, |line| line.starts_with([' ', '+', '-'])));
+    }
+    let panic = panic(lines, at)?;
+    if !found.running {
+        let error = ParsedError::new(Tool::Cargo, Category::Runtime, panic.message);
+        found.add(place::put(panic.place, error));
+    }
+    Some(panic.next)
+}
+
+static RUNNING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^running \d+ tests?$"));
+static RESULT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test result: (?:ok|FAILED)\. "));
+static DIFF: LazyLock<Regex> = LazyLock::new(|| pattern(r"^Diff in (.+?)(?::| at line )(\d+):$"));
+static SECTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^---- (.+) stdout ----$"));
+static FAILED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. FAILED"));
+static PANIC: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^thread '(.*)'(?: \(\d+\))? panicked at (.+?)(:?)$"));
+static OLD_PANIC: LazyLock<Regex> = LazyLock::new(|| pattern(r"^'(.*)', (.+:\d+:\d+)$"));
+static DOC_TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.+\.\w+) - .*\(line (\d+)\)$"));
+
+struct Panic {
+    thread: String,
+    message: String,
+    place: Option<Place>,
+    next: usize,
+}
+
+/// A panic, in the words of today's Rust or of before 1.73.
+fn panic(lines: &[&str], at: usize) -> Option<Panic> {
+    let head = PANIC.captures(lines[at])?;
+    let thread = head[1].to_owned();
+    if let Some(old) = OLD_PANIC.captures(&head[2]) {
+        let (message, place) = (old[1].to_owned(), place::place(&old[2]));
+        return Some(Panic { thread, message, place, next: at + 1 });
+    }
+    let place = place::place(&head[2])?;
+    let next = taken(lines, at + 1, goes_on);
+    let message = lines[at + 1..next].join("\n");
+    Some(Panic { thread, message, place: Some(place), next })
+}
+
+fn goes_on(line: &str) -> bool {
+    let ends = ["note: ", "stack backtrace:", "FAILED", "ok", "thread '", "test ", "---- "];
+    !line.is_empty() && !ends.iter().any(|word| line.starts_with(word))
+}
+
+/// One run of tests, up to its result: only what is listed as failed has failed, whatever was printed.
+fn tests(lines: &[&str], from: usize, found: &mut Found) -> usize {
+    // A program that died leaves no result; the next program's line ends its run.
+    let over = |line: &str| RESULT.is_match(line) || RUNNING.is_match(line) || begins_next(line);
+    let end = taken(lines, from, |line| !over(line));
+    let mut run = Run::default();
+    let mut at = from;
+    while at < end {
+        at = run.take(lines, at, end);
+    }
+    for name in run.failed() {
+        for error in run.errors(&name, found) {
+            found.add(error);
+        }
+    }
+    match lines.get(end) {
+        Some(line) if RESULT.is_match(line) => end + 1,
+        _ => end,
+    }
+}
+
+fn begins_next(line: &str) -> bool {
+    line.starts_with("     Running ") || line.starts_with("   Doc-tests ")
+}
+
+/// What a run of tests has said.
+#[derive(Default)]
+struct Run<'a> {
+    listed: Vec<String>,
+    marked: Vec<String>,
+    sections: BTreeMap<String, Vec<&'a str>>,
+    panics: BTreeMap<String, Vec<Panic>>,
+    current: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    fn take(&mut self, lines: &'a [&'a str], at: usize, end: usize) -> usize {
+        let line = lines[at];
+        if let Some(section) = SECTION.captures(line) {
+            let next =
+                taken(&lines[..end], at + 1, |line| !SECTION.is_match(line) && line != "failures:");
+            self.sections.insert(section[1].to_owned(), lines[at + 1..next].to_vec());
+            return next;
+        }
+        if line == "failures:" {
+            let listed = |line: &str| line.starts_with("    ");
+            let next = taken(&lines[..end], at + 1, listed);
+            self.listed.extend(lines[at + 1..next].iter().map(|name| name.trim().to_owned()));
+            return next;
+        }
+        if let Some(panic) = panic(lines, at) {
+            let next = panic.next;
+            self.panics.entry(panic.thread.clone()).or_default().push(panic);
+            return next;
+        }
+        if let Some(failed) = FAILED.captures(line) {
+            self.marked.push(bare(&failed[1]).to_owned());
+        } else if let Some((name, _)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
+            self.current = Some(bare(name).to_owned());
+        } else if line == "FAILED" {
+            self.marked.extend(self.current.take());
+        }
+        at + 1
+    }
+
+    /// The names of the tests that failed: from the list at the end, or if it never came, from the marks.
+    fn failed(&self) -> Vec<String> {
+        let names = if self.listed.is_empty() { &self.marked } else { &self.listed };
+        let mut seen = BTreeSet::new();
+        names.iter().filter(|name| seen.insert(name.as_str())).cloned().collect()
+    }
+
+    fn errors(&self, name: &str, found: &mut Found) -> Vec<ParsedError> {
+        let section = self.sections.get(name).map(Vec::as_slice).unwrap_or_default();
+        let test = Some(name.to_owned());
+        let compiled = compile_errors(section, found);
+        if !compiled.is_empty() {
+            let named = |error| ParsedError { test: test.clone(), ..error };
+            return compiled.into_iter().map(named).collect();
+        }
+        let inside = (0..section.len()).find_map(|at| panic(section, at));
+        let panic = inside.as_ref().or_else(|| self.panics.get(name).and_then(|all| all.first()));
+        let message = panic.map(|panic| panic.message.clone()).filter(|words| !words.is_empty());
+        let message =
+            message.or_else(|| telling(section)).unwrap_or_else(|| "the test failed".to_owned());
+        let place = panic.and_then(|panic| panic.place.clone());
+        let place = place.or_else(|| noted(section)).or_else(|| doc_test(name));
+        let error = ParsedError::new(Tool::Cargo, Category::TestFailure, message);
+        vec![place::put(place, ParsedError { test, ..error })]
+    }
+}
+
+/// What the harness adds to a name.
+fn bare(name: &str) -> &str {
+    name.strip_suffix(" - should panic").unwrap_or(name)
+}
+
+/// A test in documentation that does not compile says so with the compiler's words.
+fn compile_errors(section: &[&str], found: &mut Found) -> Vec<ParsedError> {
+    let compiled = section.iter().any(|line| line.starts_with("Couldn't compile the test"));
+    let mut errors = Vec::new();
+    for at in (0..section.len()).filter(|_| compiled) {
+        let Some((code, text)) = rustc::head(section[at]) else { continue };
+        if !super::signs::is_summary(section[at]) {
+            let end = taken(section, at + 1, rustc::belongs);
+            errors.push(rustc::error(code, text, &section[at + 1..end], found));
+        }
+    }
+    errors
+}
+
+/// What a test that did not panic says: the error that it returned, or that it should have panicked.
+fn telling(section: &[&str]) -> Option<String> {
+    let line = section
+        .iter()
+        .rev()
+        .find(|line| line.starts_with("Error: ") || line.starts_with("note: test did not panic"))?;
+    let text = line.strip_prefix("note: ").unwrap_or(line);
+    Some(text.split(" at ").next().unwrap_or(text).to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The place of a test that did not panic.
+fn noted(section: &[&str]) -> Option<Place> {
+    let line = section.iter().find(|line| line.starts_with("note: test did not panic"))?;
+    line.rsplit_once(" at ").and_then(|(_, text)| place::place(text))
+}
+
+fn doc_test(name: &str) -> Option<Place> {
+    let found = DOC_TEST.captures(name)?;
+    place::place(&format!("{}:{}", &found[1], &found[2]))
+}

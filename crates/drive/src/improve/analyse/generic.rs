@@ -1,0 +1,138 @@
+//! Everybody else: `path:1:2: error: text`, codes of linters, and lines that begin with a program's name or `error:`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError, Severity, Tool};
+use super::found::Found;
+use super::place::{self, pattern};
+use super::signs;
+
+/// Reads one line, or two.
+pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    let line = lines[at];
+    if found.running || line.starts_with(char::is_whitespace) && !line.starts_with(" ! [") {
+        return None;
+    }
+    let readers = [placed, coded, linked, conflict];
+    if let Some(next) = readers.into_iter().find_map(|read| read(lines, at, found)) {
+        return Some(next);
+    }
+    if !signs::is_summary(line) {
+        program(line, found);
+    }
+    None
+}
+
+/// `path:1:2: error: text`: compilers of C and their like, javac, mypy.
+fn placed(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    static PLACED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(.+?:\d+(?::\d+)?):? (fatal error|error|warning)(?: [A-Z]+\d+)?: (.+?)(?:  \[([\w-]+)\])?$",
+        )
+    });
+    let line = PLACED.captures(lines[at])?;
+    let place = place::place(&line[1])?;
+    if &line[2] == "warning" {
+        found.warnings += 1;
+        return Some(at + 1);
+    }
+    let text = &line[3];
+    let is_python = place.file.ends_with(".py");
+    let category = match () {
+        () if is_python => typed(text).unwrap_or(Category::Type),
+        () if &line[2] == "fatal error" && text.ends_with("No such file or directory") => {
+            Category::Dependency
+        }
+        () => typed(text).unwrap_or(Category::Build),
+    };
+    let code = line.get(4).map(|code| code.as_str().to_owned());
+    let error = ParsedError::new(Tool::Generic, category, text);
+    found.add(place.put(ParsedError { code, ..error }));
+    Some(at + 1)
+}
+
+fn typed(text: &str) -> Option<Category> {
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(&[
+        "undeclared",
+        "has no member",
+        "unknown type name",
+        "cannot find symbol",
+        "is not defined",
+        "has no attribute",
+        "was not declared",
+    ]) {
+        return Some(Category::TypeMissing);
+    }
+    let mismatch = ["ncompatible", "cannot convert", "invalid conversion"];
+    has(&mismatch).then_some(Category::TypeMismatch)
+}
+
+/// `path:1:2: F401 text`, as linters say it; or `F401 text` with ` --> path:1:2` below.
+fn coded(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    static CODED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^(.+?:\d+:\d+):? ([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
+    static HEAD: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
+    if let Some(line) = CODED.captures(lines[at]) {
+        let place = place::place(&line[1])?;
+        found.add(place.put(lint(&line[2], &line[3])));
+        return Some(at + 1);
+    }
+    let line = HEAD.captures(lines[at])?;
+    let below = lines.get(at + 1)?.trim_start().strip_prefix("--> ")?;
+    found.add(place::place(below)?.put(lint(&line[1], &line[2])));
+    Some(at + 2)
+}
+
+fn lint(code: &str, text: &str) -> ParsedError {
+    let error = ParsedError::new(Tool::Generic, Category::Lint, text);
+    ParsedError { code: Some(code.to_owned()), severity: Severity::Medium, ..error }
+}
+
+/// A linker that misses something.
+fn linked(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    let (_, name) = lines[at].split_once(": undefined reference to ")?;
+    let message = format!("undefined reference to {name}");
+    found.add(ParsedError::new(Tool::Generic, Category::Build, message));
+    Some(at + 1)
+}
+
+/// Git says which file has a conflict; a marker may also have been left in a file.
+fn conflict(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    let text = lines[at].strip_prefix("CONFLICT (").and_then(|rest| rest.split_once("): "))?.1;
+    let file = text.rsplit_once(" in ").map(|(_, file)| place::tidy(file));
+    let error = ParsedError::new(Tool::Generic, Category::MergeConflict, text);
+    found.add(ParsedError { file, ..error });
+    Some(at + 1)
+}
+
+/// A line that begins as a program's complaint does. With a sign of what it is about it stands for itself; with the word
+/// `error` alone it counts if no tool was understood.
+fn program(line: &str, found: &mut Found) {
+    static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^(?:[\w./+-]+(?:\[\d+\])?: (?:line \d+: |\d+: )?|remote: | ! )")
+    });
+    static WORD: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(?i:\[?(?:error|fatal|panic|exception)\]?(?:[ \[(][\w-]+[\])])?: ?|error |\[error\] |fatal |uncaught )(\S.*)$",
+        )
+    });
+    let message = match WORD.captures(line) {
+        Some(word) => word[1].to_owned(),
+        None => line.to_owned(),
+    };
+    let spoken = WORD.is_match(line);
+    let prefixed = PREFIX.find(line).is_some_and(|prefix| !prefix.as_str().starts_with("note"));
+    match signs::category(line) {
+        Some(category) if spoken || prefixed && !line.starts_with("hint: ") => {
+            found.add(ParsedError::new(Tool::Generic, category, message));
+        }
+        None if spoken => {
+            found.add_weak(ParsedError::new(Tool::Generic, Category::Runtime, message));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,181 @@
+//! Errors that probably have one cause, and which of them to mend first.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError};
+use super::super::signature::signature;
+use super::Group;
+use super::place::pattern;
+use crate::limits::NEIGHBOURING_LINES;
+
+/// Groups errors by the strongest link that they have: what they miss, where they are, what they say. Groups are in the
+/// order in which they should be mended.
+pub(super) fn groups(errors: &[ParsedError]) -> Vec<Group> {
+    let mut left: Vec<usize> = (0..errors.len()).collect();
+    let mut groups = Vec::new();
+    for (members, why) in by_key(&mut left, |at| missing(&errors[at])) {
+        let cause = format!("`{why}` is not there");
+        groups.push(group(errors, members, Some(cause), 0.9));
+    }
+    for members in neighbours(&mut left, errors) {
+        let first = errors[members[0]].place().unwrap_or_default();
+        let cause = format!("what is wrong at {first}, and goes on from there");
+        groups.push(group(errors, members, Some(cause), 0.6));
+    }
+    for (members, _) in by_key(&mut left, |at| Some(alike(&errors[at]))) {
+        let cause = format!("one mistake, {} times", members.len());
+        groups.push(group(errors, members, Some(cause), 0.7));
+    }
+    groups.extend(left.into_iter().map(|at| group(errors, vec![at], None, 0.0)));
+    groups.sort_by_key(|group| (rank(group.category), group.errors[0]));
+    groups
+}
+
+/// What has to be mended before the rest can be believed comes first.
+fn rank(category: Category) -> u8 {
+    match category {
+        Category::Environment
+        | Category::Dependency
+        | Category::MergeConflict
+        | Category::Network
+        | Category::Git => 0,
+        Category::Build => 1,
+        Category::Type | Category::TypeMissing | Category::TypeMismatch => 2,
+        Category::Runtime
+        | Category::RuntimeReference
+        | Category::TestFailure
+        | Category::TestTimeout
+        | Category::Unknown => 3,
+        Category::Lint | Category::Format => 4,
+    }
+}
+
+fn group(
+    errors: &[ParsedError],
+    mut members: Vec<usize>,
+    cause: Option<String>,
+    confidence: f64,
+) -> Group {
+    members.sort_unstable();
+    let category = errors[members[0]].category;
+    let worst = members.iter().map(|at| errors[*at].severity).max();
+    let severity = worst.unwrap_or_else(|| category.severity());
+    Group { cause, confidence, category, severity, errors: members }
+}
+
+/// Takes those out that share a key with another.
+fn by_key(
+    left: &mut Vec<usize>,
+    key: impl Fn(usize) -> Option<String>,
+) -> Vec<(Vec<usize>, String)> {
+    let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for at in left.iter().copied() {
+        if let Some(key) = key(at) {
+            found.entry(key).or_default().push(at);
+        }
+    }
+    let mut groups: Vec<_> = found.into_iter().filter(|(_, members)| members.len() > 1).collect();
+    groups.sort_by_key(|(_, members)| members[0]);
+    let mut taken: Vec<usize> = groups.iter().flat_map(|(_, members)| members.clone()).collect();
+    taken.sort_unstable();
+    left.retain(|at| taken.binary_search(at).is_err());
+    groups.into_iter().map(|(key, members)| (members, key)).collect()
+}
+
+/// Takes those out that a compiler found next to each other: later ones are often echoes of the first.
+fn neighbours(left: &mut Vec<usize>, errors: &[ParsedError]) -> Vec<Vec<usize>> {
+    let place = |at: usize| {
+        let error = &errors[at];
+        let compiled = matches!(rank(error.category), 1 | 2);
+        compiled.then_some((error.file.as_ref()?, error.line?)).map(|place| (place, at))
+    };
+    let mut places: Vec<_> = left.iter().filter_map(|at| place(*at)).collect();
+    places.sort();
+    let near = |one: &((&String, u32), usize), next: &((&String, u32), usize)| {
+        let ((file, line), (other, below)) = (one.0, next.0);
+        file == other && below - line <= NEIGHBOURING_LINES
+    };
+    let groups: Vec<Vec<usize>> = places
+        .chunk_by(near)
+        .filter(|chunk| chunk.len() > 1)
+        .map(|chunk| chunk.iter().map(|(_, at)| *at).collect())
+        .collect();
+    let mut taken = groups.concat();
+    taken.sort_unstable();
+    left.retain(|at| taken.binary_search(at).is_err());
+    groups
+}
+
+/// The name that an error misses.
+fn missing(error: &ParsedError) -> Option<String> {
+    static QUOTED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"[`'"‘]([^`'"’\n]{1,200})[`'"’]|undefined: (\S+)"#));
+    let speaks = matches!(error.category, Category::Dependency | Category::TypeMissing);
+    let found = speaks.then(|| QUOTED.captures(&error.message)).flatten()?;
+    found.get(1).or_else(|| found.get(2)).map(|name| name.as_str().to_owned())
+}
+
+/// What is the same in errors that say the same; rules of linters have names.
+fn alike(error: &ParsedError) -> String {
+    match (&error.code, error.category) {
+        (Some(code), Category::Lint | Category::Format) => format!("{} {code}", error.source),
+        _ => format!("{} {}", error.source, signature(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::error::Tool;
+    use super::*;
+
+    fn error(category: Category, file: &str, line: u32, message: &str) -> ParsedError {
+        let error = ParsedError::new(Tool::Rustc, category, message);
+        ParsedError { file: Some(file.to_owned()), line: Some(line), ..error }
+    }
+
+    fn shown(errors: &[ParsedError]) -> Vec<(String, Vec<usize>)> {
+        let say = |group: Group| (group.cause.unwrap_or_default(), group.errors);
+        groups(errors).into_iter().map(say).collect()
+    }
+
+    #[test]
+    fn errors_that_miss_one_name_have_one_cause() {
+        let errors = [
+            error(Category::TypeMissing, "a.rs", 42, "no field `retries` on type `Policy`"),
+            error(Category::TypeMissing, "a.rs", 44, "no method `x` on type `Policy`"),
+            error(Category::TypeMissing, "b.rs", 7, "no field `retries` on type `Run`"),
+        ];
+        let expected =
+            [("`retries` is not there".to_owned(), vec![0, 2]), (String::new(), vec![1])];
+        assert_eq!(shown(&errors), expected);
+    }
+
+    #[test]
+    fn neighbours_in_a_file_may_be_echoes_but_lints_are_not() {
+        let errors = [
+            error(Category::Lint, "a.rs", 1, "unused `x`"),
+            error(Category::Build, "a.rs", 10, "expected `;`"),
+            error(Category::Type, "a.rs", 13, "something else"),
+            error(Category::Lint, "a.rs", 2, "needless return"),
+            error(Category::Build, "b.rs", 13, "another"),
+        ];
+        let order: Vec<Vec<usize>> = groups(&errors).into_iter().map(|g| g.errors).collect();
+        assert_eq!(order, [vec![1, 2], vec![4], vec![0], vec![3]]);
+    }
+
+    #[test]
+    fn what_must_be_there_first_comes_first() {
+        let errors = [
+            error(Category::Lint, "a.rs", 1, "a"),
+            error(Category::TestFailure, "a.rs", 100, "b"),
+            error(Category::TypeMismatch, "a.rs", 200, "c"),
+            error(Category::Build, "c.rs", 1, "d"),
+            error(Category::Dependency, "d.rs", 1, "e"),
+        ];
+        let order: Vec<usize> = groups(&errors).into_iter().map(|g| g.errors[0]).collect();
+        assert_eq!(order, [4, 3, 2, 1, 0]);
+    }
+}

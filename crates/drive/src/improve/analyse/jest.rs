@@ -1,0 +1,85 @@
+//! Jest: `FAIL path` (with colours, in a box of spaces), then for each failure `● name`, the reason and a stack.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError, Tool};
+use super::found::{Found, taken};
+use super::place::{self, Place, pattern};
+use super::vitest::suite;
+
+/// Reads the file that failed, and each of its failures.
+pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    static FILE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^ ?(FAIL|PASS)  ?(?:\S+ )?(\S.*?\.\w+)(?: \([\d.]+ m?s\))?$"));
+    static BULLET: LazyLock<Regex> = LazyLock::new(|| pattern(r"^  ● (.+)$"));
+    if let Some(file) = FILE.captures(lines[at]) {
+        found.suite = (&file[1] == "FAIL").then(|| place::tidy(&file[2]));
+        return Some(at + 1);
+    }
+    if lines[at] == "No tests found, exiting with code 1" {
+        found.add(ParsedError::new(Tool::Jest, Category::Environment, lines[at]));
+        return Some(taken(lines, at + 1, |line| line.starts_with("  ")));
+    }
+    if lines[at].starts_with("● Validation Error") {
+        let end = taken(lines, at + 1, |line| line.is_empty() || line.starts_with(' '));
+        let told =
+            lines[at + 1..end].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+        let message = told.take(3).collect::<Vec<_>>().join("\n");
+        found.add(ParsedError::new(Tool::Jest, Category::Environment, message));
+        return Some(end);
+    }
+    let bullet = BULLET.captures(lines[at])?;
+    let end = taken(lines, at + 1, |line| line.is_empty() || line.starts_with("    "));
+    // What tests printed is under a bullet of its own.
+    if &bullet[1] != "Console"
+        && let Some(file) = found.suite.clone()
+    {
+        found.add(failure(&bullet[1], file, &lines[at + 1..end]));
+    }
+    Some(end)
+}
+
+fn failure(name: &str, file: String, body: &[&str]) -> ParsedError {
+    let is_suite = name == "Test suite failed to run";
+    let body = match body.iter().position(|line| line.trim() == "Details:") {
+        Some(details) if is_suite => &body[details + 1..],
+        _ => body,
+    };
+    let message = message(body);
+    let category = match is_suite {
+        true => suite(&message),
+        false if message.contains("Exceeded timeout of") => Category::TestTimeout,
+        false => Category::TestFailure,
+    };
+    let place = parsed(&message).filter(|_| is_suite).or_else(|| place::own_frame(body));
+    let place = place.unwrap_or(Place { file, ..Place::default() });
+    let test = (!is_suite).then(|| name.to_owned());
+    place.put(ParsedError { test, ..ParsedError::new(Tool::Jest, category, message) })
+}
+
+/// The first paragraph, and what was expected and received.
+fn message(body: &[&str]) -> String {
+    let told = body.iter().map(|line| line.trim()).skip_while(|line| line.is_empty());
+    let first = told.take_while(|line| !line.is_empty());
+    let mut lines: Vec<&str> = first.collect();
+    let values = body.iter().map(|line| line.trim()).filter(|line| {
+        line.starts_with("Expected") && line.contains(':')
+            || line.starts_with("Received") && line.contains(':')
+    });
+    for value in values.take(4) {
+        if !lines.contains(&value) {
+            lines.push(value);
+        }
+    }
+    lines.join("\n")
+}
+
+/// `SyntaxError: path: text (1:2)`, as the parser says it.
+fn parsed(message: &str) -> Option<Place> {
+    static PARSED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^SyntaxError: (.+?\.\w+): .* \((\d+):(\d+)\)$"));
+    let found = PARSED.captures(message.lines().next()?)?;
+    place::place(&format!("{}:{}:{}", &found[1], &found[2], &found[3]))
+}

@@ -1,0 +1,130 @@
+//! Places in files, as tools print them.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::ParsedError;
+
+/// A pattern of ours.
+pub(super) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the patterns are fixed, and used by tests")
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The file, as it was printed.
+    pub(super) file: String,
+    /// The line.
+    pub(super) line: Option<u32>,
+    /// The column.
+    pub(super) column: Option<u32>,
+}
+
+impl Place {
+    /// Puts an error there.
+    pub(super) fn put(self, error: ParsedError) -> ParsedError {
+        ParsedError { file: Some(self.file), line: self.line, column: self.column, ..error }
+    }
+}
+
+/// Puts an error at a place, if there is one.
+pub(super) fn put(place: Option<Place>, error: ParsedError) -> ParsedError {
+    match place {
+        Some(place) => place.put(error),
+        None => error,
+    }
+}
+
+/// `path:line:column` or `path:line`; the path may have spaces and a drive.
+pub(super) fn place(text: &str) -> Option<Place> {
+    static PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.+?):(\d+)(?::(\d+))?$"));
+    let found = PLACE.captures(text.trim())?;
+    let number = |at| found.get(at).and_then(|digits| digits.as_str().parse().ok());
+    let file = tidy(&found[1]);
+    (!file.is_empty()).then(|| Place { file, line: number(2), column: number(3) })
+}
+
+/// A path without what says nothing.
+pub(super) fn tidy(path: &str) -> String {
+    let path = path.trim().trim_start_matches("file://");
+    path.strip_prefix("./").unwrap_or(path).to_owned()
+}
+
+/// Whether a file belongs to somebody else: a package, the standard library, the program that runs the tests.
+pub(super) fn is_foreign(path: &str) -> bool {
+    const FOREIGN: &[&str] = &[
+        "node_modules",
+        "site-packages",
+        "dist-packages",
+        "/lib/python",
+        "\\Lib\\",
+        "/rustc/",
+        "/.cargo/registry/",
+        "/.rustup/",
+        "/pkg/mod/",
+        "/go/src/",
+        "/src/runtime/",
+        "/src/testing/",
+        "_testmain.go",
+        "node:",
+        "<frozen",
+        "<string>",
+        "<anonymous>",
+        "[eval]",
+        "internal/",
+    ];
+    FOREIGN.iter().any(|part| path.contains(part))
+}
+
+/// A frame of a stack of JavaScript: `at name (path:1:2)`, `at path:1:2`, or `❯ name path:1:2`.
+pub(super) fn frame(line: &str) -> Option<Place> {
+    let line = line.trim();
+    let rest = line.strip_prefix("at ").or_else(|| line.strip_prefix("❯ "))?;
+    let inner = rest.rsplit_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
+    let text = inner.or_else(|| rest.rsplit_once(' ').map(|(_, last)| last)).unwrap_or(rest);
+    // A path with spaces has no name before it that could be told apart, unless it stands in brackets.
+    let found = place(text)?;
+    found.line.map(|_| found)
+}
+
+/// The first frame of a stack that is the project's own.
+pub(super) fn own_frame(lines: &[&str]) -> Option<Place> {
+    lines.iter().filter_map(|line| frame(line)).find(|place| !is_foreign(&place.file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_keep_drives_and_spaces() {
+        for (text, file, line, column) in [
+            ("src/a.rs:3:4", "src/a.rs", 3, Some(4)),
+            ("C:\\my code\\a.ts:12", "C:\\my code\\a.ts", 12, None),
+            ("./my views/b c.go:1:2", "my views/b c.go", 1, Some(2)),
+        ] {
+            let place = place(text).unwrap();
+            assert_eq!((place.file.as_str(), place.line, place.column), (file, Some(line), column));
+        }
+        assert_eq!(place("no place"), None);
+        assert_eq!(place("a:99999999999999999999").unwrap().line, None);
+    }
+
+    #[test]
+    fn a_frame_is_read_with_and_without_a_name() {
+        for line in [
+            "    at Object.toBe (src/my dir/a.js:5:7)",
+            "at src/a.js:5:7",
+            " ❯ src/a.js:5:7",
+            " ❯ Module.f src/a.js:5:7",
+        ] {
+            assert_eq!(
+                frame(line).map(|place| (place.line, place.column)),
+                Some((Some(5), Some(7)))
+            );
+        }
+        assert_eq!(frame("at Array.map (<anonymous>)"), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! The Rust compiler, Clippy, and cargo's own errors, which look alike: `error[E0308]: text`, then ` --> path:1:2`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::{Category, ParsedError, Severity, Tool};
+use super::super::signature::normalised;
+use super::found::{Found, taken};
+use super::place::{self, Place, pattern};
+use super::signs;
+
+/// Reads an error or a warning.
+pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+    if STATUS.is_match(lines[at]) {
+        found.cargo = true;
+        return None;
+    }
+    let head = HEAD.captures(lines[at])?;
+    let body = &lines[at + 1..taken(lines, at + 1, belongs)];
+    let has_shape = body.iter().any(|line| FRAME.is_match(line));
+    if !has_shape && head.get(2).is_none() && !found.cargo {
+        return None;
+    }
+    let next = at + 1 + body.len();
+    if signs::is_summary(lines[at]) {
+        return Some(next);
+    }
+    if &head[1] == "warning" {
+        // What cargo says about the warnings of a crate is a count.
+        let count = !has_shape && !SPANLESS.is_match(lines[at]);
+        found.warnings += u64::from(!count);
+        return Some(next);
+    }
+    let code = head.get(2).map(|code| code.as_str());
+    let error = error(code, &head[3], body, found);
+    // Without a code, a place or a word that tells what it is about, it may as well have been printed by a program.
+    let sure = code.is_some() || has_shape || signs::category(&error.message).is_some();
+    match sure {
+        true => found.add(error),
+        false => found.add_weak(error),
+    }
+    Some(next)
+}
+
+/// The error of a block, without what the lines before it have to do with.
+pub(super) fn error(
+    code: Option<&str>,
+    text: &str,
+    body: &[&str],
+    found: &mut Found,
+) -> ParsedError {
+    let place = primary(body);
+    let more = body.iter().take_while(|line| continues(line)).map(|line| line.trim());
+    let message = [text].into_iter().chain(more).collect::<Vec<_>>().join("\n");
+    let own = place.as_ref().is_none_or(|place| place.file.ends_with("Cargo.toml"));
+    let is_compiler = code.is_some() || !own || body.iter().any(|line| FRAME.is_match(line));
+    let source = if is_compiler && !is_manifest(&place) { Tool::Rustc } else { Tool::Cargo };
+    let lint = if code.is_none() { lint(text, body, found) } else { None };
+    let (category, code) = match (code, lint) {
+        (Some(code), _) => (of_code(code, body), Some(code.to_owned())),
+        (None, Some(lint)) => (Category::Lint, Some(lint)),
+        (None, None) if source == Tool::Cargo => {
+            (signs::category(&message).unwrap_or(Category::Build), None)
+        }
+        (None, None) => (Category::Build, None),
+    };
+    let mut error = ParsedError { code, ..ParsedError::new(source, category, message) };
+    if category == Category::Lint {
+        error.severity = Severity::Medium;
+    }
+    place::put(place, error)
+}
+
+/// `error[E0308]: text`, as a code and a text.
+pub(super) fn head(line: &str) -> Option<(Option<&str>, &str)> {
+    let head = HEAD.captures(line)?;
+    let text = head.get(3).map(|text| text.as_str())?;
+    (&head[1] == "error").then(|| (head.get(2).map(|code| code.as_str()), text))
+}
+
+/// The lines of a block after its first one.
+pub(super) fn belongs(line: &str) -> bool {
+    const WORDS: &[&str] =
+        &["help:", "note:", "...", "For more", "location searched:", "required by", "Caused by:"];
+    let inner = line.starts_with([' ', '\t', '|']) && !line.trim().is_empty();
+    let numbered = line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(" | ");
+    let numbered = numbered || NUMBERED.is_match(line);
+    let spaces_only = line.len() > 2 && line.trim().is_empty();
+    !STATUS.is_match(line)
+        && (inner || numbered || spaces_only || WORDS.iter().any(|word| line.starts_with(word)))
+}
+
+static HEAD: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(error|warning)(?:\[([A-Za-z]+\d+|[\w:-]+)\])?: (.+)$"));
+static STATUS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^ {2,11}(?:Compiling|Checking|Finished|Running|Updating|Blocking|Downloading|Downloaded|Fresh|Locking|Adding|Doc-tests|Documenting|Building|Building|Dirty|Removed) ",
+    )
+});
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:-->|:::) |^\s*\|$|^\s*= (?:note|help): "));
+static PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*--> (.+)$"));
+static NUMBERED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+ +[-+~|]"));
+static SPANLESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^warning(?:: unused|\[)"));
+
+/// The place that belongs to the error itself, and not to a note about it.
+fn primary(body: &[&str]) -> Option<Place> {
+    let line =
+        body.iter().take_while(|line| !ends_head(line)).find_map(|line| PLACE.captures(line));
+    line.and_then(|found| place::place(&found[1]))
+}
+
+fn ends_head(line: &str) -> bool {
+    let text = line.trim_start();
+    text.starts_with(['|', '=']) || text.starts_with("note:") || text.starts_with("help:")
+}
+
+/// Whether a line goes on with the message: it comes before any place or frame.
+fn continues(line: &str) -> bool {
+    !ends_head(line)
+        && !PLACE.is_match(line)
+        && !NUMBERED.is_match(line)
+        && !line.trim_start().starts_with("...")
+        && !line.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn is_manifest(place: &Option<Place>) -> bool {
+    place.as_ref().is_some_and(|place| place.file.ends_with("Cargo.toml"))
+}
+
+fn of_code(code: &str, body: &[&str]) -> Category {
+    match code {
+        "E0308" | "E0271" => Category::TypeMismatch,
+        "E0463" => Category::Dependency,
+        "E0432" | "E0433" if speaks_of_crate(body) => Category::Dependency,
+        "E0405" | "E0407" | "E0412" | "E0422" | "E0423" | "E0425" | "E0426" | "E0432" | "E0433"
+        | "E0437" | "E0438" | "E0531" | "E0560" | "E0573" | "E0574" | "E0576" | "E0583"
+        | "E0599" | "E0609" | "E0610" => Category::TypeMissing,
+        "E0765" | "E0758" | "E0748" | "E0766" => Category::Build,
+        _ => Category::Type,
+    }
+}
+
+fn speaks_of_crate(body: &[&str]) -> bool {
+    let words = ["unlinked crate", "undeclared crate", "cargo add", "you might be missing crate"];
+    body.iter().any(|line| words.iter().any(|word| line.contains(word)))
+}
+
+/// The name of the lint that a block is about. A lint is named in a note where it is first met, and by Clippy's address
+/// in all of its blocks.
+fn lint(text: &str, body: &[&str], found: &mut Found) -> Option<String> {
+    static NOTE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"`(?:-D|-F|#!?\[(?:deny|forbid)\()\s*([a-z_:-]+)(?:\)\])?`(?: implied by|.*on by default)?",
+        )
+    });
+    static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"rust-clippy/[^ #]*#([a-z_]+)"));
+    let named = body.iter().find_map(|line| {
+        let clippy = ADDRESS.captures(line).map(|name| format!("clippy::{}", &name[1]));
+        let noted = NOTE.captures(line).map(|name| name[1].replace('-', "_"));
+        clippy.or(noted.filter(|name| name != "warnings"))
+    });
+    let wording = normalised(text);
+    match named {
+        Some(name) => {
+            found.lints.insert(wording, name.clone());
+            Some(name)
+        }
+        None => found.lints.get(&wording).cloned(),
+    }
+}

@@ -1,0 +1,187 @@
+//! Words that say what kind of trouble it is, whoever says them.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::super::error::Category;
+use super::place::pattern;
+
+/// The first kind of which a word is in the text wins, so the narrower ones come first.
+const SIGNS: &[(Category, &[&str])] = &[
+    (
+        Category::MergeConflict,
+        &[
+            "merge conflict",
+            "unmerged",
+            "unresolved conflict",
+            "automatic merge failed",
+            "conflict (",
+        ],
+    ),
+    (
+        Category::Network,
+        &[
+            "rate limit",
+            "too many requests",
+            "connection refused",
+            "ECONNREFUSED",
+            "connection reset",
+            "ECONNRESET",
+            "could not resolve host",
+            "name resolution",
+            "ENOTFOUND",
+            "getaddrinfo",
+            "EAI_AGAIN",
+            "no such host",
+            "ETIMEDOUT",
+            "connection timed out",
+            "network is unreachable",
+            "bad gateway",
+            "service unavailable",
+            "gateway timeout",
+            "gateway time-out",
+            "tls handshake",
+            "couldn't connect to server",
+            "failed to connect to",
+            "spurious network error",
+            "dial tcp",
+            "max retries exceeded with url",
+        ],
+    ),
+    (
+        Category::Git,
+        &[
+            "[rejected]",
+            "[remote rejected]",
+            "failed to push some refs",
+            "not a git repository",
+            "did not match any file(s) known to git",
+            "index.lock",
+            "non-fast-forward",
+            "would be overwritten by",
+            "not something we can merge",
+            "unknown revision",
+        ],
+    ),
+    (
+        Category::Dependency,
+        &[
+            "cannot find module",
+            "cannot find package",
+            "could not find package",
+            "no module named",
+            "module not found",
+            "can't resolve",
+            "failed to resolve import",
+            "failed to load url",
+            "no required module provides package",
+            "no matching package",
+            "no matching version",
+            "can't find crate",
+            "unresolved module or unlinked crate",
+            "undeclared crate or module",
+            "could not find a version that satisfies",
+            "no matching distribution",
+            "lock file",
+            "lockfile",
+            "ERESOLVE",
+            "is not in std",
+            "missing go.sum entry",
+        ],
+    ),
+    (
+        Category::Environment,
+        &[
+            "command not found",
+            ": not found",
+            "is not recognized as an internal",
+            "permission denied",
+            "operation not permitted",
+            "EACCES",
+            "EPERM",
+            "no space left on device",
+            "ENOSPC",
+            "disk quota exceeded",
+            "read-only file system",
+            "address already in use",
+            "EADDRINUSE",
+            "too many open files",
+            "EMFILE",
+            "cannot allocate memory",
+            "out of memory",
+            "no such file or directory",
+            "missing script",
+            "no such command",
+            "no such subcommand",
+            "environment variable",
+            "unbound variable",
+            "requires rustc",
+            "could not find plugin",
+        ],
+    ),
+];
+
+/// The kind that a text speaks of.
+pub(super) fn category(text: &str) -> Option<Category> {
+    let lower = text.to_lowercase();
+    // Codes are written in capitals, and part of other words otherwise.
+    let is_code = |word: &str| word.starts_with('E');
+    let within =
+        |word: &str| if is_code(word) { text.contains(word) } else { lower.contains(word) };
+    let speaks = |words: &[&str]| words.iter().any(|word| within(word));
+    SIGNS.iter().find(|(_, words)| speaks(words)).map(|(category, _)| *category)
+}
+
+/// The kind of an error that a program has died of, by its name and words.
+pub(super) fn exception(message: &str) -> Category {
+    let name = message.split([':', ' ', '[']).next().unwrap_or_default();
+    match name {
+        "SyntaxError" | "IndentationError" | "TabError" => Category::Build,
+        "NameError" | "UnboundLocalError" | "ReferenceError" => Category::RuntimeReference,
+        "AttributeError" if message.contains("NoneType") => Category::RuntimeReference,
+        "TypeError" if speaks_of_nothing(message) => Category::RuntimeReference,
+        _ => category(message).unwrap_or(Category::Runtime),
+    }
+}
+
+fn speaks_of_nothing(message: &str) -> bool {
+    ["of undefined", "of null", "undefined is not", "null is not", "NoneType"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// Whether a line only sums up what is said elsewhere, counts, or shows what is being run.
+pub(super) fn is_summary(line: &str) -> bool {
+    static SUMMARY: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?xi)
+            ^\s*(?:
+                (?:error|fatal)(?:\[\w+\])?:?\s+(?:
+                    could\ not\ compile | aborting\ due\ to | (?:doc)?test\ failed,\ to\ rerun
+                    | \d+\ targets?\ failed | build\ failed | process\ didn't\ exit\ successfully
+                    | failed\ to\ push\ some\ refs | exiting\ because\ of
+                    | recipe\ `.*`\ failed | command\ failed\ with\ exit\ code
+                    | script\ .*\ exited\ with\ code | process\ completed\ with\ exit\ code
+                    | could\ not\ exec | task\ .*\ failed
+                )
+                | \S*make(?:\[\d+\])?:\ \*\*\*
+                | collect2:\ error:
+                | automatic\ merge\ failed
+                | exit\ (?:status|code):?\ \d+
+                | error:?\ (?:exit\ (?:status|code)|code)\ \d+
+                | (?:ELIFECYCLE|npm\ ERR!|npm\ error)\b
+                | [>$+]\ \S
+                | Found\ \d+\ (?:error|warning|problem)
+                | errors?:?\s+\d+\s*$
+                | compilation\ terminated
+            )",
+        )
+    });
+    static COUNT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:\d+|no|zero|without|any|some|many)\s+(?:\w+\s+)?(?:errors?|failures?|failed|fatal|exceptions?|panics?|problems?)\b|\b(?:errors?|failures?|failed|exceptions?|problems?)\s*[:=]\s*\d+\b",
+        )
+    });
+    SUMMARY.is_match(line) || COUNT.is_match(line)
+}

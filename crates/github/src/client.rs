@@ -1,0 +1,268 @@
+//! The client for GitHub's REST interface: one repository, with the calls that are needed and no others.
+//!
+//! The token is sent to the given address only, is never printed, and is taken out of every message. A call that fails is
+//! repeated where that can help ([`retry`]); one that must not be done twice is looked for before. Names that could lead to
+//! another address are refused before anything is sent ([`name`]).
+
+use repertoire_model::Secret;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::redirect::Policy as Redirects;
+
+mod branches;
+mod checks;
+pub mod error;
+mod issues;
+pub mod limits;
+pub mod name;
+mod page;
+mod pulls;
+pub mod retry;
+pub mod types;
+mod wire;
+
+pub use self::error::ClientError;
+pub use self::page::Listed;
+pub use self::pulls::{MergeMethod, NewPull};
+use self::retry::Policy;
+
+/// What a client is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the interface is: what Actions calls `GITHUB_API_URL`.
+    pub api_url: String,
+    /// The token; without one only what is public can be read.
+    pub token: Option<Secret>,
+    /// Whose repository.
+    pub owner: String,
+    /// Its name.
+    pub repository: String,
+    /// How long one call may take.
+    pub timeout_ms: u64,
+    /// How often it is repeated.
+    pub policy: Policy,
+    /// Milliseconds since 1970.
+    pub clock: fn() -> u64,
+    /// A number between 0 and 1 that varies the waits.
+    pub random: fn() -> f64,
+}
+
+impl Settings {
+    /// The usual settings, with the clock of this machine.
+    pub fn new(api_url: &str, token: Option<Secret>, owner: &str, repository: &str) -> Self {
+        Settings {
+            api_url: api_url.to_owned(),
+            token,
+            owner: owner.to_owned(),
+            repository: repository.to_owned(),
+            timeout_ms: 30_000,
+            policy: Policy::default(),
+            clock: wall_clock_ms,
+            random: || 0.5,
+        }
+    }
+}
+
+fn wall_clock_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}
+
+/// The client of one repository. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    headers: HeaderMap,
+    token: Option<Secret>,
+    owner: String,
+    repository: String,
+    timeout_ms: u64,
+    policy: Policy,
+    clock: fn() -> u64,
+    random: fn() -> f64,
+}
+
+impl Client {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// The address is no `https://` one and not on this machine, or a name is none that GitHub gives.
+    pub fn new(settings: Settings) -> Result<Self, ClientError> {
+        name::login(&settings.owner)?;
+        name::repository(&settings.repository)?;
+        let base = base_of(&settings.api_url)?;
+        let headers = headers(settings.token.as_ref())?;
+        let http = http(&base)
+            .map_err(|message| ClientError::Network { what: "the network".to_owned(), message })?;
+        Ok(Client {
+            http,
+            base,
+            headers,
+            token: settings.token,
+            owner: settings.owner,
+            repository: settings.repository,
+            timeout_ms: settings.timeout_ms,
+            policy: settings.policy,
+            clock: settings.clock,
+            random: settings.random,
+        })
+    }
+
+    /// Whose repository it is.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// The repository's name.
+    pub fn repository(&self) -> &str {
+        &self.repository
+    }
+
+    /// Owner and name.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.owner, self.repository)
+    }
+
+    /// The token, for what else has to be let in: a push.
+    pub fn token(&self) -> Option<&Secret> {
+        self.token.as_ref()
+    }
+
+    /// Milliseconds since 1970, by the client's clock.
+    pub fn now_ms(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// An address of the interface.
+    fn url(&self, parts: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(parts);
+        }
+        url
+    }
+
+    /// An address of the repository.
+    fn at(&self, parts: &[&str]) -> Url {
+        let mut all = vec!["repos", self.owner.as_str(), self.repository.as_str()];
+        all.extend(parts);
+        self.url(&all)
+    }
+
+    /// Whether an address is one of the interface.
+    fn is_ours(&self, url: &Url) -> bool {
+        let beneath = url.path().starts_with(self.base.path().trim_end_matches('/'));
+        url.origin() == self.base.origin() && beneath && url.username().is_empty()
+    }
+}
+
+fn base_of(api_url: &str) -> Result<Url, ClientError> {
+    let shown = api_url.rsplit_once('@').map_or(api_url, |(_, rest)| rest);
+    let refused = |why| ClientError::BadAddress { url: shown.to_owned(), why };
+    let mut url = Url::parse(api_url.trim()).map_err(|_| refused("is not a URL"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("has a name or a password in it"));
+    }
+    match url.scheme() {
+        "https" => {}
+        "http" if is_local(&url) => {}
+        _ => return Err(refused("does not begin with https://, and is not on this machine")),
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn is_local(url: &Url) -> bool {
+    matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
+}
+
+fn headers(token: Option<&Secret>) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-github-api-version", HeaderValue::from_static("2022-11-28"));
+    let Some(token) = token.map(|token| token.reveal().trim()).filter(|token| !token.is_empty())
+    else {
+        return Ok(headers);
+    };
+    let value = HeaderValue::from_str(&format!("Bearer {token}"));
+    let mut value = value.map_err(|_| ClientError::Unauthorised {
+        what: "the token".to_owned(),
+        message: "it has characters that cannot be sent".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    headers.insert("authorization", value);
+    Ok(headers)
+}
+
+fn http(base: &Url) -> Result<reqwest::Client, String> {
+    // It fails only if a provider is there already, and then that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .connect_timeout(std::time::Duration::from_secs(10))
+        .redirect(Redirects::none())
+        .tcp_nodelay(true)
+        .user_agent(concat!("repertoire/", env!("CARGO_PKG_VERSION")));
+    // Reading the system's certificates takes long, and nobody needs them on this machine.
+    let builder = match base.scheme() {
+        "http" => builder.tls_certs_only([]).no_proxy(),
+        _ => builder,
+    };
+    builder.build().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(api_url: &str) -> Result<Client, ClientError> {
+        let token = Some(Secret::new("ghs_verysecret"));
+        Client::new(Settings::new(api_url, token, "octo", "repo"))
+    }
+
+    #[test]
+    fn a_token_goes_over_https_or_stays_on_this_machine() {
+        for url in ["http://127.0.0.1:9", "http://localhost:9/api/v3", "http://[::1]:9"] {
+            assert!(client(url).is_ok(), "{url}");
+        }
+        for url in ["http://github.example", "ftp://x", "x", "", "http://127.0.0.1.evil.example"] {
+            assert!(client(url).is_err(), "{url}");
+        }
+        let error = client("http://name:hidden@127.0.0.1:9").unwrap_err().to_string();
+        assert!(!error.contains("hidden"), "{error}");
+    }
+
+    #[test]
+    fn addresses_keep_the_path_of_an_enterprise() {
+        let client = client("http://127.0.0.1:9/api/v3/").unwrap();
+        let url = client.at(&["branches", "bot/issue #3?"]);
+        assert_eq!(
+            url.as_str(),
+            "http://127.0.0.1:9/api/v3/repos/octo/repo/branches/bot%2Fissue%20%233%3F"
+        );
+        for (url, ours) in [
+            ("http://127.0.0.1:9/api/v3/repositories/1?page=2", true),
+            ("http://127.0.0.1:9/other", false),
+            ("http://127.0.0.1:8/api/v3/x", false),
+            ("https://evil.example/api/v3/x", false),
+            ("http://a@127.0.0.1:9/api/v3/x", false),
+        ] {
+            assert_eq!(client.is_ours(&Url::parse(url).unwrap()), ours, "{url}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_client_prints_its_token() {
+        let client = client("http://127.0.0.1:9").unwrap();
+        assert!(!format!("{client:?}").contains("verysecret"));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_make_no_client() {
+        for (owner, repository) in [("../user", "repo"), ("octo", ".."), ("octo", "a/b"), ("", "r")]
+        {
+            let settings = Settings::new("http://127.0.0.1:9", None, owner, repository);
+            assert!(matches!(Client::new(settings), Err(ClientError::BadName { .. })));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Branches, and what protects them.
+
+use super::error::ClientError;
+use super::page::Listed;
+use super::types::{Branch, Protection, Rule};
+use super::wire::Call;
+use super::{Client, name};
+
+impl Client {
+    /// A branch.
+    pub async fn branch(&self, branch: &str) -> Result<Branch, ClientError> {
+        self.send(&Call::get(self.at(&["branches", name::branch(branch)?]))).await?.read()
+    }
+
+    /// The protection of a branch; nothing if it has none. Most tokens may not ask.
+    pub async fn protection(&self, branch: &str) -> Result<Option<Protection>, ClientError> {
+        let url = self.at(&["branches", name::branch(branch)?, "protection"]);
+        match self.send(&Call::get(url)).await {
+            Ok(answer) => answer.read().map(Some),
+            Err(ClientError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The rules of rule sets that hold for a branch. Everybody who may read may ask.
+    pub async fn rules(&self, branch: &str) -> Result<Listed<Rule>, ClientError> {
+        self.list::<Vec<Rule>>(self.at(&["rules", "branches", name::branch(branch)?])).await
+    }
+
+    /// Deletes a branch. That it is gone already is no error.
+    pub async fn delete_branch(&self, branch: &str) -> Result<(), ClientError> {
+        let mut parts = vec!["git", "refs", "heads"];
+        parts.extend(name::branch(branch)?.split('/'));
+        match self.send(&Call::delete(self.at(&parts))).await {
+            Err(ClientError::NotFound { .. }) | Ok(_) => Ok(()),
+            Err(ClientError::Refused { status: 422, message, .. })
+                if message.contains("does not exist") =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Issues, comments, labels, and people.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::error::ClientError;
+use super::page::Listed;
+use super::types::{Comment, Issue, Permission, RepositoryInfo, TimelineEvent, User};
+use super::wire::{Call, Done};
+use super::{Client, name};
+
+impl Client {
+    /// The repository.
+    pub async fn repository_info(&self) -> Result<RepositoryInfo, ClientError> {
+        self.send(&Call::get(self.at(&[]))).await?.read()
+    }
+
+    /// Who the token acts as. Tokens of apps, as that of a workflow, may not ask.
+    pub async fn who_am_i(&self) -> Result<User, ClientError> {
+        self.send(&Call::get(self.url(&["user"]))).await?.read()
+    }
+
+    /// What somebody may do here. It is an error if there is nobody of that name.
+    pub async fn permission(&self, login: &str) -> Result<Permission, ClientError> {
+        let url = self.at(&["collaborators", name::login(login)?, "permission"]);
+        self.send(&Call::get(url)).await?.read()
+    }
+
+    /// An issue or a pull request.
+    pub async fn issue(&self, number: u64) -> Result<Issue, ClientError> {
+        self.send(&Call::get(self.issue_url(number, &[]))).await?.read()
+    }
+
+    /// The open issues with a label, oldest first; pull requests are among them.
+    pub async fn issues_labelled(&self, label: &str) -> Result<Listed<Issue>, ClientError> {
+        let mut url = self.at(&["issues"]);
+        url.query_pairs_mut()
+            .append_pair("state", "open")
+            .append_pair("labels", name::label(label)?)
+            .append_pair("sort", "created")
+            .append_pair("direction", "asc");
+        self.list::<Vec<Issue>>(url).await
+    }
+
+    /// Closes an issue. Closing a closed one changes nothing.
+    pub async fn close_issue(&self, number: u64) -> Result<Issue, ClientError> {
+        let body = json!({ "state": "closed", "state_reason": "completed" });
+        let call = Call::change(Method::PATCH, self.issue_url(number, &[]), body);
+        self.send(&call).await?.read()
+    }
+
+    /// The comments below an issue or pull request, oldest first.
+    pub async fn comments(&self, number: u64) -> Result<Listed<Comment>, ClientError> {
+        self.list::<Vec<Comment>>(self.issue_url(number, &["comments"])).await
+    }
+
+    /// Writes a comment with a marker in it.
+    ///
+    /// If the answer is lost, the marker is looked for in what `login` wrote since, so that there is one comment and not
+    /// two. The marker therefore has to be one that no earlier comment has.
+    pub async fn create_comment(
+        &self,
+        number: u64,
+        body: &str,
+        login: &str,
+        marker: &str,
+    ) -> Result<Comment, ClientError> {
+        let url = self.issue_url(number, &["comments"]);
+        let call = Call::once_only(Method::POST, url, json!({ "body": body }));
+        let look = || async {
+            let mut there = self.comments(number).await?;
+            there.items.retain(|comment| is_mine(comment, login, marker));
+            Ok(there.items.pop())
+        };
+        match self.send_or_find(&call, look).await? {
+            Done::Answered(answer) => answer.read(),
+            Done::Found(comment) => Ok(comment),
+        }
+    }
+
+    /// Writes a comment anew.
+    pub async fn update_comment(&self, id: u64, body: &str) -> Result<Comment, ClientError> {
+        let url = self.at(&["issues", "comments", &id.to_string()]);
+        self.send(&Call::change(Method::PATCH, url, json!({ "body": body }))).await?.read()
+    }
+
+    /// Adds a label to an issue or pull request. GitHub makes it if it is new.
+    pub async fn add_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
+        let body = json!({ "labels": [name::label(label)?] });
+        let call = Call::change(Method::POST, self.issue_url(number, &["labels"]), body);
+        self.send(&call).await.map(drop)
+    }
+
+    /// Removes one label. That it was not there is no error.
+    pub async fn remove_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
+        let url = self.issue_url(number, &["labels", name::label(label)?]);
+        match self.send(&Call::delete(url)).await {
+            Err(ClientError::NotFound { .. }) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a label, with a colour of six digits. That it is there already is no error.
+    pub async fn create_label(
+        &self,
+        label: &str,
+        colour: &str,
+        description: &str,
+    ) -> Result<(), ClientError> {
+        let label = name::label(label)?;
+        let body = json!({ "name": label, "color": colour, "description": description });
+        match self.send(&Call::change(Method::POST, self.at(&["labels"]), body)).await {
+            Err(ClientError::Refused { status: 422, message, .. })
+                if message.contains("already_exists") =>
+            {
+                Ok(())
+            }
+            done => done.map(drop),
+        }
+    }
+
+    /// What happened to an issue, oldest first: who added which label.
+    pub async fn timeline(&self, number: u64) -> Result<Listed<TimelineEvent>, ClientError> {
+        let events = self.list::<Vec<Value>>(self.issue_url(number, &["timeline"])).await?;
+        // Some kinds of events have quite other fields; those are not of interest.
+        let items = events.items.into_iter().filter_map(|event| serde_json::from_value(event).ok());
+        Ok(Listed { items: items.collect(), whole: events.whole })
+    }
+
+    /// Who added a label last, if it is there now. An app may have done it, and then it has a name that ends in `[bot]`.
+    pub async fn who_labelled(
+        &self,
+        number: u64,
+        label: &str,
+    ) -> Result<Option<User>, ClientError> {
+        let events = self.timeline(number).await?;
+        let about = |event: &TimelineEvent| {
+            let named = event.label.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(label));
+            named && matches!(event.event.as_str(), "labeled" | "unlabeled")
+        };
+        let last = events.items.into_iter().rfind(about).filter(|event| event.event == "labeled");
+        // What was cut off could say otherwise.
+        Ok(last.filter(|_| events.whole).and_then(|event| event.actor))
+    }
+
+    pub(super) fn issue_url(&self, number: u64, rest: &[&str]) -> reqwest::Url {
+        let number = number.to_string();
+        let mut parts = vec!["issues", number.as_str()];
+        parts.extend(rest);
+        self.at(&parts)
+    }
+}
+
+/// Whether somebody wrote a comment with a marker in it.
+pub(super) fn is_mine(comment: &Comment, login: &str, marker: &str) -> bool {
+    let author = comment.user.as_ref().is_some_and(|user| user.is(login));
+    author && comment.body.as_deref().is_some_and(|body| body.contains(marker))
+}

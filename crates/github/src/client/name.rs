@@ -1,0 +1,149 @@
+//! Names that go into addresses. They come from events and from people, so that none is taken that could lead elsewhere.
+
+use super::error::ClientError;
+use super::limits::{BRANCH_BYTES_MAX, LABEL_CHARS_MAX, LOGIN_BYTES_MAX, REPOSITORY_BYTES_MAX};
+
+/// The name of an account: `ada`, `dependabot[bot]`, `ada_company`.
+pub fn login(name: &str) -> Result<&str, ClientError> {
+    let plain = name.strip_suffix("[bot]").unwrap_or(name);
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let long = name.len() > LOGIN_BYTES_MAX;
+    match !plain.is_empty() && !long && plain.bytes().all(fine) {
+        true => Ok(name),
+        false => Err(refused("an account", name)),
+    }
+}
+
+/// The name of a repository, without its owner.
+pub fn repository(name: &str) -> Result<&str, ClientError> {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let only_dots = name.bytes().all(|byte| byte == b'.');
+    match !only_dots && name.len() <= REPOSITORY_BYTES_MAX && name.bytes().all(fine) {
+        true => Ok(name),
+        false => Err(refused("a repository", name)),
+    }
+}
+
+/// The name of a branch, as git takes it.
+pub fn branch(name: &str) -> Result<&str, ClientError> {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.ends_with(".lock")
+    };
+    let fine = |c: char| {
+        !c.is_control()
+            && !c.is_whitespace()
+            && !"~^:?*[\\".contains(c)
+            && !repertoire_text::terminal::is_hidden(c)
+    };
+    let right = !name.starts_with('-')
+        && name != "@"
+        && name.len() <= BRANCH_BYTES_MAX
+        && !name.contains("..")
+        && !name.contains("@{")
+        && name.chars().all(fine)
+        && name.split('/').all(part);
+    match right {
+        true => Ok(name),
+        false => Err(refused("a branch", name)),
+    }
+}
+
+/// The name of a label. Two dots would remove all of them.
+pub fn label(name: &str) -> Result<&str, ClientError> {
+    let long = name.chars().count() > LABEL_CHARS_MAX;
+    let odd = name.trim() != name || name.is_empty() || matches!(name, "." | "..");
+    let hidden = name.chars().any(repertoire_text::terminal::is_hidden);
+    match long || odd || hidden || name.contains(',') {
+        true => Err(refused("a label", name)),
+        false => Ok(name),
+    }
+}
+
+/// The full name of a commit.
+pub fn sha(name: &str) -> Result<&str, ClientError> {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    match matches!(name.len(), 40 | 64) && name.bytes().all(hex) {
+        true => Ok(name),
+        false => Err(refused("a commit", name)),
+    }
+}
+
+fn refused(what: &'static str, name: &str) -> ClientError {
+    let name = repertoire_text::terminal::printable(name).chars().take(100).collect();
+    ClientError::BadName { what, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Check = for<'a> fn(&'a str) -> Result<&'a str, ClientError>;
+
+    #[track_caller]
+    fn check(of: Check, fine: &[&str], wrong: &[&str]) {
+        for name in fine {
+            assert!(of(name).is_ok(), "{name}");
+        }
+        for name in wrong {
+            assert!(of(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn accounts_have_githubs_alphabet() {
+        let wrong = ["", "..", "a/b", "a b", "[bot]", "ada%2e", "ada\n", "ad\u{200b}a", "a?b", "ä"];
+        check(login, &["ada", "a-b", "ada_corp", "dependabot[bot]"], &wrong);
+        assert!(login(&"a".repeat(101)).is_err());
+    }
+
+    #[test]
+    fn repositories_cannot_lead_elsewhere() {
+        check(repository, &["repo", ".github", "a.b_c-d"], &["", ".", "..", "../x", "a/b", "a#b"]);
+    }
+
+    #[test]
+    fn branches_are_what_git_takes() {
+        let fine = ["main", "bot/issue-3", "feature/ä", "a#b", "v1.0"];
+        let wrong = [
+            "",
+            "-f",
+            "../x",
+            "a..b",
+            "a//b",
+            "/a",
+            "a/",
+            ".a",
+            "a/.b",
+            "a.lock",
+            "a b",
+            "a~1",
+            "a^",
+            "a:b",
+            "a?",
+            "a*",
+            "a[",
+            "a\\b",
+            "@",
+            "a@{1}",
+            "a\u{7f}",
+            "a\u{202e}b",
+            "a.",
+        ];
+        check(branch, &fine, &wrong);
+    }
+
+    #[test]
+    fn no_label_stands_for_all_of_them() {
+        let fine = ["bug", "agent:working", "good first issue", "a/b", "priority-1", "💥"];
+        check(label, &fine, &["", ".", "..", " a", "a,b", "a\nb", "a\u{200b}b"]);
+        assert!(label(&"x".repeat(51)).is_err());
+    }
+
+    #[test]
+    fn commits_are_named_in_full() {
+        check(sha, &[&"a1".repeat(20), &"0f".repeat(32)], &["", "abc", &"A1".repeat(20), "main"]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Lists come in pages.
+
+use reqwest::Url;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Client;
+use super::error::ClientError;
+use super::limits::{PAGE_ITEMS, PAGES_MAX};
+use super::types::{CheckRun, CommitStatus};
+use super::wire::Call;
+
+/// A list, and whether that is all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Whether there is nothing more. What is decided on a list should not be decided on a part of one.
+    pub whole: bool,
+}
+
+/// A page as it is answered.
+pub(super) trait Page: DeserializeOwned {
+    type Item;
+    fn items(self) -> Vec<Self::Item>;
+}
+
+impl<T: DeserializeOwned> Page for Vec<T> {
+    type Item = T;
+
+    fn items(self) -> Vec<T> {
+        self
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct CheckRuns {
+    check_runs: Vec<CheckRun>,
+}
+
+impl Page for CheckRuns {
+    type Item = CheckRun;
+
+    fn items(self) -> Vec<CheckRun> {
+        self.check_runs
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct CombinedStatus {
+    statuses: Vec<CommitStatus>,
+}
+
+impl Page for CombinedStatus {
+    type Item = CommitStatus;
+
+    fn items(self) -> Vec<CommitStatus> {
+        self.statuses
+    }
+}
+
+impl Client {
+    /// All pages of a list, up to a limit.
+    pub(super) async fn list<P: Page>(&self, mut url: Url) -> Result<Listed<P::Item>, ClientError> {
+        url.query_pairs_mut().append_pair("per_page", &PAGE_ITEMS.to_string());
+        let mut items = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let answer = self.send(&Call::get(url)).await?;
+            let page: P = answer.read()?;
+            items.extend(page.items());
+            let links = answer.headers.get("link").and_then(|value| value.to_str().ok());
+            let Some(next) = links.and_then(next_link) else {
+                return Ok(Listed { items, whole: true });
+            };
+            url = match Url::parse(next) {
+                // The token goes nowhere else, whatever an answer says.
+                Ok(next) if self.is_ours(&next) => next,
+                _ => return Err(answer.unclear("the next page is somewhere else".to_owned())),
+            };
+        }
+        Ok(Listed { items, whole: false })
+    }
+}
+
+/// The next page, as the `link` header names it.
+fn next_link(header: &str) -> Option<&str> {
+    header.split(',').find_map(|link| {
+        let (url, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+        let next = |parameter: &str| matches!(parameter.trim(), "rel=\"next\"" | "rel=next");
+        parameters.split(';').any(next).then_some(url)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_found_among_the_links() {
+        let both = "<https://h/a?page=1>; rel=\"prev\", <https://h/a?page=3>; rel=\"next\"";
+        for (header, expect) in [
+            (both, Some("https://h/a?page=3")),
+            ("<https://h/a?page=9>; rel=\"last\"", None),
+            ("<https://h/a>;rel=next", Some("https://h/a")),
+            ("", None),
+            ("rel=\"next\"", None),
+            ("<https://h/a; rel=\"next\"", None),
+        ] {
+            assert_eq!(next_link(header), expect, "{header}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Pull requests and their reviews.
+
+use reqwest::{Method, Url};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::error::ClientError;
+use super::page::Listed;
+use super::types::{Merged, PullFile, PullRequest, Review, ReviewComment};
+use super::wire::{Call, DIFF, Done};
+use super::{Client, name};
+
+/// A pull request that is to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPull<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// Its text.
+    pub body: &'a str,
+    /// The branch with the change, of this repository.
+    pub head: &'a str,
+    /// The branch that it shall go into.
+    pub base: &'a str,
+    /// Whether it is not ready.
+    pub draft: bool,
+}
+
+/// How a pull request is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MergeMethod {
+    /// With a merge commit.
+    Merge,
+    /// As one commit.
+    Squash,
+    /// Commit by commit.
+    Rebase,
+}
+
+impl MergeMethod {
+    /// As GitHub names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MergeMethod::Merge => "merge",
+            MergeMethod::Squash => "squash",
+            MergeMethod::Rebase => "rebase",
+        }
+    }
+}
+
+impl Client {
+    /// A pull request.
+    pub async fn pull(&self, number: u64) -> Result<PullRequest, ClientError> {
+        self.send(&Call::get(self.pull_url(number, &[]))).await?.read()
+    }
+
+    /// The open pull requests of a branch of this repository.
+    pub async fn pulls_of(&self, branch: &str) -> Result<Listed<PullRequest>, ClientError> {
+        let mut url = self.at(&["pulls"]);
+        let head = format!("{}:{}", self.owner(), name::branch(branch)?);
+        url.query_pairs_mut().append_pair("state", "open").append_pair("head", &head);
+        let mut found = self.list::<Vec<PullRequest>>(url).await?;
+        // A filter that GitHub does not understand is passed over, and everything comes.
+        let ours = self.full_name();
+        found.items.retain(|pull| {
+            let repository = pull.head.repo.as_ref();
+            let here = repository.is_some_and(|repo| repo.full_name.eq_ignore_ascii_case(&ours));
+            here && pull.head.name == branch
+        });
+        Ok(found)
+    }
+
+    /// Opens a pull request, or finds the open one of the same branches. The second value says whether it is new.
+    pub async fn create_pull(&self, new: &NewPull<'_>) -> Result<(PullRequest, bool), ClientError> {
+        name::branch(new.base)?;
+        let find = || async {
+            let there = self.pulls_of(new.head).await?;
+            Ok(there.items.into_iter().find(|pull| pull.base.name == new.base))
+        };
+        if let Some(pull) = find().await? {
+            return Ok((pull, false));
+        }
+        let body = json!({
+            "title": new.title, "body": new.body, "head": new.head, "base": new.base,
+            "draft": new.draft, "maintainer_can_modify": true,
+        });
+        let call = Call::once_only(Method::POST, self.at(&["pulls"]), body);
+        match self.send_or_find(&call, find).await {
+            Ok(Done::Answered(answer)) => Ok((answer.read()?, true)),
+            Ok(Done::Found(pull)) => Ok((pull, true)),
+            // Somebody was quicker.
+            Err(ClientError::Refused { status: 422, what, message }) => match find().await? {
+                Some(pull) => Ok((pull, false)),
+                None => Err(ClientError::Refused { status: 422, what, message }),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes title and text of a pull request.
+    pub async fn update_pull(
+        &self,
+        number: u64,
+        title: &str,
+        body: &str,
+    ) -> Result<PullRequest, ClientError> {
+        let change = json!({ "title": title, "body": body });
+        let call = Call::change(Method::PATCH, self.pull_url(number, &[]), change);
+        self.send(&call).await?.read()
+    }
+
+    /// Merges a pull request if its head is still this commit. Without a method GitHub takes a merge commit.
+    pub async fn merge_pull(
+        &self,
+        number: u64,
+        sha: &str,
+        method: Option<MergeMethod>,
+    ) -> Result<Merged, ClientError> {
+        let mut body = json!({ "sha": name::sha(sha)? });
+        if let Some(method) = method {
+            body["merge_method"] = json!(method.as_str());
+        }
+        let call = Call::once_only(Method::PUT, self.pull_url(number, &["merge"]), body);
+        let look = || async {
+            let pull = self.pull(number).await?;
+            let merged = pull.merged && pull.head.sha == sha;
+            let sha = pull.merge_commit_sha.filter(|_| merged);
+            Ok(sha.map(|sha| Merged { sha, merged: true }))
+        };
+        match self.send_or_find(&call, look).await? {
+            Done::Answered(answer) => answer.read(),
+            Done::Found(merged) => Ok(merged),
+        }
+    }
+
+    /// Approves a commit of a pull request, unless `login` has done so already.
+    pub async fn approve(
+        &self,
+        number: u64,
+        sha: &str,
+        login: &str,
+        said: &str,
+    ) -> Result<Review, ClientError> {
+        let sha = name::sha(sha)?;
+        let find = || async {
+            let there = self.reviews(number).await?;
+            Ok(there.items.into_iter().rfind(|review| {
+                let ours = review.user.as_ref().is_some_and(|user| user.is(login));
+                ours && review.state == "APPROVED" && review.commit_id.as_deref() == Some(sha)
+            }))
+        };
+        if let Some(review) = find().await? {
+            return Ok(review);
+        }
+        let body = json!({ "commit_id": sha, "event": "APPROVE", "body": said });
+        let call = Call::once_only(Method::POST, self.pull_url(number, &["reviews"]), body);
+        match self.send_or_find(&call, find).await? {
+            Done::Answered(answer) => answer.read(),
+            Done::Found(review) => Ok(review),
+        }
+    }
+
+    /// The files that a pull request changes.
+    pub async fn pull_files(&self, number: u64) -> Result<Listed<PullFile>, ClientError> {
+        self.list::<Vec<PullFile>>(self.pull_url(number, &["files"])).await
+    }
+
+    /// The difference that a pull request makes, as text.
+    pub async fn pull_diff(&self, number: u64) -> Result<String, ClientError> {
+        let call = Call { accept: DIFF, ..Call::get(self.pull_url(number, &[])) };
+        Ok(self.send(&call).await?.text())
+    }
+
+    /// The reviews of a pull request, oldest first.
+    pub async fn reviews(&self, number: u64) -> Result<Listed<Review>, ClientError> {
+        self.list::<Vec<Review>>(self.pull_url(number, &["reviews"])).await
+    }
+
+    /// The comments at lines of a pull request.
+    pub async fn review_comments(&self, number: u64) -> Result<Listed<ReviewComment>, ClientError> {
+        self.list::<Vec<ReviewComment>>(self.pull_url(number, &["comments"])).await
+    }
+
+    fn pull_url(&self, number: u64, rest: &[&str]) -> Url {
+        let number = number.to_string();
+        let mut parts = vec!["pulls", number.as_str()];
+        parts.extend(rest);
+        self.at(&parts)
+    }
+}

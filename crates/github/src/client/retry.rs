@@ -1,0 +1,251 @@
+//! What to do about a call that failed: a pure decision.
+
+use super::limits::SECONDARY_WAIT_MS;
+
+/// How often and how long apart calls are tried again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Most calls in all, the first included.
+    pub attempts_max: u32,
+    /// The wait after the first failure.
+    pub initial_ms: u64,
+    /// The longest wait between two attempts.
+    pub max_ms: u64,
+    /// How much a wait varies, as a share of it.
+    pub jitter: f64,
+    /// The longest wait for an allowance; more than that is an error.
+    pub limit_wait_ms: u64,
+    /// How much longer than asked is waited for an allowance, because clocks differ.
+    pub margin_ms: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            attempts_max: 5,
+            initial_ms: 1_000,
+            max_ms: 60_000,
+            jitter: 0.2,
+            limit_wait_ms: 120_000,
+            margin_ms: 1_000,
+        }
+    }
+}
+
+/// Whether a call may be made twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeatable {
+    /// Twice is as good as once.
+    Yes,
+    /// It has to be looked whether the first one was done.
+    AfterLooking,
+}
+
+/// What went wrong with one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// GitHub answered with this.
+    Status {
+        /// The status.
+        status: u16,
+        /// What it says about allowances.
+        allowance: Allowance,
+        /// Its words.
+        message: String,
+    },
+    /// Nothing was sent.
+    NotSent,
+    /// It was sent, and nobody knows what became of it.
+    NoAnswer,
+    /// The answer is not understood: it would not be the next time.
+    Unclear,
+}
+
+/// What an answer says about allowances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Calls that are left (`x-ratelimit-remaining`).
+    pub remaining: Option<u64>,
+    /// When there are more, in seconds since 1970 (`x-ratelimit-reset`).
+    pub reset_s: Option<u64>,
+    /// After how many seconds to come back (`retry-after`).
+    pub retry_after_s: Option<u64>,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Try again after this long.
+    Retry {
+        /// How long to wait.
+        after_ms: u64,
+    },
+    /// After this long, look whether it was done, and try again if not.
+    Look {
+        /// How long to wait.
+        after_ms: u64,
+    },
+    /// The allowance is used up for longer than is waited.
+    Limited {
+        /// Until when, in milliseconds since 1970.
+        until_ms: u64,
+    },
+    /// Trying again would not help.
+    GiveUp,
+}
+
+impl Policy {
+    /// What to do after `attempt` calls failed, the last with `failure`. `random` is between 0 and 1.
+    pub fn advise(
+        &self,
+        failure: &Failure,
+        repeatable: Repeatable,
+        attempt: u32,
+        random: f64,
+        now_ms: u64,
+    ) -> Advice {
+        let last = attempt >= self.attempts_max;
+        if let Failure::Status { status, allowance, message } = failure
+            && let Some(until_ms) = limited_until(*status, allowance, message, now_ms)
+        {
+            // It was not done, so that it may be repeated whatever it is.
+            let until_ms = until_ms.saturating_add(self.margin_ms);
+            let after_ms = until_ms.saturating_sub(now_ms);
+            return match last || after_ms > self.limit_wait_ms {
+                true => Advice::Limited { until_ms },
+                false => Advice::Retry { after_ms },
+            };
+        }
+        let after_ms = self.wait_ms(attempt, random);
+        match failure {
+            _ if last => Advice::GiveUp,
+            Failure::Unclear => Advice::GiveUp,
+            Failure::NotSent => Advice::Retry { after_ms },
+            Failure::Status { status, .. } if !matches!(status, 408 | 500..=599) => Advice::GiveUp,
+            Failure::NoAnswer | Failure::Status { .. } => match repeatable {
+                Repeatable::Yes => Advice::Retry { after_ms },
+                Repeatable::AfterLooking => Advice::Look { after_ms },
+            },
+        }
+    }
+
+    fn wait_ms(&self, attempt: u32, random: f64) -> u64 {
+        let doublings = attempt.saturating_sub(1).min(32);
+        let wait_ms = self.initial_ms.saturating_mul(1 << doublings).min(self.max_ms);
+        let swing = (random.clamp(0.0, 1.0) * 2.0 - 1.0) * self.jitter;
+        (wait_ms as f64 * (1.0 + swing)).round() as u64
+    }
+}
+
+/// Until when GitHub wants to be left alone, if that is what it says.
+fn limited_until(status: u16, allowance: &Allowance, message: &str, now_ms: u64) -> Option<u64> {
+    if !matches!(status, 403 | 429) {
+        return None;
+    }
+    if let Some(seconds) = allowance.retry_after_s {
+        return Some(now_ms.saturating_add(seconds.saturating_mul(1000)));
+    }
+    if allowance.remaining == Some(0) {
+        let reset_ms = allowance.reset_s.map(|seconds| seconds.saturating_mul(1000));
+        return Some(reset_ms.unwrap_or(now_ms.saturating_add(SECONDARY_WAIT_MS)).max(now_ms));
+    }
+    let says_so = message.to_ascii_lowercase().contains("rate limit");
+    (status == 429 || says_so).then(|| now_ms.saturating_add(SECONDARY_WAIT_MS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_000_000;
+
+    fn status(status: u16, allowance: Allowance) -> Failure {
+        Failure::Status { status, allowance, message: "x".to_owned() }
+    }
+
+    fn plain(code: u16) -> Failure {
+        status(code, Allowance::default())
+    }
+
+    #[track_caller]
+    fn check(failure: &Failure, repeatable: Repeatable, attempt: u32, expect: Advice) {
+        let advice = Policy::default().advise(failure, repeatable, attempt, 0.5, NOW);
+        assert_eq!(advice, expect, "{failure:?} {repeatable:?} after {attempt}");
+    }
+
+    #[test]
+    fn what_may_pass_is_repeated_with_doubling_waits() {
+        for failure in
+            [plain(500), plain(502), plain(503), plain(504), plain(408), Failure::NoAnswer]
+        {
+            check(&failure, Repeatable::Yes, 1, Advice::Retry { after_ms: 1000 });
+            check(&failure, Repeatable::Yes, 3, Advice::Retry { after_ms: 4000 });
+            check(&failure, Repeatable::Yes, 5, Advice::GiveUp);
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_looked_for_first() {
+        for failure in [plain(500), plain(504), Failure::NoAnswer] {
+            check(&failure, Repeatable::AfterLooking, 1, Advice::Look { after_ms: 1000 });
+        }
+        let unsent = Failure::NotSent;
+        check(&unsent, Repeatable::AfterLooking, 1, Advice::Retry { after_ms: 1000 });
+    }
+
+    #[test]
+    fn a_no_is_a_no() {
+        for code in [400, 401, 403, 404, 405, 409, 410, 422, 451] {
+            check(&plain(code), Repeatable::Yes, 1, Advice::GiveUp);
+        }
+        check(&Failure::Unclear, Repeatable::Yes, 1, Advice::GiveUp);
+    }
+
+    #[test]
+    fn limits_are_waited_for_as_long_as_they_say() {
+        let primary = |reset_s| Allowance {
+            remaining: Some(0),
+            reset_s: Some(reset_s),
+            ..Allowance::default()
+        };
+        let secondary = |retry_after_s| Allowance {
+            retry_after_s: Some(retry_after_s),
+            ..Allowance::default()
+        };
+        for (failure, after_ms) in [
+            (status(403, primary(1_030)), 31_000),
+            (status(429, primary(1_030)), 31_000),
+            (status(403, primary(900)), 1_000),
+            (status(429, secondary(20)), 21_000),
+            (status(403, secondary(20)), 21_000),
+            (plain(429), 61_000),
+        ] {
+            for repeatable in [Repeatable::Yes, Repeatable::AfterLooking] {
+                check(&failure, repeatable, 1, Advice::Retry { after_ms });
+            }
+        }
+        let until_ms = 2_000_000 + 1_000;
+        check(&status(403, primary(2_000)), Repeatable::Yes, 1, Advice::Limited { until_ms });
+        let until_ms = NOW + 21_000;
+        check(&status(429, secondary(20)), Repeatable::Yes, 5, Advice::Limited { until_ms });
+        let unlimited = Allowance { remaining: Some(7), reset_s: Some(2_000), retry_after_s: None };
+        check(&status(403, unlimited), Repeatable::Yes, 1, Advice::GiveUp);
+    }
+
+    #[test]
+    fn a_secondary_limit_may_say_so_in_words_alone() {
+        let message = "You have exceeded a secondary rate limit.".to_owned();
+        let failure = Failure::Status { status: 403, allowance: Allowance::default(), message };
+        check(&failure, Repeatable::Yes, 1, Advice::Retry { after_ms: 61_000 });
+    }
+
+    #[test]
+    fn waits_vary_and_have_an_end() {
+        let policy = Policy { attempts_max: 100, ..Policy::default() };
+        let wait =
+            |attempt, random| policy.advise(&plain(500), Repeatable::Yes, attempt, random, NOW);
+        assert_eq!(wait(1, 0.0), Advice::Retry { after_ms: 800 });
+        assert_eq!(wait(1, 1.0), Advice::Retry { after_ms: 1200 });
+        assert_eq!(wait(90, 0.5), Advice::Retry { after_ms: 60_000 });
+    }
+}

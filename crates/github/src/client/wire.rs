@@ -1,0 +1,261 @@
+//! One call on the wire, and its repetitions.
+
+use std::time::Duration;
+
+use repertoire_model::Secret;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, Response, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Client;
+use super::error::ClientError;
+use super::limits::{ANSWER_BYTES_MAX, MESSAGE_CHARS_MAX, REFUSAL_BYTES_MAX};
+use super::retry::{Advice, Allowance, Failure, Repeatable};
+
+/// A call that is to be made.
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) body: Option<Value>,
+    pub(super) accept: &'static str,
+    pub(super) repeatable: Repeatable,
+}
+
+pub(super) const JSON: &str = "application/vnd.github+json";
+pub(super) const DIFF: &str = "application/vnd.github.diff";
+
+impl Call {
+    pub(super) fn get(url: Url) -> Self {
+        Call { method: Method::GET, url, body: None, accept: JSON, repeatable: Repeatable::Yes }
+    }
+
+    /// A call that changes something, and may be made twice.
+    pub(super) fn change(method: Method, url: Url, body: Value) -> Self {
+        Call { method, url, body: Some(body), accept: JSON, repeatable: Repeatable::Yes }
+    }
+
+    /// A call that must not be made twice.
+    pub(super) fn once_only(method: Method, url: Url, body: Value) -> Self {
+        let repeatable = Repeatable::AfterLooking;
+        Call { method, url, body: Some(body), accept: JSON, repeatable }
+    }
+
+    pub(super) fn delete(url: Url) -> Self {
+        Call { method: Method::DELETE, ..Call::get(url) }
+    }
+
+    /// The call as errors name it.
+    fn what(&self) -> String {
+        format!("{} {}", self.method, self.url.path())
+    }
+}
+
+/// What came back.
+pub(super) struct Answer {
+    what: String,
+    pub(super) headers: HeaderMap,
+    bytes: Vec<u8>,
+    token: Option<Secret>,
+}
+
+impl Answer {
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.bytes).map_err(|error| self.unclear(error.to_string()))
+    }
+
+    pub(super) fn text(self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    pub(super) fn unclear(&self, message: String) -> ClientError {
+        let error = ClientError::Unclear { what: self.what.clone(), message };
+        scrubbed(self.token.as_ref(), error)
+    }
+}
+
+/// An answer, or what an earlier attempt had done already.
+pub(super) enum Done<T> {
+    Answered(Answer),
+    Found(T),
+}
+
+impl Client {
+    /// Makes a call that may be made twice.
+    pub(super) async fn send(&self, call: &Call) -> Result<Answer, ClientError> {
+        let nothing = || std::future::ready(Ok(None::<std::convert::Infallible>));
+        match self.send_or_find(call, nothing).await? {
+            Done::Answered(answer) => Ok(answer),
+            Done::Found(never) => match never {},
+        }
+    }
+
+    /// Makes a call; before it is made again, `look` finds out whether it was done.
+    pub(super) async fn send_or_find<T, L, F>(
+        &self,
+        call: &Call,
+        look: L,
+    ) -> Result<Done<T>, ClientError>
+    where
+        L: Fn() -> F,
+        F: Future<Output = Result<Option<T>, ClientError>>,
+    {
+        let mut attempt = 1;
+        loop {
+            let (failure, error) = match self.once(call).await {
+                Ok(answer) => return Ok(Done::Answered(answer)),
+                Err(failed) => failed,
+            };
+            let random = (self.random)();
+            let now_ms = (self.clock)();
+            let advice = self.policy.advise(&failure, call.repeatable, attempt, random, now_ms);
+            match advice {
+                Advice::Retry { after_ms } => sleep(after_ms).await,
+                Advice::Look { after_ms } => {
+                    sleep(after_ms).await;
+                    if let Some(found) = look().await? {
+                        return Ok(Done::Found(found));
+                    }
+                }
+                Advice::Limited { until_ms } => {
+                    let message = match failure {
+                        Failure::Status { message, .. } => message,
+                        _ => String::new(),
+                    };
+                    return Err(scrubbed(
+                        self.token.as_ref(),
+                        ClientError::Limited { what: call.what(), until_ms, message },
+                    ));
+                }
+                Advice::GiveUp => return Err(scrubbed(self.token.as_ref(), error)),
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn once(&self, call: &Call) -> Result<Answer, (Failure, ClientError)> {
+        let limit = Duration::from_millis(self.timeout_ms);
+        match tokio::time::timeout(limit, self.exchange(call)).await {
+            Ok(done) => done,
+            Err(_) => {
+                let limit_ms = self.timeout_ms;
+                Err((Failure::NoAnswer, ClientError::TimedOut { what: call.what(), limit_ms }))
+            }
+        }
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<Answer, (Failure, ClientError)> {
+        let what = call.what();
+        let mut request = self
+            .http
+            .request(call.method.clone(), call.url.clone())
+            .headers(self.headers.clone())
+            .header("accept", call.accept);
+        if let Some(body) = &call.body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| {
+            let failure = if error.is_connect() { Failure::NotSent } else { Failure::NoAnswer };
+            (failure, ClientError::Network { what: what.clone(), message: deepest(error) })
+        })?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        if !(200..300).contains(&status) {
+            // The words help, but are not worth another error.
+            let bytes = body(response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
+            return Err(refusal(what, status, &headers, &bytes));
+        }
+        match body(response, ANSWER_BYTES_MAX).await {
+            Ok(bytes) => Ok(Answer { what, headers, bytes, token: self.token.clone() }),
+            Err(Cut::TooLong) => {
+                let message = format!("it has more than {ANSWER_BYTES_MAX} bytes");
+                Err((Failure::Unclear, ClientError::Unclear { what, message }))
+            }
+            Err(Cut::Broken(message)) => {
+                Err((Failure::NoAnswer, ClientError::Network { what, message }))
+            }
+        }
+    }
+}
+
+fn scrubbed(token: Option<&Secret>, error: ClientError) -> ClientError {
+    match token {
+        Some(token) => error.map(|text| token.scrub(text)),
+        None => error,
+    }
+}
+
+async fn sleep(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+enum Cut {
+    TooLong,
+    Broken(String),
+}
+
+async fn body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Cut> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| Cut::Broken(deepest(error)))? {
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(Cut::TooLong);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// What an error comes from, without the address: that is in the error already.
+fn deepest(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut deepest: &dyn std::error::Error = &error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+/// The error that a status stands for.
+fn refusal(what: String, status: u16, headers: &HeaderMap, body: &[u8]) -> (Failure, ClientError) {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let number = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
+    let allowance = Allowance {
+        remaining: number("x-ratelimit-remaining"),
+        reset_s: number("x-ratelimit-reset"),
+        retry_after_s: number("retry-after"),
+    };
+    let message = words(status, body);
+    let failure = Failure::Status { status, allowance, message: message.clone() };
+    let error = match status {
+        401 => ClientError::Unauthorised { what, message },
+        403 => {
+            let needs =
+                text("x-accepted-github-permissions").map(repertoire_text::terminal::printable);
+            ClientError::Forbidden { what, needs: needs.filter(|needs| !needs.is_empty()), message }
+        }
+        404 => ClientError::NotFound { what },
+        500..=599 => ClientError::Server { what, status, message },
+        _ => ClientError::Refused { what, status, message },
+    };
+    (failure, error)
+}
+
+/// GitHub's words: the message, and what is wrong with which field.
+fn words(status: u16, body: &[u8]) -> String {
+    if (300..400).contains(&status) {
+        return "it has moved; use its new name".to_owned();
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return "no message".to_owned();
+    };
+    let mut out = body["message"].as_str().unwrap_or("no message").to_owned();
+    for error in body["errors"].as_array().into_iter().flatten().take(5) {
+        let part = |key: &str| error[key].as_str().unwrap_or_default();
+        let said = match (error.as_str(), error["message"].as_str()) {
+            (Some(text), _) | (None, Some(text)) => text.to_owned(),
+            (None, None) => format!("{} {} {}", part("resource"), part("field"), part("code")),
+        };
+        out.push_str("; ");
+        out.push_str(said.trim());
+    }
+    repertoire_text::terminal::printable(&out).chars().take(MESSAGE_CHARS_MAX).collect()
+}

@@ -1,0 +1,262 @@
+//! The one comment that people follow a run by, and text that is made harmless before others read it under our name.
+//!
+//! A comment of ours is known by a hidden marker, and only in what our own account wrote: anybody can write the marker. The
+//! newest answer stands on top, earlier ones are folded below. Nothing here talks to the network.
+
+use crate::client::types::Comment;
+
+mod harmless;
+
+pub use harmless::{Harmless, harmless};
+
+/// Which of our comments it is: one for each subject, as a mode or a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker(String);
+
+impl Marker {
+    /// The marker of a subject. Characters that could end a comment are left out.
+    pub fn new(subject: &str) -> Self {
+        let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.:/".contains(*c);
+        let subject: String = subject.chars().filter(fine).take(SUBJECT_CHARS_MAX).collect();
+        Marker(subject.replace("--", "-"))
+    }
+
+    /// As it stands in the comment.
+    pub fn text(&self) -> String {
+        format!("<!-- repertoire:{} -->", self.0)
+    }
+}
+
+/// Longest subject of a marker.
+const SUBJECT_CHARS_MAX: usize = 100;
+
+/// What stands between the newest answer and the earlier ones.
+const EARLIER: &str = "<!-- repertoire-earlier -->";
+/// What stands before each earlier answer.
+const ANSWER: &str = "<!-- repertoire-answer -->";
+
+/// Our comment with a marker; the first one, if something went wrong and there are two.
+pub fn find<'a>(comments: &'a [Comment], own_login: &str, marker: &Marker) -> Option<&'a Comment> {
+    let text = marker.text();
+    let ours = |comment: &&Comment| {
+        let author = comment.user.as_ref().is_some_and(|user| user.is(own_login));
+        // At the very beginning: what we quote further down is not a marker.
+        author && comment.body.as_deref().is_some_and(|body| body.starts_with(&text))
+    };
+    comments.iter().find(ours)
+}
+
+/// A comment with one answer. The answer has to be harmless already.
+pub fn new_body(marker: &Marker, answer: &str, chars_max: usize) -> String {
+    format!("{}\n{}", marker.text(), cut(answer.trim(), chars_max))
+}
+
+/// The comment with a new answer on top, and what it said before folded below, as far as there is room.
+///
+/// `title` says what the earlier answer was: it stands on the fold.
+pub fn with_answer(
+    marker: &Marker,
+    before: &str,
+    title: &str,
+    answer: &str,
+    chars_max: usize,
+) -> String {
+    let marker = marker.text();
+    let before = before.strip_prefix(&marker).unwrap_or(before).trim();
+    let (newest, folded) = match before.split_once(EARLIER) {
+        Some((newest, folded)) => (newest.trim(), folded.trim()),
+        None => (before, ""),
+    };
+    let answer = cut(answer.trim(), chars_max);
+    let mut earlier = Vec::new();
+    if !newest.is_empty() {
+        earlier.push(fold(title, newest));
+    }
+    let parts = folded.split(ANSWER).map(str::trim).filter(|part| !part.is_empty());
+    earlier.extend(parts.filter(|part| !part.starts_with(LEFT_OUT)).map(str::to_owned));
+    let mut out = format!("{marker}\n{answer}");
+    let mut room = chars_max.saturating_sub(out.chars().count() + ROOM_FOR_NOTE);
+    let (mut kept, all) = (0, earlier.len());
+    for part in &earlier {
+        let block = match kept {
+            0 => format!("\n\n{EARLIER}\n{ANSWER}\n{part}"),
+            _ => format!("\n{ANSWER}\n{part}"),
+        };
+        let chars = block.chars().count();
+        if chars > room {
+            break;
+        }
+        room -= chars;
+        out.push_str(&block);
+        kept += 1;
+    }
+    if kept < all {
+        let left = all - kept;
+        let head = if kept == 0 { format!("\n\n{EARLIER}\n") } else { "\n".to_owned() };
+        out.push_str(&format!("{head}{ANSWER}\n{LEFT_OUT}{left})*"));
+    }
+    out
+}
+
+const LEFT_OUT: &str = "*(earlier answers left out: ";
+const ROOM_FOR_NOTE: usize = 120;
+
+/// The newest answer of a comment of ours.
+pub fn newest<'a>(marker: &Marker, body: &'a str) -> &'a str {
+    let body = body.strip_prefix(&marker.text()).unwrap_or(body);
+    body.split_once(EARLIER).map_or(body, |(newest, _)| newest).trim()
+}
+
+/// A comment of ours with its earlier answers only, for [`with_answer`].
+pub fn without_newest(marker: &Marker, body: &str) -> String {
+    let earlier = body.split_once(EARLIER).map(|(_, folded)| folded).unwrap_or_default();
+    format!("{}\n{EARLIER}{earlier}", marker.text())
+}
+
+fn fold(title: &str, answer: &str) -> String {
+    let title = harmless::one_line(title);
+    // An answer cannot end its own fold, or the ones after it would stand outside.
+    let answer = harmless::without_folds(answer);
+    format!("<details><summary>{title}</summary>\n\n{answer}\n\n</details>")
+}
+
+/// A text cut to a number of characters, with a note that says so; a code block that is cut is closed.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    let all = text.chars().count();
+    if all <= chars_max {
+        return text.to_owned();
+    }
+    let note = format!("\n\n*(cut: {all} characters in all)*");
+    let room = chars_max.saturating_sub(note.chars().count() + 5);
+    let mut kept: String = text.chars().take(room).collect();
+    if let Some(fence) = open_fence(&kept) {
+        kept.push_str(&format!("\n{fence}"));
+    }
+    kept.push_str(&note);
+    kept.chars().take(chars_max).collect()
+}
+
+/// The fence that is still open at the end of a text.
+fn open_fence(text: &str) -> Option<String> {
+    let mut open: Option<String> = None;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let run: String = line.chars().take_while(|c| Some(*c) == mark).collect();
+        open = match open {
+            Some(fence) if run.starts_with(&fence) && line.trim() == run => None,
+            Some(fence) => Some(fence),
+            None if run.len() >= 3 => Some(run),
+            None => None,
+        };
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::types::User;
+
+    fn comment(id: u64, login: &str, body: &str) -> Comment {
+        Comment {
+            id,
+            body: Some(body.to_owned()),
+            user: Some(User { login: login.to_owned(), kind: String::new() }),
+            created_at: String::new(),
+            updated_at: String::new(),
+            html_url: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_marker_counts_only_in_what_we_wrote_and_only_at_the_top() {
+        let marker = Marker::new("tag");
+        let comments = [
+            comment(1, "mallory", &format!("{}\nhello", marker.text())),
+            comment(2, "bot", &format!("quoted: {}", marker.text())),
+            comment(3, "bot", &Marker::new("other").text()),
+            comment(4, "Bot", &format!("{}\nours", marker.text())),
+        ];
+        assert_eq!(find(&comments, "bot", &marker).map(|comment| comment.id), Some(4));
+        assert_eq!(find(&comments[..3], "bot", &marker), None);
+    }
+
+    #[test]
+    fn a_subject_cannot_end_its_marker() {
+        assert_eq!(Marker::new("a --> <b> @c").text(), "<!-- repertoire:a-bc -->");
+        assert_eq!(Marker::new("a----b").text().matches("--").count(), 3);
+    }
+
+    #[test]
+    fn the_newest_answer_stands_on_top_and_the_others_are_folded_below() {
+        let marker = Marker::new("tag");
+        let one = new_body(&marker, "First answer.", 1000);
+        let two = with_answer(&marker, &one, "Run 1", "Second answer.", 1000);
+        let three = with_answer(&marker, &two, "Run 2", "Third answer.", 1000);
+        insta::assert_snapshot!(three, @r"
+        <!-- repertoire:tag -->
+        Third answer.
+
+        <!-- repertoire-earlier -->
+        <!-- repertoire-answer -->
+        <details><summary>Run 2</summary>
+
+        Second answer.
+
+        </details>
+        <!-- repertoire-answer -->
+        <details><summary>Run 1</summary>
+
+        First answer.
+
+        </details>
+        ");
+    }
+
+    #[test]
+    fn the_newest_answer_can_be_taken_away_again() {
+        let marker = Marker::new("tag");
+        let one = new_body(&marker, "First.", 1000);
+        let two = with_answer(&marker, &one, "Run 1", "Second.", 1000);
+        assert_eq!(newest(&marker, &two), "Second.");
+        let three = with_answer(&marker, &without_newest(&marker, &two), "Run 2", "Third.", 1000);
+        assert!(three.contains("Third.") && three.contains("First.") && !three.contains("Second."));
+        let only = with_answer(&marker, &without_newest(&marker, &one), "Run 1", "Third.", 1000);
+        assert_eq!(only, new_body(&marker, "Third.", 1000));
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out_and_counted() {
+        let marker = Marker::new("tag");
+        let mut body = new_body(&marker, "answer 0", 600);
+        for at in 1..20 {
+            let answer = format!("answer {at} {}", "x".repeat(60));
+            body = with_answer(&marker, &body, &format!("Run {at}"), &answer, 600);
+            assert!(body.chars().count() <= 600, "{}", body.chars().count());
+            assert!(body.starts_with(&format!("{}\nanswer {at} ", marker.text())), "{body}");
+        }
+        assert!(body.contains("earlier answers left out"), "{body}");
+        assert_eq!(body.matches("earlier answers left out").count(), 1, "{body}");
+    }
+
+    #[test]
+    fn an_answer_cannot_close_the_fold_that_it_is_put_into() {
+        let marker = Marker::new("tag");
+        let one = new_body(&marker, "bad </details> <DETAILS open>", 1000);
+        let two = with_answer(&marker, &one, "Run <b>1", "Second.", 1000);
+        assert_eq!(two.matches("</details>").count(), 1, "{two}");
+        assert_eq!(two.to_lowercase().matches("<details").count(), 1, "{two}");
+        assert!(!two.contains("<b>"), "{two}");
+    }
+
+    #[test]
+    fn a_cut_says_so_and_closes_its_code() {
+        let text = format!("```rust\n{}", "let x = 1;\n".repeat(50));
+        let cut = cut(&text, 200);
+        assert!(cut.chars().count() <= 200);
+        assert!(cut.contains("\n```\n\n*(cut: 558 characters in all)*"), "{cut}");
+        assert_eq!(super::cut("short", 10), "short");
+        assert!(super::cut(&"ä".repeat(100), 3).chars().count() <= 3);
+    }
+}

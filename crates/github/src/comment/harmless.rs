@@ -1,0 +1,304 @@
+//! Text of models and strangers that is shown under our name.
+//!
+//! What we publish can call people, close issues, start ourselves again, hide things from readers, fetch an address that
+//! carries a secret away, or be taken for a command by the runner. The text stays readable; only what acts is broken.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use repertoire_model::Secret;
+
+/// What a text must not contain, besides what none must.
+#[derive(Clone, Debug, Default)]
+pub struct Harmless<'a> {
+    /// Phrases that start us, as `@repertoire`.
+    pub triggers: &'a [&'a str],
+    /// Secrets that are taken out wherever they stand.
+    pub secrets: &'a [Secret],
+    /// The host whose images may be shown, as that of the service itself.
+    pub image_host: Option<&'a str>,
+}
+
+/// Makes a text harmless.
+///
+/// ```
+/// use repertoire_github::comment::{Harmless, harmless};
+///
+/// let said = "Thanks @ada, this fixes #12 <!-- hidden -->";
+/// let shown = harmless(said, &Harmless::default());
+/// assert_eq!(shown, "Thanks @\u{200b}ada, this fixes #\u{200b}12 &lt;!-- hidden --&gt;");
+/// ```
+pub fn harmless(text: &str, rules: &Harmless<'_>) -> String {
+    let mut text = visible(text);
+    for secret in rules.secrets {
+        text = secret.scrub(&text);
+    }
+    text = TOKENS.replace_all(&text, "***").into_owned();
+    text = without_images(&text, rules.image_host);
+    text = without_html(&text);
+    for trigger in rules.triggers.iter().filter(|trigger| !trigger.is_empty()) {
+        text = without_trigger(&text, trigger);
+    }
+    // After the triggers: a break within a mention would keep them from being found.
+    text = MENTIONS.replace_all(&text, "$1@\u{200b}$2").into_owned();
+    text = without_closing(&text);
+    COMMANDS.replace_all(&text, "$1:\u{200b}:").into_owned()
+}
+
+/// A text on one line without anything that is taken for markup.
+pub(super) fn one_line(text: &str) -> String {
+    let line = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").chars().take(200).collect()
+}
+
+/// A text in which no fold begins or ends.
+pub(super) fn without_folds(text: &str) -> String {
+    FOLDS.replace_all(text, "&lt;$1").into_owned()
+}
+
+/// Without characters that readers do not see: they hide text, or break it where nobody expects it.
+fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        repertoire_text::terminal::is_hidden(c)
+            || matches!(c, '\u{200c}' | '\u{fe00}'..='\u{fe0e}' | '\u{e0100}'..='\u{e01ef}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        // A joiner makes one picture of several; next to a letter it only hides.
+        let joins = c != '\u{200d}' || out.chars().next_back().is_some_and(|last| !last.is_ascii());
+        if matches!(c, '\n' | '\t') || (joins && !hidden(c)) {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Images are fetched when somebody looks, so that an address carries away what is written into it.
+fn without_images(text: &str, host: Option<&str>) -> String {
+    let inline = |found: &Captures<'_>| match allowed(&found[2], host) {
+        true => found[0].to_owned(),
+        false => format!("[image: {}] (`{}`)", &found[1], found[2].replace('`', "")),
+    };
+    let text = IMAGES.replace_all(text, inline);
+    // Whatever is still an image, as one whose address stands elsewhere, becomes a link.
+    let text = text.replace("![", "!\u{200b}[");
+    // A picture can also be meant by a link definition or by bare markup; markup is escaped as a whole.
+    match host {
+        Some(_) => IMAGES_BROKEN
+            .replace_all(&text, |found: &Captures<'_>| match allowed(&found[2], host) {
+                true => format!("![{}]({})", &found[1], &found[2]),
+                false => found[0].to_owned(),
+            })
+            .into_owned(),
+        None => text,
+    }
+}
+
+fn allowed(url: &str, host: Option<&str>) -> bool {
+    let Some(host) = host else { return false };
+    let Some(rest) = url.strip_prefix("https://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let plain = !rest.contains(['?', '#']) && !authority.contains(['@', ':', '\\']);
+    plain && authority.eq_ignore_ascii_case(host)
+}
+
+/// Tags and comments are shown as they are written. What only looks like one, as `a < b`, stays.
+fn without_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut code = Code::default();
+    for line in text.split_inclusive('\n') {
+        match code.is_code(line) {
+            // Within a block of code it is shown anyway, but a marker would be found.
+            true => out.push_str(&line.replace("<!--", "<\u{200b}!--")),
+            false => out.push_str(&TAGS.replace_all(line, "&lt;$1").replace("-->", "--&gt;")),
+        }
+    }
+    out
+}
+
+#[derive(Default)]
+struct Code {
+    fence: Option<String>,
+}
+
+impl Code {
+    fn is_code(&mut self, line: &str) -> bool {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let body = line.trim();
+        let mark = body.chars().next().filter(|c| matches!(c, '`' | '~') && indent < 4);
+        let run: String = body.chars().take_while(|c| Some(*c) == mark).collect();
+        match &self.fence {
+            Some(fence) => {
+                let closes = run.starts_with(fence.as_str()) && run == body;
+                if closes {
+                    self.fence = None;
+                }
+                true
+            }
+            None => {
+                let opens =
+                    run.len() >= 3 && !(mark == Some('`') && body[run.len()..].contains('`'));
+                if opens {
+                    self.fence = Some(run);
+                }
+                opens
+            }
+        }
+    }
+}
+
+/// Breaks a phrase after its first character, wherever it stands and however it is written. With a space that is seen: who
+/// looks for the phrase takes hidden characters out first.
+fn without_trigger(text: &str, trigger: &str) -> String {
+    let pattern = format!("(?i){}", regex::escape(trigger));
+    let Ok(found) = Regex::new(&pattern) else { return text.to_owned() };
+    let broken = |found: &Captures<'_>| {
+        let mut chars = found[0].chars();
+        let first: String = chars.next().into_iter().collect();
+        format!("{first} {}", chars.as_str())
+    };
+    found.replace_all(text, broken).into_owned()
+}
+
+/// `fixes #12`, `closes octo/repo#12` and `resolves https://…/issues/12` close issues once they are merged.
+fn without_closing(text: &str) -> String {
+    let broken = |found: &Captures<'_>| format!("{}{}#\u{200b}{}", &found[1], &found[2], &found[3]);
+    let text = CLOSING.replace_all(text, broken);
+    CLOSING_URL.replace_all(&text, "$1`$2`").into_owned()
+}
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns of this program are written right")
+}
+
+macro_rules! pattern {
+    ($name:ident, $text:expr) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| regex($text));
+    };
+}
+
+pattern!(IMAGES, r#"!\[([^\]\n]*)\]\(\s*<?([^)\s>]+)>?[^)\n]*\)"#);
+pattern!(IMAGES_BROKEN, "!\u{200b}\\[([^\\]\\n]*)\\]\\(([^)\\s]+)\\)");
+pattern!(TAGS, r"<([!/?a-zA-Z])");
+pattern!(FOLDS, r"(?i)<(/?(?:details|summary))");
+pattern!(MENTIONS, r"(^|[^A-Za-z0-9_/\x60])@([A-Za-z0-9])");
+pattern!(
+    CLOSING,
+    r"(?i)\b((?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+)((?:[\w.-]+/[\w.-]+)?)#(\d)"
+);
+pattern!(
+    CLOSING_URL,
+    r"(?i)\b((?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+)(https?://[^\s`]+/(?:issues|pull)/\d+)"
+);
+// Commands to the runner stand at the beginning of a line: `::name` and the older `##[name]`.
+pattern!(COMMANDS, r"(?m)^([ \t]*):(?::)");
+// Tokens of GitHub and of the usual services, by their shape.
+pattern!(
+    TOKENS,
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|sk-(?:ant-)?[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35})"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        let rules = Harmless { triggers: &["@repertoire", "/agent"], ..Harmless::default() };
+        assert_eq!(harmless(text, &rules).replace('\u{200b}', "·"), expect);
+    }
+
+    #[test]
+    fn nobody_is_called() {
+        check("ask @ada and @octo/team", "ask @·ada and @·octo/team");
+        check("(@ada)", "(@·ada)");
+        check("@ada", "@·ada");
+        check("mail ada@example.org", "mail ada@example.org");
+    }
+
+    #[test]
+    fn nothing_is_closed() {
+        check("fixes #12", "fixes #·12");
+        check("Closed: #3, RESOLVES octo/repo#4", "Closed: #·3, RESOLVES octo/repo#·4");
+        check("fix https://github.com/o/r/issues/5", "fix `https://github.com/o/r/issues/5`");
+        check("see #12", "see #12");
+        check("prefixes #12", "prefixes #12");
+    }
+
+    #[test]
+    fn we_do_not_start_ourselves() {
+        check("say @Repertoire go", "say @ Repertoire go");
+        check("/AGENT fix it", "/ AGENT fix it");
+        check("@\u{200d}repertoire", "@ repertoire");
+        check("👩\u{200d}🔬", "👩\u{200d}🔬");
+    }
+
+    #[test]
+    fn markers_and_markup_are_shown_and_not_obeyed() {
+        check("<!-- repertoire:tag -->", "&lt;!-- repertoire:tag --&gt;");
+        check("<img src=https://e.example/?k=1>", "&lt;img src=https://e.example/?k=1>");
+        check("</details><script>x</script>", "&lt;/details>&lt;script>x&lt;/script>");
+        check("a < b && b <= c", "a < b && b <= c");
+        check(
+            "```\n<!-- repertoire:tag -->\n```\n<b>",
+            "```\n<·!-- repertoire:tag -->\n```\n&lt;b>",
+        );
+        check("Vec<u8>", "Vec&lt;u8>");
+    }
+
+    #[test]
+    fn no_picture_is_fetched_from_elsewhere() {
+        check("![x](https://e.example/?key=1)", "[image: x] (`https://e.example/?key=1`)");
+        check("![x]( <https://e.example/a> \"t\")", "[image: x] (`https://e.example/a`)");
+        check("![x][ref]\n\n[ref]: https://e.example", "!·[x][ref]\n\n[ref]: https://e.example");
+        check("![x]", "!·[x]");
+        let rules = Harmless { image_host: Some("github.com"), ..Harmless::default() };
+        let ours = "![x](https://github.com/o/r/a.png)";
+        assert_eq!(harmless(ours, &rules), ours);
+        for other in [
+            "![x](https://github.com.evil.example/a.png)",
+            "![x](https://github.com@evil.example/a.png)",
+            "![x](https://github.com/o/r/a.png?key=secret)",
+            "![x](http://github.com/a.png)",
+        ] {
+            assert!(!harmless(other, &rules).contains("!["), "{other}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_taken_out_by_value_and_by_shape() {
+        let secrets = [Secret::new("hunter2hunter2")];
+        let rules = Harmless { secrets: &secrets, ..Harmless::default() };
+        assert_eq!(harmless("x hunter2hunter2 y", &rules), "x *** y");
+        check("ghp_0123456789abcdefghij0123456789abcdef", "***");
+        check("key sk-ant-api03-0123456789abcdefghij", "key ***");
+        check("AKIAIOSFODNN7EXAMPLE", "***");
+        check("hun\u{200b}ter", "hunter");
+        let hidden = "hunter2\u{200b}hunter2";
+        assert_eq!(harmless(hidden, &rules), "***");
+    }
+
+    #[test]
+    fn the_runner_is_told_nothing() {
+        check("::set-output name=x::y", ":·:set-output name=x::y");
+        check("ok\n  ::add-mask::x", "ok\n  :·:add-mask::x");
+        check("std::fs::read", "std::fs::read");
+    }
+
+    #[test]
+    fn hidden_characters_are_gone() {
+        check("a\u{202e}b\u{e0041}c\u{0007}d\r\ne", "abcd\ne");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_harmless_stays_so(text in "(?s)[ -~\n@#<>!`\u{200b}ä]{0,200}") {
+            let rules = Harmless { triggers: &["@repertoire"], ..Harmless::default() };
+            let once = harmless(&text, &rules);
+            proptest::prop_assert!(!once.contains("<!--"));
+            proptest::prop_assert!(!once.contains("!["));
+            proptest::prop_assert!(!once.to_lowercase().contains("@repertoire"));
+            proptest::prop_assert!(!once.lines().any(|line| line.trim_start().starts_with("::")));
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! From the file that Actions leaves to a [`Context`].
+//!
+//! Fields that nobody here knows are passed over. What is needed and missing, or of another shape, is one message that
+//! names the field. Nothing here asks the service: what an event does not say stays unknown.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    Account, AccountKind, Context, Entity, EventName, Pull, Repository, Said, Surroundings,
+    WorkflowRun,
+};
+use crate::limits::{EVENT_BYTES_MAX, LIST_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
+
+/// Why an event cannot be understood.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// Nobody said what happened.
+    #[error("the name of the event is missing: set GITHUB_EVENT_NAME, or pass `--event-name`")]
+    NoName,
+    /// More than GitHub sends.
+    #[error("the event has {bytes} bytes; the limit is {EVENT_BYTES_MAX}")]
+    TooLarge {
+        /// How much.
+        bytes: usize,
+    },
+    /// No JSON.
+    #[error("the event is not JSON: {0}")]
+    NotJson(serde_json::Error),
+    /// JSON, but no object.
+    #[error("the event is not a JSON object")]
+    NotAnObject,
+    /// A field of another shape.
+    #[error("`{field}` of the event cannot be read: {source}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A field that this event must have.
+    #[error("an event `{event}` has `{field}`, and this one does not")]
+    Missing {
+        /// The event.
+        event: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// Nobody said who did it.
+    #[error("nobody says who caused the event: it has no `sender`, and GITHUB_ACTOR is not set")]
+    NoActor,
+    /// Nobody said where.
+    #[error(
+        "nobody says which repository this is: the event has none, and GITHUB_REPOSITORY is not set"
+    )]
+    NoRepository,
+    /// A name that GitHub does not give.
+    #[error("`{name}` is not the name of {what} on GitHub")]
+    BadName {
+        /// What it shall be the name of.
+        what: &'static str,
+        /// The name, printable.
+        name: String,
+    },
+}
+
+/// Reads an event.
+pub fn read(payload: &str, surroundings: &Surroundings) -> Result<Context, EventError> {
+    if payload.len() as u64 > EVENT_BYTES_MAX {
+        return Err(EventError::TooLarge { bytes: payload.len() });
+    }
+    let name = surroundings.event_name.as_deref().ok_or(EventError::NoName)?.trim();
+    if !is_name(name, |c| c == '_') {
+        return Err(bad_name("an event", name));
+    }
+    let payload: Value = serde_json::from_str(payload).map_err(EventError::NotJson)?;
+    if !payload.is_object() {
+        return Err(EventError::NotAnObject);
+    }
+    Reader { payload: &payload, event: EventName::parse(name), surroundings }.context()
+}
+
+struct Reader<'a> {
+    payload: &'a Value,
+    event: EventName,
+    surroundings: &'a Surroundings,
+}
+
+impl Reader<'_> {
+    fn context(self) -> Result<Context, EventError> {
+        let repository = self.repository()?;
+        let actor = self.actor(&repository)?;
+        let rerun_by = self.rerun_by(&actor)?;
+        let action: Option<String> = self.part("action")?;
+        let entity = self.entity()?;
+        let said = self.said(action.as_deref(), entity.as_ref())?;
+        Ok(Context {
+            said,
+            entity,
+            rerun_by,
+            actor,
+            label: self.added::<WireLabel>(&action, "labeled", "label")?.map(|label| label.name),
+            assignee: match self.added::<WireAccount>(&action, "assigned", "assignee")? {
+                Some(account) => Some(account.account()?),
+                None => None,
+            },
+            inputs: self.inputs()?,
+            run: self.run(&repository),
+            action: action.map(|action| cut(action, NAME_BYTES_MAX)),
+            repository,
+            event: self.event,
+        })
+    }
+
+    /// A field of the payload; `null` is none.
+    fn part<T: DeserializeOwned>(&self, field: &'static str) -> Result<Option<T>, EventError> {
+        match self.payload.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => T::deserialize(value)
+                .map(Some)
+                .map_err(|source| EventError::Field { field, source }),
+        }
+    }
+
+    fn needed<T: DeserializeOwned>(&self, field: &'static str) -> Result<T, EventError> {
+        let event = || self.event.as_str().to_owned();
+        self.part(field)?.ok_or_else(|| EventError::Missing { event: event(), field })
+    }
+
+    /// What was added, if that is what happened.
+    fn added<T: DeserializeOwned>(
+        &self,
+        action: &Option<String>,
+        wanted: &str,
+        field: &'static str,
+    ) -> Result<Option<T>, EventError> {
+        match self.is_about_entity() && action.as_deref() == Some(wanted) {
+            true => self.part(field),
+            false => Ok(None),
+        }
+    }
+
+    fn is_about_entity(&self) -> bool {
+        use EventName as E;
+        match &self.event {
+            E::Issues | E::IssueComment | E::PullRequest | E::PullRequestTarget => true,
+            E::PullRequestReview | E::PullRequestReviewComment => true,
+            E::WorkflowDispatch | E::RepositoryDispatch | E::Schedule | E::Other(_) => false,
+        }
+    }
+
+    fn repository(&self) -> Result<Repository, EventError> {
+        let wire: Option<WireRepository> = self.part("repository")?;
+        let full = wire.as_ref().map(|wire| wire.full_name.as_str());
+        let full = full.or(self.surroundings.repository.as_deref());
+        let full = full.ok_or(EventError::NoRepository)?;
+        let (owner, name) = repository_name(full)?;
+        let default_branch = wire.and_then(|wire| wire.default_branch);
+        Ok(Repository { owner, name, default_branch })
+    }
+
+    /// Whoever the payload names; the environment is asked only where it names nobody. The clock acts for the owner: the
+    /// variable would name whoever touched the workflow last.
+    fn actor(&self, repository: &Repository) -> Result<Account, EventError> {
+        if self.event == EventName::Schedule {
+            return Ok(account_named(&repository.owner));
+        }
+        if let Some(sender) = self.part::<WireAccount>("sender")? {
+            return sender.account();
+        }
+        let actor = self.surroundings.actor.as_deref().ok_or(EventError::NoActor)?;
+        login(actor).map(|login| account_named(&login))
+    }
+
+    fn rerun_by(&self, actor: &Account) -> Result<Option<Account>, EventError> {
+        let around = self.surroundings;
+        let Some(by) = around.triggering_actor.as_deref() else { return Ok(None) };
+        let first = around.actor.as_deref().is_none_or(|first| first.eq_ignore_ascii_case(by));
+        if (first && !around.is_rerun()) || actor.is(by) {
+            return Ok(None);
+        }
+        login(by).map(|login| Some(account_named(&login)))
+    }
+
+    fn entity(&self) -> Result<Option<Entity>, EventError> {
+        use EventName as E;
+        match &self.event {
+            E::Issues | E::IssueComment => self.needed::<WireEntity>("issue")?.entity().map(Some),
+            E::PullRequest
+            | E::PullRequestTarget
+            | E::PullRequestReview
+            | E::PullRequestReviewComment => {
+                let mut entity = self.needed::<WireEntity>("pull_request")?.entity()?;
+                entity.is_pull = true;
+                Ok(Some(entity))
+            }
+            E::WorkflowDispatch | E::RepositoryDispatch | E::Schedule | E::Other(_) => Ok(None),
+        }
+    }
+
+    /// The text that this event brought. A label on an old issue brings none, and neither does a comment that is gone.
+    fn said(
+        &self,
+        action: Option<&str>,
+        entity: Option<&Entity>,
+    ) -> Result<Option<Said>, EventError> {
+        use EventName as E;
+        let comment: Option<WireComment> = match (&self.event, action) {
+            (E::IssueComment | E::PullRequestReviewComment, Some("created" | "edited")) => {
+                Some(self.needed("comment")?)
+            }
+            (E::PullRequestReview, Some("submitted" | "edited")) => Some(self.needed("review")?),
+            (E::Issues | E::PullRequest | E::PullRequestTarget, Some("opened" | "edited")) => None,
+            _ => return Ok(None),
+        };
+        let mut said = match (comment, entity) {
+            (Some(comment), _) => comment.said()?,
+            (None, Some(entity)) => Said {
+                text: entity.body.clone(),
+                before: None,
+                author: entity.author.clone(),
+                comment: None,
+                place: None,
+            },
+            (None, None) => return Ok(None),
+        };
+        if action == Some("edited") {
+            said.before = Some(self.before(&said.text)?);
+        }
+        Ok(Some(said))
+    }
+
+    /// What the text was before the edit: the same, if the edit was of something else.
+    fn before(&self, now: &str) -> Result<String, EventError> {
+        let changes: Option<WireChanges> = self.part("changes")?;
+        let body = changes.and_then(|changes| changes.body);
+        Ok(match body {
+            Some(body) => text(body.from),
+            None => now.to_owned(),
+        })
+    }
+
+    fn inputs(&self) -> Result<BTreeMap<String, String>, EventError> {
+        let field = match self.event {
+            EventName::WorkflowDispatch => "inputs",
+            EventName::RepositoryDispatch => "client_payload",
+            _ => return Ok(BTreeMap::new()),
+        };
+        let inputs: BTreeMap<String, Value> = self.part(field)?.unwrap_or_default();
+        let plain = |(name, value): (String, Value)| match value {
+            Value::String(value) => Some((name, text(Some(value)))),
+            Value::Bool(_) | Value::Number(_) => Some((name, value.to_string())),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        };
+        Ok(inputs.into_iter().filter_map(plain).take(LIST_MAX).collect())
+    }
+
+    fn run(&self, repository: &Repository) -> WorkflowRun {
+        let around = self.surroundings;
+        let digits = |id: &&String| id.bytes().all(|byte| byte.is_ascii_digit());
+        let id = around.run_id.as_ref().filter(digits).cloned();
+        let url = around.server_url.as_deref().zip(id.as_deref()).map(|(server, id)| {
+            let server = server.trim_end_matches('/');
+            format!("{server}/{}/actions/runs/{id}", repository.full_name())
+        });
+        WorkflowRun { id, url, sha: around.sha.clone(), ref_name: around.ref_name.clone() }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `full_name`")]
+struct WireRepository {
+    full_name: String,
+    default_branch: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(expecting = "an object with `login`")]
+struct WireAccount {
+    login: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `name`")]
+struct WireLabel {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireChanges {
+    body: Option<WireChange>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireChange {
+    from: Option<String>,
+}
+
+/// An issue or a pull request: the one has `pull_request` if it is the other, the other has branches.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `number`")]
+struct WireEntity {
+    number: u64,
+    title: Option<String>,
+    body: Option<String>,
+    user: Option<WireAccount>,
+    labels: Option<Vec<WireLabel>>,
+    assignees: Option<Vec<WireAccount>>,
+    state: Option<String>,
+    draft: Option<bool>,
+    pull_request: Option<Value>,
+    head: Option<WireBranch>,
+    base: Option<WireBranch>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `ref` and `sha`")]
+struct WireBranch {
+    #[serde(rename = "ref")]
+    name: String,
+    sha: String,
+    repo: Option<WireRepository>,
+}
+
+/// A comment or a review.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireComment {
+    id: Option<u64>,
+    body: Option<String>,
+    user: Option<WireAccount>,
+    path: Option<String>,
+    line: Option<u64>,
+    original_line: Option<u64>,
+}
+
+impl WireAccount {
+    fn account(self) -> Result<Account, EventError> {
+        let kind = match self.kind.as_deref() {
+            Some("User") => AccountKind::User,
+            Some("Bot") => AccountKind::Bot,
+            Some("Organization") => AccountKind::Organization,
+            _ => AccountKind::Unknown,
+        };
+        Ok(Account { login: login(&self.login)?, kind })
+    }
+}
+
+impl WireEntity {
+    fn entity(self) -> Result<Entity, EventError> {
+        let pull = self.head.zip(self.base).map(|(head, base)| Pull {
+            head_ref: head.name,
+            head_sha: head.sha,
+            head_repository: head.repo.map(|repo| repo.full_name),
+            base_ref: base.name,
+            base_sha: base.sha,
+            draft: self.draft.unwrap_or(false),
+        });
+        let assignees = self.assignees.unwrap_or_default().into_iter().take(LIST_MAX);
+        let labels = self.labels.unwrap_or_default().into_iter().take(LIST_MAX);
+        Ok(Entity {
+            number: self.number,
+            title: text(self.title),
+            body: text(self.body),
+            author: author(self.user)?,
+            labels: labels.map(|label| label.name).collect(),
+            assignees: assignees.map(|account| account.login).collect(),
+            open: self.state.as_deref() != Some("closed"),
+            is_pull: self.pull_request.is_some(),
+            pull,
+        })
+    }
+}
+
+impl WireComment {
+    fn said(self) -> Result<Said, EventError> {
+        let line = self.line.or(self.original_line);
+        Ok(Said {
+            text: text(self.body),
+            before: None,
+            author: author(self.user)?,
+            comment: self.id,
+            place: self.path.map(|path| (path, line)),
+        })
+    }
+}
+
+/// Whoever wrote something. An account that is gone is called `ghost`, as GitHub does.
+fn author(user: Option<WireAccount>) -> Result<Account, EventError> {
+    match user {
+        Some(user) => user.account(),
+        None => Ok(Account { login: "ghost".to_owned(), kind: AccountKind::Unknown }),
+    }
+}
+
+fn account_named(login: &str) -> Account {
+    let account = Account { login: login.to_owned(), kind: AccountKind::Unknown };
+    let kind = if account.is_bot() { AccountKind::Bot } else { AccountKind::Unknown };
+    Account { kind, ..account }
+}
+
+fn login(name: &str) -> Result<String, EventError> {
+    match is_name(name, |c| matches!(c, '-' | '_' | '.' | '[' | ']')) {
+        true => Ok(name.to_owned()),
+        false => Err(bad_name("an account", name)),
+    }
+}
+
+fn repository_name(full: &str) -> Result<(String, String), EventError> {
+    let part = |part: &str| is_name(part, |c| matches!(c, '-' | '_' | '.'));
+    let climbs = |part: &str| matches!(part, "." | "..");
+    match full.split_once('/') {
+        Some((owner, name)) if part(owner) && part(name) && !climbs(owner) && !climbs(name) => {
+            Ok((owner.to_owned(), name.to_owned()))
+        }
+        _ => Err(bad_name("a repository", full)),
+    }
+}
+
+/// Names end up in prompts and in addresses, so nothing but what GitHub gives goes through.
+fn is_name(name: &str, also: impl Fn(char) -> bool) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || also(c);
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(fine)
+}
+
+fn bad_name(what: &'static str, name: &str) -> EventError {
+    let shown = cut(name.to_owned(), NAME_BYTES_MAX);
+    EventError::BadName { what, name: repertoire_text::terminal::printable(&shown) }
+}
+
+fn text(text: Option<String>) -> String {
+    cut(text.unwrap_or_default(), TEXT_BYTES_MAX)
+}
+
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push_str(" [… cut]");
+    }
+    text
+}

@@ -1,0 +1,57 @@
+//! Entities of HTML that stand for characters that nobody sees.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{Counts, Hidden, is_invisible, replace_all};
+
+static ENTITY: LazyLock<Regex> = LazyLock::new(|| {
+    // Browsers take a number without its semicolon, and any number of zeros before it.
+    Regex::new(r"&(?:#[xX]0*([0-9a-fA-F]{1,6})|#0*([0-9]{1,7})|([A-Za-z]{2,24}));?")
+        .expect("the pattern is written right")
+});
+
+/// Names of such characters.
+const NAMES: &[&str] = &[
+    "shy",
+    "zwj",
+    "zwnj",
+    "lrm",
+    "rlm",
+    "af",
+    "it",
+    "ic",
+    "ApplyFunction",
+    "InvisibleTimes",
+    "InvisibleComma",
+    "NoBreak",
+    "ZeroWidthSpace",
+    "NegativeVeryThinSpace",
+    "NegativeThinSpace",
+    "NegativeMediumSpace",
+    "NegativeThickSpace",
+];
+
+pub(super) fn without_invisible(text: &str, counts: &mut Counts) -> String {
+    replace_all(text, &ENTITY, |found| {
+        let number = |at: usize, radix: u32| {
+            let digits = found.get(at)?.as_str();
+            u32::from_str_radix(digits, radix).ok()
+        };
+        let code = number(1, 16).or_else(|| number(2, 10));
+        let hidden = match (code, found.get(3)) {
+            (Some(code), _) => char::from_u32(code).is_some_and(|c| code == 0 || is_invisible(c)),
+            (None, Some(name)) => {
+                // A name counts only with its semicolon, but for the oldest ones.
+                let whole = found[0].ends_with(';') || name.as_str() == "shy";
+                whole && NAMES.contains(&name.as_str())
+            }
+            (None, None) => false,
+        };
+        hidden.then(|| {
+            counts.add(Hidden::Entity);
+            String::new()
+        })
+    })
+}

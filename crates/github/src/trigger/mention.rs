@@ -1,0 +1,224 @@
+//! Whether a text calls the bot: the phrase stands there as a word of its own, in words that its author says to others.
+//!
+//! What is quoted, shown as code or not shown at all does not call anybody. Where it is unclear whether something is code,
+//! it is: a call that was missed can be made again, and work that nobody wanted cannot be taken back.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// Where the phrase begins.
+    pub at: usize,
+    /// What stands after the phrase, as it was written.
+    pub instruction: String,
+    /// Whether nothing stands before it.
+    pub leads: bool,
+}
+
+/// Stands where something was that does not call.
+const BLANK: char = '\u{1}';
+
+/// Finds the first call in a text.
+pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
+    let phrase = phrase.trim();
+    if phrase.is_empty() {
+        return None;
+    }
+    let spoken = spoken(text);
+    let found = spoken.char_indices().find_map(|(at, _)| {
+        let end = at + length_of_match(&spoken[at..], phrase)?;
+        (starts_word(&spoken[..at], phrase) && ends_word(&spoken[end..])).then_some((at, end))
+    });
+    found.map(|(at, end)| Mention {
+        at,
+        instruction: text[end..].trim_start_matches([':', ',']).trim().to_owned(),
+        leads: text[..at].trim().is_empty(),
+    })
+}
+
+/// The bytes at the beginning of a text that are the phrase, whatever the case.
+fn length_of_match(text: &str, phrase: &str) -> Option<usize> {
+    let mut wanted = phrase.chars().flat_map(char::to_lowercase).peekable();
+    for (at, c) in text.char_indices() {
+        if wanted.peek().is_none() {
+            return Some(at);
+        }
+        for lower in c.to_lowercase() {
+            if wanted.next() != Some(lower) {
+                return None;
+            }
+        }
+    }
+    wanted.peek().is_none().then_some(text.len())
+}
+
+/// Letters, digits, and what stands inside of addresses and names.
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '@' | '\\')
+}
+
+fn starts_word(before: &str, phrase: &str) -> bool {
+    // A phrase such as `!bot` has its own edge, but `a.@bot` and `mail@bot` are addresses.
+    let Some(last) = before.chars().next_back() else { return true };
+    let dotted = last == '.' && before.chars().rev().nth(1).is_some_and(is_of_name);
+    let address = dotted && phrase.starts_with('@');
+    !is_of_name(last) && !address && !is_joined(last)
+}
+
+fn ends_word(after: &str) -> bool {
+    let mut rest = after.chars();
+    let Some(next) = rest.next() else { return true };
+    // The end of a sentence is no part of a name; `@bot.example` is another name, and so is `@bot[x]`.
+    let dotted = next == '.' && rest.next().is_some_and(is_of_name);
+    !is_of_name(next) && !dotted && next != '[' && !is_joined(next)
+}
+
+/// Characters that nobody sees, and that make another word of it.
+fn is_joined(c: char) -> bool {
+    c != BLANK && !matches!(c, '\n' | '\r' | '\t') && crate::stranger::is_invisible(c)
+}
+
+/// The text with everything blanked that does not speak, byte for byte as long as before.
+fn spoken(text: &str) -> String {
+    let mut out = blank_lines(&blank_matches(text, &COMMENT));
+    for hidden in [&*HIDDEN, &*CODE_ELEMENT] {
+        out = blank_matches(&out, hidden);
+    }
+    out = blank_spans(&out);
+    blank_matches(&out, &TAG)
+}
+
+/// A comment, whatever line it is on.
+static COMMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)<!--.*?-->"));
+
+/// What HTML does not show. What is not closed hides the rest.
+static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?s)<!--.*?(?:-->|\z)|<\?.*?(?:\?>|\z)|<!\[CDATA\[.*?(?:\]\]>|\z)|<![A-Za-z][^>]*>?")
+});
+
+/// Code and what else is not said, as elements.
+static CODE_ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?is)<pre\b.*?(?:</pre\s*>|\z)|<code\b.*?(?:</code\s*>|\z)",
+        r"|<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)",
+        r"|<(?:kbd|samp|tt)\b.*?(?:</(?:kbd|samp|tt)\s*>|\z)",
+        r"|<(?:script|style|template|textarea)\b.*?(?:</(?:script|style|template|textarea)\s*>|\z)",
+        r#"|<[a-z][^<>]*\s(?:hidden\b|style\s*=)[^<>]*>[^<]*"#,
+    ))
+});
+
+/// The inside of a tag, with the texts of its attributes.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r#"(?s)</?[A-Za-z][A-Za-z0-9-]*(?:[\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>"#)
+});
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns of this program are written right")
+}
+
+fn blank_matches(text: &str, pattern: &Regex) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut last = 0;
+    for found in pattern.find_iter(text) {
+        out.push_str(&text[last..found.start()]);
+        blank(found.as_str(), &mut out);
+        last = found.end();
+    }
+    out.push_str(&text[last..]);
+    out
+}
+
+fn blank(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        out.push(if byte == b'\n' { '\n' } else { BLANK });
+    }
+}
+
+/// Blanks quoted lines and blocks of code.
+fn blank_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut fence: Option<(char, usize)> = None;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let silent = if let Some((mark, length)) = fence {
+            if closes(bare, mark, length) {
+                fence = None;
+            }
+            true
+        } else if let Some(opened) = opens(bare) {
+            fence = Some(opened);
+            true
+        } else {
+            is_quote(bare) || is_indented(line)
+        };
+        match silent {
+            true => blank(line, &mut out),
+            false => out.push_str(line),
+        }
+    }
+    out
+}
+
+/// The mark and the length of a fence that begins here. It may stand in a list or in a quotation.
+fn opens(bare: &str) -> Option<(char, usize)> {
+    let bare = bare.trim_start_matches(|c: char| {
+        matches!(c, '>' | '-' | '*' | '+' | ' ' | '\t' | '.' | ')') || c.is_ascii_digit()
+    });
+    let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = bare.chars().take_while(|c| *c == mark).count();
+    let info = &bare[length..];
+    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some((mark, length))
+}
+
+fn closes(bare: &str, mark: char, length: usize) -> bool {
+    let bare = bare.trim_start_matches(['>', ' ', '\t']);
+    !bare.is_empty() && bare.chars().all(|c| c == mark) && bare.chars().count() >= length
+}
+
+fn is_quote(bare: &str) -> bool {
+    let bare = bare.trim_start_matches(|c: char| {
+        matches!(c, '-' | '*' | '+' | ' ' | '\t' | '.' | ')') || c.is_ascii_digit()
+    });
+    bare.starts_with('>')
+}
+
+fn is_indented(line: &str) -> bool {
+    line.starts_with("    ") || line.trim_start_matches(' ').starts_with('\t')
+}
+
+/// Blanks code between backticks. A run of them ends at the next run of the same length; one that does not end is no code.
+fn blank_spans(text: &str) -> String {
+    let runs = runs_of_backticks(text);
+    let mut out = String::with_capacity(text.len());
+    let mut last = 0;
+    let mut at = 0;
+    while at < runs.len() {
+        let (start, length) = runs[at];
+        let close = runs[at + 1..].iter().position(|(_, other)| *other == length);
+        let Some(close) = close.map(|close| at + 1 + close) else {
+            at += 1;
+            continue;
+        };
+        let end = runs[close].0 + length;
+        out.push_str(&text[last..start]);
+        blank(&text[start..end], &mut out);
+        last = end;
+        at = close + 1;
+    }
+    out.push_str(&text[last..]);
+    out
+}
+
+fn runs_of_backticks(text: &str) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in text.match_indices('`') {
+        match runs.last_mut() {
+            Some((start, length)) if *start + *length == at => *length += 1,
+            _ => runs.push((at, 1)),
+        }
+    }
+    runs
+}

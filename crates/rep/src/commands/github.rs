@@ -1,0 +1,136 @@
+//! `rep github`: what happens there, answered by agents.
+
+use camino::Utf8PathBuf;
+use repertoire_drive::github::base::vouched;
+use repertoire_drive::github::mode::{Modes, modes};
+use repertoire_github::actor::Rules;
+use repertoire_github::event::{Context, EventError, Surroundings, read};
+use repertoire_github::limits::EVENT_BYTES_MAX;
+use repertoire_github::trigger::TriggerSettings;
+use repertoire_skill::discover::discover;
+
+use crate::cli::Ctx;
+use crate::config::{Config, Flags};
+use crate::env::Env;
+use crate::failure::{Failure, Outcome};
+use crate::ui::Ui;
+
+mod detect;
+pub(crate) mod run;
+mod settings;
+
+/// What to do about an event.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Say which mode would answer an event, and why; nothing is done and nobody is asked
+    Detect(detect::Args),
+    /// Handle an event: ask who may, let an agent do it, and answer where it was asked
+    Run(run::Args),
+}
+
+/// The event, as Actions leaves it or as a file.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct EventArgs {
+    /// The file with the event [default: $GITHUB_EVENT_PATH]
+    #[arg(long, value_name = "FILE")]
+    event: Option<Utf8PathBuf>,
+    /// What GitHub calls the event, such as `issue_comment` [default: $GITHUB_EVENT_NAME]
+    #[arg(long, value_name = "NAME")]
+    event_name: Option<String>,
+}
+
+/// Nothing is configured by the folder that we stand in before it is known whose it is: on a pull request it is a stranger's.
+pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    match &args.action {
+        Action::Detect(args) => {
+            let ctx = Ctx { env, config: Config::load(env, &env.here, flags)? };
+            detect::run(&ctx, args, ui)
+        }
+        Action::Run(args) => run::run(env, args, ui),
+    }
+}
+
+impl EventArgs {
+    /// Reads the event. Gives back its text as well.
+    pub(crate) fn read(&self, env: &Env) -> Result<(Context, String), Failure> {
+        let mut around = Surroundings::from_pairs(&env.vars);
+        if let Some(name) = &self.event_name {
+            around.event_name = Some(name.clone());
+        }
+        let path = match (&self.event, &around.event_path) {
+            (Some(path), _) => env.here.join(path),
+            (None, Some(path)) => env.here.join(path),
+            (None, None) => {
+                return Err(Failure::usage("there is no event").hint(
+                    "Pass `--event FILE`, or run it in a workflow, where GITHUB_EVENT_PATH names the file.",
+                ));
+            }
+        };
+        let text = repertoire_text::fs::read_text(&path, EVENT_BYTES_MAX)
+            .map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+        let context = read(&text, &around).map_err(|error| match error {
+            EventError::NoName => Failure::usage(error.to_string()),
+            error => Failure::cannot_run(format!("{path}: {error}")),
+        })?;
+        Ok((context, text))
+    }
+}
+
+impl Config {
+    /// What starts a mode. `prompt` is what the run was given, `mode` the one that was asked for by name.
+    pub(crate) fn triggers(&self, prompt: Option<&str>, mode: Option<&str>) -> TriggerSettings {
+        let usual = TriggerSettings::default();
+        let text = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty());
+        let or = |key: &str, usual: String| text(key).map_or(usual, str::to_owned);
+        TriggerSettings {
+            phrase: or("github.trigger_phrase", usual.phrase),
+            label: text("github.label_trigger").map(str::to_owned),
+            assignee: text("github.assignee_trigger").map(str::to_owned),
+            task_label: or("github.task_label", usual.task_label),
+            bot_login: or("github.bot_login", usual.bot_login),
+            continuous: self.flag("github.continuous.enabled"),
+            prompt: prompt.map(str::to_owned),
+            manual: mode.is_some(),
+        }
+    }
+
+    /// Who may ask.
+    pub(crate) fn github_rules(&self) -> Rules {
+        Rules {
+            allowed_bots: self.texts("github.allowed_bots"),
+            allowed_non_write_users: self.texts("github.allowed_non_write_users"),
+            bot_login: self.triggers(None, None).bot_login,
+        }
+    }
+}
+
+/// Whose word the skills of the folder have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checkout {
+    /// A person's, as anywhere.
+    Any,
+    /// That of everybody who can write to the base branch.
+    OfBase,
+}
+
+impl Ctx<'_> {
+    /// The modes, from the skills of this folder, the user's and the built-in ones.
+    pub(crate) fn modes(&self, checkout: Checkout) -> Result<Modes, Failure> {
+        if !self.config.flag("skills_enabled") {
+            return Ok(modes(None));
+        }
+        let request = self.config.request()?;
+        let request = match checkout {
+            Checkout::Any => request,
+            Checkout::OfBase => vouched(self.config.places().project(), request)
+                .map_err(|error| Failure::cannot_run(error.to_string()))?,
+        };
+        Ok(modes(Some(&discover(&request))))
+    }
+}

@@ -1,0 +1,300 @@
+//! `rep github run`: handles the event that a workflow was started by, from who may ask to the comment that answers.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_drive::git::Git;
+use repertoire_drive::github::base;
+use repertoire_drive::github::publish;
+use repertoire_drive::github::run::{
+    self as on_github, Conclusion, Desk, Outcome as Came, ground, words,
+};
+use repertoire_github::client::{Client, Settings as ClientSettings};
+use repertoire_github::event::Context;
+use repertoire_github::outputs;
+use repertoire_journal::{Journal, RunId, Worker};
+use repertoire_text::fs;
+use tokio_util::sync::CancellationToken;
+
+use super::settings::settings;
+use super::{Checkout, EventArgs};
+use crate::cli::Ctx;
+use crate::commands::plan::run::not_recorded;
+use crate::commands::worker::stop_when_asked;
+use crate::config::{Config, Flags};
+use crate::env::Env;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::planning::{House, PlanFlags, host};
+use crate::running::runtime;
+use crate::ui::Ui;
+
+const API_URL: &str = "https://api.github.com";
+const SERVER_URL: &str = "https://github.com";
+
+/// What to handle, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    event: EventArgs,
+    /// What to do, whatever the event says
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The mode to work in; the event decides otherwise
+    #[arg(long, value_name = "NAME")]
+    mode: Option<String>,
+    /// The branch that work begins on; the repository's default branch otherwise
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
+    /// Ask who may do what, say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Work through the tasks that wait
+    #[arg(long)]
+    continuous: bool,
+    /// Push the branch of finished work
+    #[arg(long)]
+    push: bool,
+    /// Open a pull request for it, as a draft
+    #[arg(long)]
+    pull_request: bool,
+    /// Who executes the turns, as `rep run --backend`
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<String>,
+    /// The model, as anthropic/NAME, openai/NAME or compat/NAME
+    #[arg(short, long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+impl Args {
+    /// With what the inputs of the action say: a workflow passes them as variables, since text in a command line could be
+    /// anything.
+    fn with_inputs(mut self, env: &Env) -> Self {
+        let text = |name: &str| env.var(&format!("REPERTOIRE_ACTION_{name}")).map(str::to_owned);
+        let flag =
+            |name: &str| text(name).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+        self.prompt = self.prompt.or_else(|| text("PROMPT"));
+        self.mode = self.mode.or_else(|| text("MODE"));
+        self.backend = self.backend.or_else(|| text("BACKEND"));
+        self.model = self.model.or_else(|| text("MODEL"));
+        self.continuous |= flag("CONTINUOUS");
+        self.push |= flag("PUSH");
+        self.pull_request |= flag("PULL_REQUEST");
+        self.dry_run |= flag("DRY_RUN");
+        self
+    }
+}
+
+/// Configuration is not read from here: on a pull request it would be a stranger's.
+pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    let args = args.clone().with_inputs(env);
+    let happened = args.event.read(env)?;
+    // A runner takes some lines for orders. Between these two it takes none, whoever's words they are.
+    let quiet = env.var("GITHUB_ACTIONS").filter(|_| !ui.json).map(|_| RunId::new());
+    if let Some(word) = &quiet {
+        writeln!(ui.out, "{}", outputs::stop_commands(word.as_str()))?;
+    }
+    let outcome = runtime()?.block_on(handle(env, &args, happened, ui))?;
+    report(env, &outcome, ui)?;
+    if let Some(word) = &quiet {
+        writeln!(ui.out, "{}", outputs::resume_commands(word.as_str()))?;
+    }
+    Ok(if outcome.conclusion.is_fine() { Exit::Done } else { Exit::No })
+}
+
+async fn handle(
+    env: &Env,
+    args: &Args,
+    (context, payload): (Context, String),
+    ui: &mut Ui<'_>,
+) -> Result<Came, Failure> {
+    let context = &context;
+    let client = client(env, context)?;
+    if client.token().is_none() {
+        let reason = "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what";
+        return Ok(Came::new(Conclusion::Skipped, reason));
+    }
+    let context = &on_github::complete(&client, context).await.map_err(cannot)?;
+    let git = Git::new(&env.here, env.tool_environment(false));
+    let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client)
+        .map_err(cannot)?;
+    let ground =
+        ground::find(&git, context, args.base.as_deref(), Some(&remote)).await.map_err(cannot)?;
+    let keep = tempfile::tempdir().map_err(|error| Failure::cannot_run(error.to_string()))?;
+    let dir = Utf8PathBuf::from_path_buf(keep.path().join("base"))
+        .map_err(|path| Failure::cannot_run(format!("{} is not UTF-8", path.display())))?;
+    let house = base::house(&git, &ground.base, &dir).await.map_err(cannot)?;
+    let handled = Handling {
+        env,
+        args,
+        payload: &payload,
+        context,
+        client: &client,
+        remote: &remote,
+        ground: &ground,
+    };
+    let came = handled.in_house(&house, &git.in_dir(house.dir()), ui).await;
+    // The folder goes with the process; git forgets it by itself in time.
+    let _ = house.leave().await;
+    came
+}
+
+/// What is known before the configuration is read.
+struct Handling<'a> {
+    env: &'a Env,
+    args: &'a Args,
+    payload: &'a str,
+    context: &'a Context,
+    client: &'a Client,
+    remote: &'a repertoire_drive::git::Remote,
+    ground: &'a ground::Ground,
+}
+
+impl Handling<'_> {
+    async fn in_house(
+        &self,
+        house: &base::House,
+        git: &Git,
+        ui: &mut Ui<'_>,
+    ) -> Result<Came, Failure> {
+        let env = Env { here: house.dir().to_owned(), moved: true, ..self.env.clone() };
+        let ctx = Ctx { env: &env, config: Config::load(&env, house.dir(), &Flags::default())? };
+        let modes = ctx.modes(Checkout::OfBase)?;
+        for warning in modes.warnings.iter() {
+            ui.note(&ui.paint_err(crate::ui::WARN, format!("! {warning}")))?;
+        }
+        let mut settings = settings(&ctx, self.args.prompt.as_deref(), self.args.mode.as_deref())?;
+        settings.triggers.continuous |= self.args.continuous;
+        settings.push |= self.args.push || self.args.pull_request;
+        settings.pull_request |= self.args.pull_request;
+        let flags = PlanFlags {
+            backend: self.args.backend.clone(),
+            model: self.args.model.clone(),
+            self_improve: true,
+            ..PlanFlags::default()
+        };
+        let mut request = ctx.plan_request(Utf8PathBuf::new(), house.dir(), &flags)?;
+        if let Some(improve) = &mut request.improve {
+            improve.scope = self.context.repository.full_name();
+        }
+        let crew = House::new(&env).vouched_for(house.clone());
+        let journal = ctx.journal(None).await?;
+        let mut runner = ctx.runner(journal.clone(), None);
+        runner.crew = Arc::new(crew);
+        let nonce = RunId::new();
+        let worker = Worker {
+            name: format!("{}:{}", host(), std::process::id()),
+            labels: Default::default(),
+            kinds: Default::default(),
+            lease: ctx.lease(),
+        };
+        let desk = Desk {
+            client: self.client,
+            remote: self.remote,
+            journal: &journal,
+            runner: &runner,
+            worker: &worker,
+            house: git,
+            ground: self.ground,
+            settings: &settings,
+            request: &request,
+            limits: ctx.plan_limits(&flags),
+            nonce: nonce.as_str(),
+            secrets: self.env.secrets(),
+            event: self.payload,
+        };
+        if self.args.dry_run {
+            return Ok(desk.decide(self.context, &modes).await);
+        }
+        let shutdown = CancellationToken::new();
+        stop_when_asked(shutdown.clone())?;
+        let mut came = desk.handle(self.context, &modes, &shutdown).await;
+        if let Err(failure) = self.keep_events(&journal, &came).await {
+            came.notes.push(failure.message);
+        }
+        Ok(came)
+    }
+
+    /// The events of the runs, for who looks at the workflow afterwards.
+    async fn keep_events(&self, journal: &Journal, came: &Came) -> Result<(), Failure> {
+        let Some(id) = &came.run else { return Ok(()) };
+        let Some(dir) = self.env.var("RUNNER_TEMP") else { return Ok(()) };
+        let mut lines = String::new();
+        let mut after = 0;
+        loop {
+            let page = journal.events(id, after, 0).await.map_err(not_recorded)?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for event in &page {
+                lines.push_str(&serde_json::to_string(event).unwrap_or_default());
+                lines.push('\n');
+            }
+        }
+        let file = Utf8Path::new(dir).join(format!("repertoire-{}.jsonl", id.short()));
+        fs::write_private(&file, lines.as_bytes())
+            .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
+        output(self.env, "execution_file", file.as_str())
+    }
+}
+
+fn client(env: &Env, context: &Context) -> Result<Client, Failure> {
+    let api_url = env.var("GITHUB_API_URL").unwrap_or(API_URL);
+    let token = env.secret("GITHUB_TOKEN");
+    let repository = &context.repository;
+    Client::new(ClientSettings::new(api_url, token, &repository.owner, &repository.name))
+        .map_err(cannot)
+}
+
+fn cannot(error: impl std::fmt::Display) -> Failure {
+    Failure::cannot_run(error.to_string())
+}
+
+/// Tells people, the workflow, and whoever reads the summary.
+fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    match ui.json {
+        true => ui.print_json(came)?,
+        false => {
+            writeln!(ui.out, "{}", words::headline(came))?;
+            for note in &came.notes {
+                ui.note(note)?;
+            }
+            if let Some(answer) = &came.answer {
+                writeln!(ui.out)?;
+                for line in answer.lines() {
+                    writeln!(ui.out, "{}", repertoire_text::terminal::printable(line))?;
+                }
+            }
+        }
+    }
+    let number = came.pull_request.map(|number| number.to_string()).unwrap_or_default();
+    let tasks =
+        if came.tasks.is_empty() { usize::from(came.run.is_some()) } else { came.tasks.len() };
+    for (name, value) in [
+        ("conclusion", came.conclusion.as_str()),
+        ("reason", &came.reason),
+        ("mode", came.mode.as_deref().unwrap_or("none")),
+        ("branch_name", came.branch.as_deref().unwrap_or_default()),
+        ("pull_request", &number),
+        ("tasks_processed", &tasks.to_string()),
+        ("run_id", came.run.as_ref().map_or("", RunId::as_str)),
+    ] {
+        output(env, name, value)?;
+    }
+    if let Some(path) = env.var("GITHUB_STEP_SUMMARY") {
+        append(path, &outputs::summary(&words::summary(came)))?;
+    }
+    Ok(())
+}
+
+/// Sets an output of the step, if a workflow runs us.
+fn output(env: &Env, name: &str, value: &str) -> Result<(), Failure> {
+    let Some(path) = env.var("GITHUB_OUTPUT") else { return Ok(()) };
+    let line = outputs::output(name, value, RunId::new().as_str()).map_err(cannot)?;
+    append(path, &line)
+}
+
+fn append(path: &str, text: &str) -> Result<(), Failure> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
+}

@@ -1,0 +1,53 @@
+//! From the configuration of the base branch to how a run on GitHub behaves.
+
+use camino::Utf8PathBuf;
+use repertoire_drive::github::run::{Continuous, Settings};
+use repertoire_drive::github::tasks::Source;
+
+use crate::cli::Ctx;
+use crate::config::duration;
+use crate::failure::Failure;
+
+/// How a run behaves; `prompt` and `mode` are what it was started with.
+pub(super) fn settings(
+    ctx: &Ctx<'_>,
+    prompt: Option<&str>,
+    mode: Option<&str>,
+) -> Result<Settings, Failure> {
+    let config = &ctx.config;
+    let text = |name: &str| config.text(name).map(str::to_owned);
+    Ok(Settings {
+        triggers: config.triggers(prompt, mode),
+        rules: config.github_rules(),
+        mode: mode.map(str::to_owned),
+        failed_label: text("github.failed_label").unwrap_or_else(|| "agent-failed".to_owned()),
+        network: config.texts("github.network_tools"),
+        branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
+        push: config.flag("github.push"),
+        pull_request: config.flag("github.pull_request"),
+        draft: config.flag("github.draft"),
+        continuous: Continuous {
+            sources: sources(ctx)?,
+            tasks_file: Utf8PathBuf::from(text("github.continuous.tasks_file").unwrap_or_default()),
+            plan: text("github.continuous.plan").map(Utf8PathBuf::from),
+            max_tasks: config.amount("github.continuous.max_tasks").map(|number| number as u32),
+            delay: config.text("github.continuous.delay").and_then(|text| duration(text).ok()),
+            stop_on_first_failure: config.flag("github.continuous.stop_on_first_failure"),
+        },
+    })
+}
+
+fn sources(ctx: &Ctx<'_>) -> Result<Vec<Source>, Failure> {
+    const NAME: &str = "github.continuous.sources";
+    let known = |word: &String| Source::ALL.into_iter().find(|source| source.as_str() == word);
+    let one = |word: &String| {
+        known(word).ok_or_else(|| {
+            Failure::usage(format!(
+                "{}: `{NAME}`: `{word}` is no source of tasks",
+                ctx.config.origin(NAME)
+            ))
+            .hint("There are `issue`, `file`, `plan` and `prompt`.")
+        })
+    };
+    ctx.config.texts(NAME).iter().map(one).collect()
+}

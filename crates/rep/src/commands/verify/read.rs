@@ -1,0 +1,64 @@
+//! `rep verify --read`: what is wrong, by the output of a command that has already run.
+
+use std::io::Read as _;
+
+use camino::Utf8Path;
+use repertoire_drive::improve::analyse::{Analysis, analyse, find};
+use repertoire_drive::improve::signature::signature;
+use repertoire_drive::improve::verify::{analysis_text, project_file};
+use repertoire_drive::limits::ANALYSED_BYTES_MAX;
+use repertoire_drive::review::report::Styles;
+
+use super::{Args, Format};
+use crate::cli::Ctx;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::verify::VerifyReadJson;
+use crate::ui::Ui;
+
+/// Most of a file that is looked at. Analysis takes the two ends of what is longer than it likes.
+const BYTES_MAX: u64 = 16 * ANALYSED_BYTES_MAX as u64;
+
+pub(super) fn run(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, ui: &mut Ui<'_>) -> Outcome {
+    if args.format == Some(Format::Html) {
+        return Err(Failure::usage("`--read` is printed as text or as JSON")
+            .hint("A page is made of checks that were run, by `rep verify -o FILE.html`."));
+    }
+    let output = output(ctx, file)?;
+    let project = ctx.project_dir(None);
+    let read = |file: &str| project_file(&project, file);
+    let analysis = match args.exit_code {
+        Some(code) => analyse(&output, Some(code), &read),
+        None => find(&output, &read),
+    };
+    let exit = if analysis.errors.is_empty() { Exit::Done } else { Exit::No };
+    print(args, file, analysis, ui)?;
+    Ok(exit)
+}
+
+fn print(args: &Args, file: &Utf8Path, analysis: Analysis, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    if ui.json || args.format == Some(Format::Json) {
+        let signatures = analysis.errors.iter().map(signature).collect();
+        let (file, exit_code) = (file.to_string(), args.exit_code);
+        ui.print_json(&VerifyReadJson { file, exit_code, analysis, signatures })?;
+        return Ok(());
+    }
+    let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };
+    ui.out.write_all(analysis_text(&analysis, &styles).as_bytes())?;
+    Ok(())
+}
+
+/// What is to be analysed. Output may have any bytes.
+fn output(ctx: &Ctx<'_>, file: &Utf8Path) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("`--read {file}`: {error}"));
+    let mut bytes = Vec::new();
+    match file.as_str() {
+        "-" => std::io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes),
+        _ => {
+            let path = ctx.typed_path(file);
+            let opened = std::fs::File::open(path).map_err(cannot)?;
+            opened.take(BYTES_MAX).read_to_end(&mut bytes)
+        }
+    }
+    .map_err(cannot)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

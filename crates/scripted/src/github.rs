@@ -1,0 +1,319 @@
+//! A fake GitHub for tests: a real server that holds one repository, with the calls that Repertoire makes, and with faults.
+//!
+//! ```
+//! use repertoire_scripted::github::FakeGitHub;
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let github = FakeGitHub::new("octo", "repo")
+//!     .collaborator("ada", "write")
+//!     .issue(31, "Search is empty", "It finds nothing.", "stranger")
+//!     .label_by(31, "agent-task", "ada")
+//!     .start()
+//!     .await;
+//! assert!(github.url().starts_with("http://127.0.0.1:"));
+//! assert_eq!(github.labels(31), ["agent-task"]);
+//! assert!(github.calls().is_empty());
+//! # });
+//! ```
+
+use serde_json::{Value, json};
+
+mod fault;
+mod git;
+mod issues;
+mod pulls;
+mod reply;
+mod repo;
+mod routes;
+mod server;
+mod shapes;
+mod state;
+
+pub use fault::{Fault, FaultKind};
+pub use server::{Call, GitHubServer};
+pub use state::{
+    Branch, Check, Comment, File, Issue, Pull, Review, ReviewComment, State, Status, TOKEN, sha_for,
+};
+
+/// A fake GitHub before it is started.
+#[derive(Clone, Debug, Default)]
+pub struct FakeGitHub {
+    state: State,
+}
+
+impl FakeGitHub {
+    /// A repository with nothing in it but its default branch, `main`.
+    pub fn new(owner: &str, name: &str) -> Self {
+        let state = State { owner: owner.to_owned(), name: name.to_owned(), ..State::default() };
+        FakeGitHub { state }.branch("main")
+    }
+
+    /// What was written down before.
+    pub fn from_state(state: State) -> Self {
+        FakeGitHub { state }
+    }
+
+    /// Starts on a free port.
+    ///
+    /// # Panics
+    ///
+    /// If this machine lets no one listen on 127.0.0.1.
+    pub async fn start(self) -> GitHubServer {
+        let started = GitHubServer::start_on(0, self.state, None).await;
+        started.expect("a free port on 127.0.0.1")
+    }
+
+    /// Anything else about the state.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut State)) -> Self {
+        change(&mut self.state);
+        self
+    }
+
+    /// The token that is let in, instead of [`TOKEN`].
+    #[must_use]
+    pub fn token(self, token: &str) -> Self {
+        self.with(|state| state.token = token.to_owned())
+    }
+
+    /// The token is this person's.
+    #[must_use]
+    pub fn token_of(self, login: &str) -> Self {
+        self.with(|state| {
+            state.login = login.to_owned();
+            state.token_of_person = true;
+        })
+    }
+
+    /// Most items of one page.
+    #[must_use]
+    pub fn page_size(self, size: usize) -> Self {
+        self.with(|state| state.page_size = size)
+    }
+
+    /// Somebody with a role: `admin`, `maintain`, `write`, `triage`, `read` or `none`.
+    #[must_use]
+    pub fn collaborator(self, login: &str, role: &str) -> Self {
+        self.with(|state| {
+            state.collaborators.insert(login.to_owned(), role.to_owned());
+        })
+    }
+
+    /// Somebody who exists and may read.
+    #[must_use]
+    pub fn user(self, login: &str) -> Self {
+        self.with(|state| {
+            state.users.insert(login.to_owned());
+        })
+    }
+
+    /// An open issue.
+    #[must_use]
+    pub fn issue(self, number: u64, title: &str, body: &str, author: &str) -> Self {
+        self.with(|state| {
+            let issue = Issue {
+                title: title.to_owned(),
+                body: body.to_owned(),
+                author: author.to_owned(),
+                created_at: state.now(),
+                ..Issue::default()
+            };
+            state.issues.insert(number, issue);
+        })
+    }
+
+    /// Closes an issue.
+    #[must_use]
+    pub fn closed(self, number: u64) -> Self {
+        self.with(|state| {
+            state.issues.entry(number).and_modify(|issue| issue.closed = true);
+        })
+    }
+
+    /// A label, added by the repository's owner.
+    #[must_use]
+    pub fn label(self, number: u64, label: &str) -> Self {
+        let owner = self.state.owner.clone();
+        self.label_by(number, label, &owner)
+    }
+
+    /// A label, added by somebody.
+    #[must_use]
+    pub fn label_by(self, number: u64, label: &str, actor: &str) -> Self {
+        self.with(|state| state.add_label(number, label, actor))
+    }
+
+    /// Assigns an issue.
+    #[must_use]
+    pub fn assign(self, number: u64, login: &str) -> Self {
+        self.with(|state| {
+            state.issues.entry(number).and_modify(|issue| issue.assignees.push(login.to_owned()));
+        })
+    }
+
+    /// A comment.
+    #[must_use]
+    pub fn comment(self, number: u64, author: &str, body: &str) -> Self {
+        self.with(|state| {
+            let (id, now) = (state.id(), state.now());
+            let comment = Comment {
+                id,
+                author: author.to_owned(),
+                body: body.to_owned(),
+                created_at: now.clone(),
+                updated_at: now,
+            };
+            state.issues.entry(number).and_modify(|issue| issue.comments.push(comment));
+        })
+    }
+
+    /// A branch, at a commit that is made of its name.
+    #[must_use]
+    pub fn branch(self, name: &str) -> Self {
+        self.with(|state| {
+            let branch = Branch { sha: sha_for(name), ..Branch::default() };
+            state.branches.insert(name.to_owned(), branch);
+        })
+    }
+
+    /// Protects a branch, with the protection as the service answers it.
+    #[must_use]
+    pub fn protect(self, name: &str, protection: Value) -> Self {
+        self.with(|state| {
+            state.branches.entry(name.to_owned()).or_default().protection = Some(protection);
+        })
+    }
+
+    /// A rule of a rule set.
+    #[must_use]
+    pub fn rule(self, branch: &str, kind: &str, parameters: Value) -> Self {
+        let rule = json!({ "type": kind, "parameters": parameters });
+        self.with(|state| state.rules.entry(branch.to_owned()).or_default().push(rule))
+    }
+
+    /// An open pull request into the default branch, that could be merged. Its head branch is made as well.
+    #[must_use]
+    pub fn pull(self, number: u64, head: &str, author: &str) -> Self {
+        let base = self.state.default_branch.clone();
+        self.issue(number, "A change", "What it does.", author).branch(head).with(|state| {
+            let pull = Pull {
+                head: head.to_owned(),
+                head_sha: sha_for(head),
+                base,
+                mergeable: Some(true),
+                mergeable_state: "clean".to_owned(),
+                ..Pull::default()
+            };
+            state.pulls.insert(number, pull);
+        })
+    }
+
+    /// Anything else about a pull request.
+    #[must_use]
+    pub fn pull_with(self, number: u64, change: impl FnOnce(&mut Pull)) -> Self {
+        self.with(|state| change(state.pulls.entry(number).or_default()))
+    }
+
+    /// A file that a pull request changes.
+    #[must_use]
+    pub fn file(self, number: u64, path: &str) -> Self {
+        let file = File { path: path.to_owned(), before: None, additions: 3, deletions: 1 };
+        self.pull_with(number, |pull| pull.files.push(file))
+    }
+
+    /// A review of a pull request's present head: `APPROVED`, `CHANGES_REQUESTED` or `COMMENTED`.
+    #[must_use]
+    pub fn review(self, number: u64, author: &str, decided: &str) -> Self {
+        self.with(|state| {
+            let (id, submitted_at) = (state.id(), state.now());
+            let pull = state.pulls.entry(number).or_default();
+            pull.reviews.push(Review {
+                id,
+                author: author.to_owned(),
+                state: decided.to_owned(),
+                commit: pull.head_sha.clone(),
+                body: String::new(),
+                submitted_at,
+            });
+        })
+    }
+
+    /// A check of a pull request's head that is completed.
+    #[must_use]
+    pub fn check(self, number: u64, name: &str, conclusion: &str) -> Self {
+        let conclusion = Some(conclusion.to_owned());
+        self.check_run(number, name, "completed", conclusion, None)
+    }
+
+    /// A check that succeeds after it was looked at so many times.
+    #[must_use]
+    pub fn pending_check(self, number: u64, name: &str, completes_after: usize) -> Self {
+        self.check_run(number, name, "in_progress", None, Some(completes_after))
+    }
+
+    /// A check that never ends.
+    #[must_use]
+    pub fn stuck_check(self, number: u64, name: &str) -> Self {
+        self.check_run(number, name, "queued", None, None)
+    }
+
+    fn check_run(
+        self,
+        number: u64,
+        name: &str,
+        status: &str,
+        conclusion: Option<String>,
+        completes_after: Option<usize>,
+    ) -> Self {
+        let check = Check {
+            name: name.to_owned(),
+            status: status.to_owned(),
+            conclusion,
+            app: "github-actions".to_owned(),
+            completes_after,
+        };
+        self.with(|state| {
+            let sha = state.pulls.entry(number).or_default().head_sha.clone();
+            state.checks.entry(sha).or_default().push(check);
+        })
+    }
+
+    /// A status of a pull request's head: `success`, `failure`, `error` or `pending`.
+    #[must_use]
+    pub fn status(self, number: u64, context: &str, decided: &str) -> Self {
+        let status = Status { context: context.to_owned(), state: decided.to_owned() };
+        self.with(|state| {
+            let sha = state.pulls.entry(number).or_default().head_sha.clone();
+            state.statuses.entry(sha).or_default().push(status);
+        })
+    }
+
+    /// Something that goes wrong.
+    #[must_use]
+    pub fn fault(self, fault: Fault) -> Self {
+        self.with(|state| state.faults.push(fault))
+    }
+
+    /// A bare repository on disk: its branches are those of the fake, and git can push to it over HTTP.
+    #[must_use]
+    pub fn git_dir(self, dir: &str) -> Self {
+        self.with(|state| state.git_dir = Some(dir.to_owned()))
+    }
+}
+
+/// Bytes as `Basic` authorisation wants them.
+pub fn basic(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            match digit <= chunk.len() {
+                true => out.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}

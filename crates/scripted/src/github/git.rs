@@ -1,0 +1,83 @@
+//! The repository on disk: its branches, and git's own server program, so that a push over HTTP can be tried.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::{Command, Stdio};
+
+use tokio::io::AsyncWriteExt;
+
+use super::reply::Reply;
+use crate::http::Request;
+
+/// The commit that a branch of a bare repository is at.
+pub(super) fn tip(dir: &str, branch: &str) -> Option<String> {
+    let name = format!("refs/heads/{branch}");
+    let ran = Command::new("git").args(["--git-dir", dir, "rev-parse", "--verify", &name]).output();
+    let ran = ran.ok().filter(|ran| ran.status.success())?;
+    Some(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+}
+
+/// Deletes a branch of a bare repository.
+pub(super) fn delete(dir: &str, branch: &str) {
+    let name = format!("refs/heads/{branch}");
+    let _ = Command::new("git").args(["--git-dir", dir, "update-ref", "-d", &name]).output();
+}
+
+/// Whether a call comes from git, and what it wants of the repository.
+pub(super) fn path_within<'a>(path: &'a str, owner: &str, name: &str) -> Option<&'a str> {
+    path.strip_prefix(&format!("/{owner}/{name}.git"))
+}
+
+/// Whether git wants to write.
+pub(super) fn is_write(path: &str, query: &str) -> bool {
+    path.ends_with("/git-receive-pack") || query.contains("service=git-receive-pack")
+}
+
+/// Lets git's server program answer.
+pub(super) async fn answer(
+    dir: &str,
+    path: &str,
+    query: &str,
+    request: &Request,
+) -> io::Result<(Reply, Vec<u8>)> {
+    let header = |name: &str| request.headers.get(name).cloned().unwrap_or_default();
+    let mut child = tokio::process::Command::new("git")
+        .args(["-c", "http.receivepack=true", "http-backend"])
+        .env("GIT_PROJECT_ROOT", dir)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("PATH_INFO", path)
+        .env("QUERY_STRING", query)
+        .env("REQUEST_METHOD", &request.method)
+        .env("CONTENT_TYPE", header("content-type"))
+        .env("CONTENT_LENGTH", request.body.len().to_string())
+        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+        .env("GIT_PROTOCOL", header("git-protocol"))
+        .env("REMOTE_USER", "fake")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut stdin = child.stdin.take().ok_or_else(|| io::Error::other("git takes no input"))?;
+    let body = request.body.clone();
+    let feeding = tokio::spawn(async move { stdin.write_all(&body).await });
+    let ended = child.wait_with_output().await?;
+    let _ = feeding.await;
+    Ok(read(&ended.stdout))
+}
+
+/// The answer of a server program: headers, an empty line, a body.
+fn read(output: &[u8]) -> (Reply, Vec<u8>) {
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(output.len());
+    let head = String::from_utf8_lossy(&output[..end]).into_owned();
+    let mut headers: BTreeMap<String, String> = head
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let status = headers.remove("status");
+    let status = status.and_then(|status| status.split(' ').next()?.parse().ok());
+    let body = output.get(end + 4..).unwrap_or_default().to_vec();
+    let headers = headers.into_iter().collect();
+    (Reply { status: status.unwrap_or(200), headers, body: String::new() }, body)
+}

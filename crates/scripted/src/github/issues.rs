@@ -1,0 +1,139 @@
+//! Calls about issues; pull requests are issues as well.
+
+use serde_json::{Value, json};
+
+use super::reply::{Ask, Reply};
+use super::shapes;
+use super::state::{Comment, State};
+
+/// As much as GitHub takes.
+const COMMENT_CHARS_MAX: usize = 65_536;
+
+pub(super) fn list(state: &State, ask: &Ask<'_>) -> Reply {
+    let wanted = ask.query.get("state").map_or("open", String::as_str);
+    let labels: Vec<&str> =
+        ask.query.get("labels").map(|labels| labels.split(',').collect()).unwrap_or_default();
+    let fits = |issue: &&super::state::Issue| {
+        let open = match wanted {
+            "open" => !issue.closed,
+            "closed" => issue.closed,
+            _ => true,
+        };
+        let has = |label: &&str| issue.labels.iter().any(|there| there.eq_ignore_ascii_case(label));
+        open && labels.iter().all(has)
+    };
+    let mut found: Vec<_> = state.issues.iter().filter(|(_, issue)| fits(issue)).collect();
+    found.sort_by(|one, other| other.1.created_at.cmp(&one.1.created_at));
+    if ask.query.get("direction").is_some_and(|direction| direction == "asc") {
+        found.reverse();
+    }
+    let items = found.into_iter().map(|(number, issue)| shapes::issue(state, *number, issue));
+    Reply::page(ask, items.collect(), state.page_size)
+}
+
+pub(super) fn get(state: &State, number: u64) -> Reply {
+    Reply::json(200, &shapes::issue(state, number, &state.issues[&number]))
+}
+
+pub(super) fn update(state: &mut State, ask: &Ask<'_>, number: u64) -> Reply {
+    let login = state.login.clone();
+    if let Some(wanted) = ask.text("state") {
+        let closed = wanted == "closed";
+        let changed = state
+            .issues
+            .get_mut(&number)
+            .is_some_and(|issue| std::mem::replace(&mut issue.closed, closed) != closed);
+        if changed {
+            let event = if closed { "closed" } else { "reopened" };
+            state.happened(number, event, &login, json!({}));
+        }
+    }
+    if let Some(issue) = state.issues.get_mut(&number) {
+        issue.title = ask.text("title").unwrap_or_else(|| issue.title.clone());
+        issue.body = ask.text("body").unwrap_or_else(|| issue.body.clone());
+    }
+    get(state, number)
+}
+
+pub(super) fn comments(state: &State, ask: &Ask<'_>, number: u64) -> Reply {
+    let comments = state.issues[&number].comments.iter();
+    let items = comments.map(|comment| shapes::comment(state, number, comment));
+    Reply::page(ask, items.collect(), state.page_size)
+}
+
+fn refused_text(body: &str) -> Option<Reply> {
+    if body.trim().is_empty() {
+        return Some(Reply::invalid("IssueComment", "body", "missing_field", None));
+    }
+    let long = "body is too long (maximum is 65536 characters)";
+    (body.chars().count() > COMMENT_CHARS_MAX)
+        .then(|| Reply::invalid("IssueComment", "body", "custom", Some(long)))
+}
+
+pub(super) fn create_comment(state: &mut State, ask: &Ask<'_>, number: u64) -> Reply {
+    let body = ask.text("body").unwrap_or_default();
+    if let Some(refusal) = refused_text(&body) {
+        return refusal;
+    }
+    let (id, now, author) = (state.id(), state.now(), state.login.clone());
+    let comment = Comment { id, author, body, created_at: now.clone(), updated_at: now };
+    if let Some(issue) = state.issues.get_mut(&number) {
+        issue.comments.push(comment.clone());
+    }
+    Reply::json(201, &shapes::comment(state, number, &comment))
+}
+
+pub(super) fn update_comment(state: &mut State, ask: &Ask<'_>, id: Option<u64>) -> Reply {
+    let body = ask.text("body").unwrap_or_default();
+    if let Some(refusal) = refused_text(&body) {
+        return refusal;
+    }
+    let now = state.now();
+    let mut found = None;
+    for (number, issue) in &mut state.issues {
+        if let Some(comment) = issue.comments.iter_mut().find(|comment| Some(comment.id) == id) {
+            comment.body.clone_from(&body);
+            comment.updated_at.clone_from(&now);
+            found = Some((*number, comment.clone()));
+        }
+    }
+    match found {
+        Some((number, comment)) => Reply::json(200, &shapes::comment(state, number, &comment)),
+        None => Reply::not_found(),
+    }
+}
+
+pub(super) fn add_labels(state: &mut State, ask: &Ask<'_>, number: u64) -> Reply {
+    let login = state.login.clone();
+    let names: Vec<String> = ask.body["labels"]
+        .as_array()
+        .map(|labels| labels.iter().filter_map(|label| label.as_str()).map(str::to_owned).collect())
+        .unwrap_or_default();
+    for name in &names {
+        state.add_label(number, name, &login);
+    }
+    labels(state, number)
+}
+
+fn labels(state: &State, number: u64) -> Reply {
+    let labels = state.issues[&number].labels.iter().map(|name| json!({ "name": name }));
+    Reply::json(200, &json!(labels.collect::<Vec<Value>>()))
+}
+
+pub(super) fn remove_label(state: &mut State, number: u64, label: &str) -> Reply {
+    let login = state.login.clone();
+    let removed = state.issues.get_mut(&number).is_some_and(|issue| {
+        let before = issue.labels.len();
+        issue.labels.retain(|there| !there.eq_ignore_ascii_case(label));
+        issue.labels.len() < before
+    });
+    if !removed {
+        return Reply::refusal(404, "Label does not exist");
+    }
+    state.happened(number, "unlabeled", &login, json!({ "label": { "name": label } }));
+    labels(state, number)
+}
+
+pub(super) fn events(state: &State, ask: &Ask<'_>, number: u64) -> Reply {
+    Reply::page(ask, state.issues[&number].events.clone(), state.page_size)
+}

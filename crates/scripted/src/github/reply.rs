@@ -1,0 +1,137 @@
+//! What is asked, and what is answered.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A call, taken apart.
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) method: &'a str,
+    /// The parts of the path, decoded.
+    pub(super) parts: Vec<String>,
+    pub(super) query: BTreeMap<String, String>,
+    pub(super) body: Value,
+    pub(super) accept: &'a str,
+    /// Where the server is, for links.
+    pub(super) origin: &'a str,
+    /// The path without what follows the `?`, for links.
+    pub(super) path: &'a str,
+}
+
+impl Ask<'_> {
+    /// A text of the body.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.body[key].as_str().map(str::to_owned)
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+impl Reply {
+    pub(super) fn json(status: u16, body: &Value) -> Self {
+        let kind = ("content-type".to_owned(), "application/json; charset=utf-8".to_owned());
+        Reply { status, headers: vec![kind], body: body.to_string() }
+    }
+
+    pub(super) fn text(body: String) -> Self {
+        let kind = ("content-type".to_owned(), "text/plain; charset=utf-8".to_owned());
+        Reply { status: 200, headers: vec![kind], body }
+    }
+
+    pub(super) fn nothing() -> Self {
+        Reply { status: 204, headers: Vec::new(), body: String::new() }
+    }
+
+    /// A refusal with GitHub's message.
+    pub(super) fn refusal(status: u16, message: &str) -> Self {
+        let documentation = "https://docs.github.com/rest";
+        let body = json!({
+            "message": message, "documentation_url": documentation, "status": status.to_string(),
+        });
+        Reply::json(status, &body)
+    }
+
+    pub(super) fn not_found() -> Self {
+        Reply::refusal(404, "Not Found")
+    }
+
+    /// Something is wrong with a field.
+    pub(super) fn invalid(resource: &str, field: &str, code: &str, message: Option<&str>) -> Self {
+        let mut error = json!({ "resource": resource, "field": field, "code": code });
+        if let Some(message) = message {
+            error["message"] = json!(message);
+        }
+        let body = json!({
+            "message": "Validation Failed", "errors": [error],
+            "documentation_url": "https://docs.github.com/rest", "status": "422",
+        });
+        Reply::json(422, &body)
+    }
+
+    /// A page of a list, with links to the others.
+    pub(super) fn page(ask: &Ask<'_>, items: Vec<Value>, page_size: usize) -> Self {
+        Reply::page_in(ask, items, page_size, |page, _| json!(page))
+    }
+
+    /// A page of a list that stands within something else.
+    pub(super) fn page_in(
+        ask: &Ask<'_>,
+        items: Vec<Value>,
+        page_size: usize,
+        within: impl FnOnce(Vec<Value>, usize) -> Value,
+    ) -> Self {
+        let number = |key: &str| ask.query.get(key).and_then(|text| text.parse::<usize>().ok());
+        let size = number("per_page").unwrap_or(30).clamp(1, 100).min(page_size.max(1));
+        let page = number("page").unwrap_or(1).max(1);
+        let (all, pages) = (items.len(), items.len().div_ceil(size).max(1));
+        let shown: Vec<Value> = items.into_iter().skip((page - 1) * size).take(size).collect();
+        let mut reply = Reply::json(200, &within(shown, all));
+        if page < pages {
+            let link = |page: usize, rel: &str| {
+                let mut query = ask.query.clone();
+                query.insert("page".to_owned(), page.to_string());
+                let query: Vec<_> =
+                    query.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
+                format!("<{}{}?{}>; rel=\"{rel}\"", ask.origin, ask.path, query.join("&"))
+            };
+            let links = format!("{}, {}", link(page + 1, "next"), link(pages, "last"));
+            reply.headers.push(("link".to_owned(), links));
+        }
+        reply
+    }
+}
+
+/// Bytes of a path or a query as they were meant.
+pub(super) fn decoded(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        let pair = (byte == b'%').then(|| [bytes.next(), bytes.next()]);
+        match pair {
+            Some([Some(one), Some(two)]) => {
+                let hex = [one, two];
+                let hex = std::str::from_utf8(&hex).unwrap_or_default();
+                out.push(u8::from_str_radix(hex, 16).unwrap_or(b'?'));
+            }
+            Some(_) => out.push(b'?'),
+            None => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}

@@ -1,0 +1,128 @@
+//! Calls about the repository as a whole: rights, labels, branches, checks.
+
+use serde_json::{Value, json};
+
+use super::reply::{Ask, Reply};
+use super::shapes;
+use super::state::State;
+
+pub(super) fn get(state: &State) -> Reply {
+    let allows = |method: &str| state.merge_methods.contains(method);
+    let body = json!({
+        "name": state.name, "full_name": format!("{}/{}", state.owner, state.name),
+        "default_branch": state.default_branch, "private": false, "archived": false,
+        "allow_merge_commit": allows("merge"), "allow_squash_merge": allows("squash"),
+        "allow_rebase_merge": allows("rebase"),
+    });
+    Reply::json(200, &body)
+}
+
+/// The old field knows four words only; the new one has the role.
+pub(super) fn permission(state: &State, login: &str) -> Reply {
+    let Some(role) = state.role_of(login) else {
+        return Reply::refusal(404, &format!("{login} is not a user"));
+    };
+    let permission = match role {
+        "admin" => "admin",
+        "maintain" | "write" => "write",
+        "triage" | "read" => "read",
+        "none" => "none",
+        // A role that an organisation made up is built on one of the others.
+        _ => "read",
+    };
+    let user = shapes::user(login);
+    Reply::json(200, &json!({ "permission": permission, "role_name": role, "user": user }))
+}
+
+pub(super) fn create_label(state: &mut State, ask: &Ask<'_>) -> Reply {
+    let Some(name) = ask.text("name").filter(|name| !name.is_empty()) else {
+        return Reply::invalid("Label", "name", "missing_field", None);
+    };
+    if state.labels.iter().any(|there| there.eq_ignore_ascii_case(&name)) {
+        return Reply::invalid("Label", "name", "already_exists", None);
+    }
+    state.labels.insert(name.clone());
+    Reply::json(201, &json!({ "name": name, "color": "ededed" }))
+}
+
+pub(super) fn branch(state: &State, name: &str) -> Reply {
+    let Some(sha) = state.sha_of(name) else {
+        return Reply::refusal(404, "Branch not found");
+    };
+    let protection = state.branches.get(name).and_then(|branch| branch.protection.as_ref());
+    let checks = protection.map(|protection| &protection["required_status_checks"]["contexts"]);
+    let contexts = checks.filter(|checks| checks.is_array()).cloned().unwrap_or(json!([]));
+    let body = json!({
+        "name": name, "commit": { "sha": sha }, "protected": protection.is_some(),
+        "protection": {
+            "enabled": protection.is_some(),
+            "required_status_checks": { "enforcement_level": "everyone", "contexts": contexts },
+        },
+    });
+    Reply::json(200, &body)
+}
+
+pub(super) fn protection(state: &State, name: &str) -> Reply {
+    let Some(branch) = state.branches.get(name) else {
+        return Reply::refusal(404, "Branch not found");
+    };
+    if branch.protection_hidden {
+        let mut reply = Reply::refusal(403, "Resource not accessible by integration");
+        let needs = "administration=read".to_owned();
+        reply.headers.push(("x-accepted-github-permissions".to_owned(), needs));
+        return reply;
+    }
+    match &branch.protection {
+        Some(protection) => Reply::json(200, protection),
+        None => Reply::refusal(404, "Branch not protected"),
+    }
+}
+
+pub(super) fn rules(state: &State, ask: &Ask<'_>, branch: &str) -> Reply {
+    Reply::page(ask, state.rules.get(branch).cloned().unwrap_or_default(), state.page_size)
+}
+
+pub(super) fn delete_branch(state: &mut State, branch: &str) -> Reply {
+    if state.sha_of(branch).is_none() {
+        return Reply::refusal(422, "Reference does not exist");
+    }
+    let protected = state.branches.get(branch).is_some_and(|branch| branch.protection.is_some());
+    if protected {
+        return Reply::refusal(422, "Cannot delete a protected branch");
+    }
+    state.branches.remove(branch);
+    if let Some(dir) = &state.git_dir {
+        super::git::delete(dir, branch);
+    }
+    Reply::nothing()
+}
+
+pub(super) fn checks(state: &mut State, ask: &Ask<'_>, sha: &str) -> Reply {
+    let size = state.page_size;
+    let checks = state.checks.get_mut(sha).map(Vec::as_mut_slice).unwrap_or_default();
+    for check in checks.iter_mut() {
+        match check.completes_after {
+            Some(0) => {
+                check.status = "completed".to_owned();
+                check.conclusion = Some("success".to_owned());
+                check.completes_after = None;
+            }
+            Some(left) => check.completes_after = Some(left - 1),
+            None => {}
+        }
+    }
+    let shown = checks.iter().enumerate().map(|(at, check)| shapes::check(at + 1, sha, check));
+    let items: Vec<Value> = shown.collect();
+    Reply::page_in(ask, items, size, |page, all| json!({ "total_count": all, "check_runs": page }))
+}
+
+pub(super) fn statuses(state: &State, ask: &Ask<'_>, sha: &str) -> Reply {
+    let statuses = state.statuses.get(sha).map(Vec::as_slice).unwrap_or_default();
+    let items = statuses.iter().map(
+        |status| json!({ "context": status.context, "state": status.state, "description": null }),
+    );
+    let items: Vec<Value> = items.collect();
+    let within =
+        |page, all| json!({ "state": "pending", "sha": sha, "total_count": all, "statuses": page });
+    Reply::page_in(ask, items, state.page_size, within)
+}
