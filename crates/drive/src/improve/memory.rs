@@ -271,10 +271,10 @@ fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
 ///
 /// When git cannot be asked.
 pub async fn scope_of(git: &Git) -> Result<String, GitError> {
-    if let Some(scope) = git.setting("remote.origin.url").await?.and_then(|url| remote(&url)) {
-        return Ok(scope);
-    }
-    Ok(format!("path:{}", git.common_dir().await?))
+    let place = git.common_dir().await?;
+    let origin = git.setting("remote.origin.url").await?;
+    let scope = origin.and_then(|url| remote(&url));
+    Ok(scope.unwrap_or_else(|| format!("path:{place}")))
 }
 
 /// `github.com/owner/name`, without credentials; nothing for a path, which says nothing on another machine.

@@ -132,7 +132,7 @@ async fn read(ctx: &Ctx<'_>, args: &ListArgs) -> Result<LettersJson, Failure> {
         (false, false) => args.status.iter().copied().map(LetterStatus::from).collect(),
     };
     let scope = match args.here {
-        true => Some(ctx.scope(&ScopeArg::default()).await),
+        true => Some(ctx.scope(&ScopeArg::default()).await?),
         false => None,
     };
     let filter = LetterFilter { scope, statuses, limit: args.limit, after: args.after };

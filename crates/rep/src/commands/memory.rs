@@ -1,6 +1,6 @@
 //! `rep memory`: what went wrong in this repository before, and what helped.
 
-use repertoire_drive::git::Git;
+use repertoire_drive::git::{Git, GitError};
 use repertoire_drive::improve::memory::{FixState, Memory, scope_of};
 use repertoire_journal::{FailureFilter, Journal, JournalError};
 
@@ -83,13 +83,20 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 impl Ctx<'_> {
     /// The repository that is meant: the one of this folder, if nobody says otherwise.
-    pub(crate) async fn scope(&self, arg: &ScopeArg) -> String {
+    pub(crate) async fn scope(&self, arg: &ScopeArg) -> Result<String, Failure> {
         if let Some(scope) = &arg.scope {
-            return scope.clone();
+            return Ok(scope.clone());
         }
         let dir = self.project_dir(None);
         let git = Git::new(&dir, self.env.tool_environment(false));
-        scope_of(&git).await.unwrap_or_else(|_| format!("path:{dir}"))
+        match scope_of(&git).await {
+            Ok(scope) => Ok(scope),
+            Err(GitError::NotARepository { .. }) => Ok(format!("path:{dir}")),
+            Err(error) => {
+                let hint = "`--scope` names a repository without asking git.";
+                Err(Failure::cannot_run(error.to_string()).hint(hint))
+            }
+        }
     }
 }
 
@@ -105,7 +112,7 @@ fn failed(error: JournalError) -> Failure {
 
 fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
     let json = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         match ctx.journal_if_there().await? {
             Some(journal) => read(args, scope, &journal).await,
             None => Ok(MemoryJson { scope, failures: Vec::new(), next: None, others: Vec::new() }),
@@ -203,7 +210,10 @@ fn cells(row: &FailureRow, clock: &Clock) -> [String; 5] {
         format!("{}x", failure.seen),
         clock.age(failure.last_ms),
         fix,
-        format!("{code}{}", failure.example),
+        match failure.example.is_empty() {
+            true => "not seen yet".to_owned(),
+            false => format!("{code}{}", failure.example),
+        },
     ]
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use camino::Utf8Path;
 use globset::GlobSet;
 use regex::Regex;
+use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::redact::has_secret;
 use repertoire_journal::{Fix, KnownFix, Remedy};
 use schemars::JsonSchema;
@@ -59,6 +60,13 @@ pub fn state_of(known: &KnownFix, now_ms: u64, policy: &Policy) -> (FixState, St
     let KnownFix { tried, worked, failed, confidence, .. } = known;
     if *confidence < policy.retired_below {
         return (FixState::Retired, format!("it failed {failed} of {tried} times"));
+    }
+    // Somebody who may decide has said so: it is tried once, and then its record counts.
+    if *tried == 0 && known.fix.origin == FixOrigin::Taught {
+        return match refuse_automatic(&known.fix) {
+            Some(why) => (FixState::Suggested, why),
+            None => (FixState::Automatic, "a person taught it, and it is tried once".to_owned()),
+        };
     }
     if *confidence < policy.automatic_from {
         let why = match tried {
@@ -384,8 +392,6 @@ pub(crate) fn weakening(file: &Touched) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use repertoire_journal::memory::FixOrigin;
-
     use super::*;
 
     fn fix(remedy: Remedy) -> Fix {
@@ -420,6 +426,20 @@ mod tests {
         assert_eq!(state(0.16, Some(10), 20), FixState::Retired);
         assert_eq!(state(0.9, Some(10), 11 + policy.stale_ms), FixState::Suggested);
         assert_eq!(state(0.9, None, 20), FixState::Suggested);
+    }
+
+    #[test]
+    fn what_a_person_taught_is_tried_once_and_then_its_record_counts() {
+        let policy = Policy::default();
+        let taught = |text| Fix { origin: FixOrigin::Taught, ..command(text) };
+        let fresh = KnownFix::new(taught("cargo fetch"), 0);
+        assert_eq!(state_of(&fresh, 20, &policy).0, FixState::Automatic);
+        let failed = KnownFix { tried: 1, failed: 1, confidence: 0.35, ..fresh };
+        assert_eq!(state_of(&failed, 20, &policy).0, FixState::Suggested);
+        let outside = KnownFix::new(taught("cp a ../b"), 0);
+        assert_eq!(state_of(&outside, 20, &policy).0, FixState::Suggested);
+        let learnt = KnownFix::new(command("cargo fetch"), 0);
+        assert_eq!(state_of(&learnt, 20, &policy).0, FixState::Suggested);
     }
 
     #[test]

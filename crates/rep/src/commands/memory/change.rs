@@ -15,7 +15,7 @@ use crate::commands::runs::now_ms;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::schema::improve::{Exchanged, FailureJson, FixJson, ForgottenJson};
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// What to print.
 #[derive(Debug, clap::Args)]
@@ -75,7 +75,7 @@ pub(crate) struct ForgetArgs {
 
 pub(crate) fn export(ctx: &Ctx<'_>, args: &ExportArgs, ui: &mut Ui<'_>) -> Outcome {
     let file = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         match ctx.journal_if_there().await? {
             Some(journal) => Memory::new(journal, scope).export().await.map_err(failed),
             None => {
@@ -95,14 +95,15 @@ pub(crate) fn import(ctx: &Ctx<'_>, args: &ImportArgs, ui: &mut Ui<'_>) -> Outco
     let file = memory::parse(&text).map_err(|error| not_taken(&args.file, error))?;
     let trust = if args.trust { Trust::Records } else { Trust::Nothing };
     let done = runtime()?.block_on(async {
-        let memory = Memory::new(ctx.journal(None).await?, ctx.scope(&args.scope).await);
+        let memory = Memory::new(ctx.journal(None).await?, ctx.scope(&args.scope).await?);
         memory.import(file, trust).await.map_err(|error| not_taken(&args.file, error))
     })?;
     if ui.json {
         ui.print_json(&done)?;
         return Ok(Exit::Done);
     }
-    writeln!(ui.out, "Took {} failures and {} fixes.", done.failures, done.fixes)?;
+    let fixes = if done.fixes == 1 { "1 fix".to_owned() } else { format!("{} fixes", done.fixes) };
+    writeln!(ui.out, "Took {} and {fixes}.", ui::count(done.failures, "failure"))?;
     for line in &done.left_out {
         ui.note(&format!("left out: {line}"))?;
     }
@@ -130,7 +131,7 @@ pub(crate) fn teach(ctx: &Ctx<'_>, args: &TeachArgs, ui: &mut Ui<'_>) -> Outcome
     }
     let (name, json) = (signature.to_string(), ui.json);
     let taught = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let journal = ctx.journal(None).await?;
         let known = journal.failure(&scope, &name).await.map_err(failed)?;
         let failure = known.unwrap_or_else(|| unseen(&scope, &name));
@@ -190,7 +191,7 @@ fn fix_of(ctx: &Ctx<'_>, args: &TeachArgs) -> Result<Fix, Failure> {
 
 pub(crate) fn forget(ctx: &Ctx<'_>, args: &ForgetArgs, ui: &mut Ui<'_>) -> Outcome {
     let done = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let Some(journal) = ctx.journal_if_there().await? else {
             return Ok(ForgottenJson { scope, failures: 0 });
         };
@@ -204,7 +205,7 @@ pub(crate) fn forget(ctx: &Ctx<'_>, args: &ForgetArgs, ui: &mut Ui<'_>) -> Outco
     match ui.json {
         true => ui.print_json(&done)?,
         false => {
-            let count = crate::ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
+            let count = ui::count(usize::try_from(done.failures).unwrap_or(0), "failure");
             writeln!(ui.out, "Forgot {count} of {}.", done.scope)?;
         }
     }

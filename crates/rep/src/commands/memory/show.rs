@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let json = runtime()?.block_on(async {
-        let scope = ctx.scope(&args.scope).await;
+        let scope = ctx.scope(&args.scope).await?;
         let journal = ctx.journal_if_there().await?;
         let journal = journal.ok_or_else(|| unknown(&args.signature))?;
         let failure = find(&journal, &scope, &args.signature).await?;
@@ -80,15 +80,20 @@ fn print(json: &FailureJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let (failure, clock) = (&json.failure, Clock::local(now_ms()));
     let code = failure.code.as_deref().map(|code| format!(" {code}")).unwrap_or_default();
     writeln!(ui.out, "{}  {}{code}", ui.paint(ui::ACCENT, &failure.signature), failure.category)?;
-    writeln!(ui.out, "{}", ui::printable_lines(&failure.example))?;
-    let told = format!(
-        "seen {} times with {}, first {} ago, last {} ago, in {}",
-        failure.seen,
-        if failure.tool.is_empty() { "no tool" } else { &failure.tool },
-        clock.age(failure.first_ms),
-        clock.age(failure.last_ms),
-        failure.scope
-    );
+    if !failure.example.is_empty() {
+        writeln!(ui.out, "{}", ui::printable_lines(&failure.example))?;
+    }
+    let told = match failure.seen {
+        0 => format!("not seen in {} yet", failure.scope),
+        seen => format!(
+            "{} times in {}, by {}; last {}, first {}",
+            seen,
+            failure.scope,
+            failure.tool,
+            clock.brief(failure.last_ms),
+            clock.brief(failure.first_ms)
+        ),
+    };
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, told))?;
     if json.fixes.is_empty() {
         let line = format!("\nNo fix is known. `rep memory teach {}` says one.", failure.signature);
