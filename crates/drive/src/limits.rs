@@ -271,5 +271,7 @@ pub const TASK_TITLE_CHARS_MAX: usize = 300;
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
 /// How often pending checks are looked at.
 pub const MERGE_POLL: Duration = Duration::from_secs(10);
+/// How long the first check of a merged commit may take to begin.
+pub const MERGE_WATCH_APPEAR: Duration = Duration::from_secs(60);
 /// How often a merge starts again because the head moved.
 pub const MERGE_RESTARTS_MAX: u32 = 3;

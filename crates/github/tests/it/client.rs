@@ -393,6 +393,19 @@ async fn a_branch_is_deleted_once_and_a_protected_one_never() {
 }
 
 #[tokio::test]
+async fn an_issue_is_opened_once_and_changed() {
+    let fault = Fault::on("/issues", FaultKind::LostAnswer).method("POST");
+    let server = repository().fault(fault).start().await;
+    let client = client(&server);
+    let marker = "<!-- m -->";
+    let opened = client.create_issue("Halted", marker, "agent:halted", BOT, marker).await.unwrap();
+    assert_eq!(opened.labels, ["agent:halted"]);
+    assert_eq!(server.state().issues.len(), 2);
+    let changed = client.update_issue(opened.number, "Still", "text").await.unwrap();
+    assert_eq!((changed.title.as_str(), changed.body.as_deref()), ("Still", Some("text")));
+}
+
+#[tokio::test]
 async fn nobody_approves_twice() {
     let server = repository().pull(40, "bot/31", "ada").start().await;
     let client = client(&server);
