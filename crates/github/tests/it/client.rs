@@ -307,6 +307,9 @@ async fn a_pull_request_from_a_fork_is_not_taken_for_ours() {
     let server = repository()
         .pull(40, "bot/31", "mallory")
         .pull_with(40, |pull| pull.fork = Some("mallory/repo".to_owned()))
+        // The service looks at the owner only, and an owner may have a fork of their own.
+        .pull(41, "bot/31", "mallory")
+        .pull_with(41, |pull| pull.fork = Some("octo/fork".to_owned()))
         .start()
         .await;
     assert!(client(&server).pulls_of("bot/31").await.unwrap().items.is_empty());
