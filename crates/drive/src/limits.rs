@@ -360,5 +360,7 @@ pub const REPORT_ERRORS_SHOWN: usize = 50;
 pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How often pending checks are looked at.
 pub const MERGE_POLL: Duration = Duration::from_secs(10);
+/// How long the first check of a merged commit may take to begin.
+pub const MERGE_WATCH_APPEAR: Duration = Duration::from_secs(60);
 /// How often a merge starts again because the head moved.
 pub const MERGE_RESTARTS_MAX: u32 = 3;

@@ -15,10 +15,12 @@ mod decide;
 mod gather;
 mod merge;
 mod sensitive;
+mod watch;
 
 pub use decide::decide;
 pub use gather::gather;
 pub use merge::{Pace, WallClock, run};
+pub use watch::HALT_LABEL;
 
 /// The settings, as the configuration has them. They are read from the base branch: a pull request cannot switch it on for
 /// itself.
@@ -43,6 +45,8 @@ pub struct AutoMerge {
     pub method: Option<MergeMethod>,
     /// How long to wait for pending checks, in seconds.
     pub wait_seconds: u64,
+    /// How long the checks of the merged commit are watched, in seconds; 0 for not at all.
+    pub watch_seconds: u64,
     /// Branches that may be merged into. Without any it is the default branch, if that is neither protected nor a release.
     pub base_branches: Vec<String>,
     /// Most lines of a change.
@@ -71,6 +75,7 @@ impl Default for AutoMerge {
             approve: false,
             method: None,
             wait_seconds: 600,
+            watch_seconds: 600,
             base_branches: Vec::new(),
             changed_lines_max: 500,
             changed_files_max: 50,
@@ -144,6 +149,8 @@ pub struct Facts {
     pub request: Request,
     /// The commit that the decision is to be about; the pull request's head, if nothing was decided yet.
     pub pinned: Option<String>,
+    /// The open issue that says that a merge of ours went wrong, if there is one.
+    pub halted: Fact<Option<u64>>,
     /// The pull request.
     pub pull: Fact<PullFacts>,
     /// The branch that it shall go into.
@@ -163,6 +170,7 @@ impl Facts {
         Facts {
             request: request.clone(),
             pinned: None,
+            halted: Fact::Unknown(why.to_owned()),
             pull: Fact::Unknown(why.to_owned()),
             base: Fact::Unknown(why.to_owned()),
             checks: Fact::Unknown(why.to_owned()),

@@ -42,6 +42,43 @@ impl Client {
         self.list::<Vec<Issue>>(url).await
     }
 
+    /// Opens an issue with a label and a marker in its text. If the answer is lost, an open issue of `login` with the label and
+    /// the marker is looked for.
+    pub async fn create_issue(
+        &self,
+        title: &str,
+        body: &str,
+        label: &str,
+        login: &str,
+        marker: &str,
+    ) -> Result<Issue, ClientError> {
+        let new = json!({ "title": title, "body": body, "labels": [name::label(label)?] });
+        let call = Call::once_only(Method::POST, self.at(&["issues"]), new);
+        let look = || async {
+            let there = self.issues_labelled(label).await?;
+            Ok(there.items.into_iter().find(|issue| {
+                let ours = issue.user.as_ref().is_some_and(|user| user.is(login));
+                ours && issue.body.as_deref().is_some_and(|body| body.contains(marker))
+            }))
+        };
+        match self.send_or_find(&call, look).await? {
+            Done::Answered(answer) => answer.read(),
+            Done::Found(issue) => Ok(issue),
+        }
+    }
+
+    /// Changes title and text of an issue.
+    pub async fn update_issue(
+        &self,
+        number: u64,
+        title: &str,
+        body: &str,
+    ) -> Result<Issue, ClientError> {
+        let change = json!({ "title": title, "body": body });
+        let call = Call::change(Method::PATCH, self.issue_url(number, &[]), change);
+        self.send(&call).await?.read()
+    }
+
     /// Closes an issue. Closing a closed one changes nothing.
     pub async fn close_issue(&self, number: u64) -> Result<Issue, ClientError> {
         let body = json!({ "state": "closed", "state_reason": "completed" });

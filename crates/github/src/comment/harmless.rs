@@ -42,7 +42,7 @@ pub fn harmless(text: &str, rules: &Harmless<'_>) -> String {
     // After the triggers: a break within a mention would keep them from being found.
     text = MENTIONS.replace_all(&text, "$1@\u{200b}$2").into_owned();
     text = without_closing(&text);
-    COMMANDS.replace_all(&text, "$1:\u{200b}:").into_owned()
+    COMMANDS.replace_all(&text, "$1:\u{200b}:").replace("##[", "##\u{200b}[")
 }
 
 /// A text on one line without anything that is taken for markup.
@@ -190,7 +190,7 @@ pattern!(
     CLOSING_URL,
     r"(?i)\b((?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+)(https?://[^\s`]+/(?:issues|pull)/\d+)"
 );
-// Commands to the runner stand at the beginning of a line: `::name` and the older `##[name]`.
+// Commands to the runner stand at the beginning of a line. The older `##[name]` may stand anywhere.
 pattern!(COMMANDS, r"(?m)^([ \t]*):(?::)");
 // Tokens of GitHub and of the usual services, by their shape.
 pattern!(
@@ -282,6 +282,7 @@ mod tests {
     fn the_runner_is_told_nothing() {
         check("::set-output name=x::y", ":·:set-output name=x::y");
         check("ok\n  ::add-mask::x", "ok\n  :·:add-mask::x");
+        check("x ##[error]y", "x ##·[error]y");
         check("std::fs::read", "std::fs::read");
     }
 

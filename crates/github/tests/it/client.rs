@@ -307,6 +307,9 @@ async fn a_pull_request_from_a_fork_is_not_taken_for_ours() {
     let server = repository()
         .pull(40, "bot/31", "mallory")
         .pull_with(40, |pull| pull.fork = Some("mallory/repo".to_owned()))
+        // The service looks at the owner only, and an owner may have a fork of their own.
+        .pull(41, "bot/31", "mallory")
+        .pull_with(41, |pull| pull.fork = Some("octo/fork".to_owned()))
         .start()
         .await;
     assert!(client(&server).pulls_of("bot/31").await.unwrap().items.is_empty());
@@ -390,6 +393,19 @@ async fn a_branch_is_deleted_once_and_a_protected_one_never() {
     assert!(matches!(client.delete_branch("main").await, Err(ClientError::Refused { .. })));
     assert_eq!(client.issue(31).await.unwrap().state, "open");
     assert_eq!(client.close_issue(31).await.unwrap().state, "closed");
+}
+
+#[tokio::test]
+async fn an_issue_is_opened_once_and_changed() {
+    let fault = Fault::on("/issues", FaultKind::LostAnswer).method("POST");
+    let server = repository().fault(fault).start().await;
+    let client = client(&server);
+    let marker = "<!-- m -->";
+    let opened = client.create_issue("Halted", marker, "agent:halted", BOT, marker).await.unwrap();
+    assert_eq!(opened.labels, ["agent:halted"]);
+    assert_eq!(server.state().issues.len(), 2);
+    let changed = client.update_issue(opened.number, "Still", "text").await.unwrap();
+    assert_eq!((changed.title.as_str(), changed.body.as_deref()), ("Still", Some("text")));
 }
 
 #[tokio::test]

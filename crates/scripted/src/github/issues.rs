@@ -31,6 +31,20 @@ pub(super) fn list(state: &State, ask: &Ask<'_>) -> Reply {
     Reply::page(ask, items.collect(), state.page_size)
 }
 
+pub(super) fn create(state: &mut State, ask: &Ask<'_>) -> Reply {
+    let Some(title) = ask.text("title").filter(|title| !title.is_empty()) else {
+        return Reply::invalid("Issue", "title", "missing_field", None);
+    };
+    let number = state.issues.keys().next_back().map_or(1, |last| last + 1);
+    let (created_at, author) = (state.now(), state.login.clone());
+    let body = ask.text("body").unwrap_or_default();
+    let issue = super::state::Issue { title, body, author, created_at, ..Default::default() };
+    state.issues.insert(number, issue);
+    add_labels(state, ask, number);
+    let issue = shapes::issue(state, number, &state.issues[&number]);
+    Reply::json(201, &issue)
+}
+
 pub(super) fn get(state: &State, number: u64) -> Reply {
     Reply::json(200, &shapes::issue(state, number, &state.issues[&number]))
 }

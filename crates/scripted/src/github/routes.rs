@@ -42,6 +42,7 @@ fn within(state: &mut State, ask: &Ask<'_>, rest: &[&str]) -> Reply {
         ("GET", ["commits", sha, "check-runs"]) => repo::checks(state, ask, sha),
         ("GET", ["commits", sha, "status"]) => repo::statuses(state, ask, sha),
         ("GET", ["issues"]) => issues::list(state, ask),
+        ("POST", ["issues"]) => issues::create(state, ask),
         ("PATCH", ["issues", "comments", id]) => issues::update_comment(state, ask, number(id)),
         ("GET", ["pulls"]) => pulls::list(state, ask),
         ("POST", ["pulls"]) => pulls::create(state, ask),

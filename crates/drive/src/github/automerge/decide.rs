@@ -95,9 +95,15 @@ fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
             "the repository's owner switches it on in the configuration of the base branch",
         );
     }
-    match facts.request.asked.known("who asked for the merge")? {
-        true => Ok(()),
-        false => no("nobody who may has asked for it", "somebody with write access asks for it"),
+    if !*facts.request.asked.known("who asked for the merge")? {
+        return no("nobody who may has asked for it", "somebody with write access asks for it");
+    }
+    match facts.halted.known("whether merging is halted")? {
+        Some(issue) => no(
+            format!("an earlier merge went wrong, and issue {issue} is open"),
+            "a person looks into it, and closes the issue",
+        ),
+        None => Ok(()),
     }
 }
 
@@ -293,17 +299,17 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// Whether a check ended badly, and is not exempted.
+pub(super) fn is_red(check: &Check, settings: &AutoMerge) -> bool {
+    let conclusion = check.conclusion.as_deref().unwrap_or_default();
+    let bad = ["failure", "error", "timed_out", "cancelled", "action_required", "startup_failure"];
+    bad.contains(&conclusion) && !settings.optional_checks.contains(&check.name)
+}
+
 /// 7: nothing else is red.
 fn no_red_elsewhere(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let checks = facts.checks.known("what the checks say")?;
-    let exempt = |name: &String| settings.optional_checks.contains(name);
-    let red = checks.iter().find(|check| {
-        let conclusion = check.conclusion.as_deref().unwrap_or_default();
-        let bad =
-            ["failure", "error", "timed_out", "cancelled", "action_required", "startup_failure"];
-        bad.contains(&conclusion) && !exempt(&check.name)
-    });
-    match red {
+    match checks.iter().find(|check| is_red(check, settings)) {
         Some(check) => {
             let conclusion = check.conclusion.as_deref().unwrap_or_default();
             let reason = format!("check `{}` ended with `{conclusion}`", check.name);

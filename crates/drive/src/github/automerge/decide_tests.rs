@@ -48,6 +48,7 @@ fn facts() -> Facts {
             issue: None,
         },
         pinned: Some(head()),
+        halted: Fact::Known(None),
         pull: Fact::Known(PullFacts {
             open: true,
             merged: false,
@@ -141,6 +142,8 @@ fn it_is_off_unless_switched_on() {
     refuses(1, "is off", false, |_, settings| settings.enabled = false);
     refuses(1, "nobody who may", false, |facts, _| facts.request.asked = Fact::Known(false));
     refuses(1, "not known", false, |facts, _| facts.request.asked = unknown());
+    refuses(1, "issue 7 is open", false, |facts, _| facts.halted = Fact::Known(Some(7)));
+    refuses(1, "not known", false, |facts, _| facts.halted = unknown());
 }
 
 #[test]

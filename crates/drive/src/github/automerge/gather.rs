@@ -10,6 +10,8 @@ use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts};
 /// Asks for everything that a decision rests on. `pinned` is the commit that an earlier decision was about.
 pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) -> Facts {
     let mut facts = Facts { pinned: pinned.map(str::to_owned), ..Facts::unasked(request) };
+    let halted = super::watch::halted(client, &request.own_login).await;
+    facts.halted = known(halted.map_err(|error| error.to_string()));
     let pull = match client.pull(request.number).await {
         Ok(pull) => pull,
         Err(error) => {
@@ -121,7 +123,7 @@ fn base_facts(
     }
 }
 
-async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, String> {
+pub(super) async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, String> {
     let runs = whole(client.check_runs(sha).await, "checks")?;
     let statuses = whole(client.statuses(sha).await, "statuses")?;
     let mut out = Vec::new();

@@ -67,6 +67,7 @@ pub async fn run(
     merge(client, request, settings, &head, &mut report).await;
     if report.decision == Outcome::Merged {
         afterwards(client, request, settings, &mut report).await;
+        watch(client, request, settings, pace, &mut report).await;
     }
     report
 }
@@ -243,6 +244,18 @@ async fn afterwards(client: &Client, request: &Request, settings: &AutoMerge, re
         let done = close_issue(client, request, issue, &sha).await;
         report.step("close issue", done);
     }
+}
+
+async fn watch(
+    client: &Client,
+    request: &Request,
+    settings: &AutoMerge,
+    pace: &dyn Pace,
+    report: &mut Report,
+) {
+    let Some(sha) = report.merged_as.clone().filter(|_| settings.watch_seconds > 0) else { return };
+    let done = super::watch::watch(client, request, settings, &sha, pace).await;
+    report.step("watch", done);
 }
 
 /// Deletes the head branch, if it is ours, not protected, and nobody else's pull request needs it.

@@ -67,7 +67,12 @@ fn request() -> Request {
 }
 
 fn settings() -> AutoMerge {
-    AutoMerge { enabled: true, required_checks: vec!["test".to_owned()], ..AutoMerge::default() }
+    AutoMerge {
+        enabled: true,
+        required_checks: vec!["test".to_owned()],
+        watch_seconds: 0,
+        ..AutoMerge::default()
+    }
 }
 
 async fn merge_with(server: &GitHubServer, settings: &AutoMerge) -> Report {
@@ -221,6 +226,7 @@ async fn a_lost_answer_is_read_and_not_repeated() {
 #[tokio::test]
 async fn an_error_while_asking_is_a_no() {
     for (path, condition) in [
+        ("/issues?", 1),
         ("/pulls/40", 2),
         ("/branches/main", 3),
         ("/check-runs", 6),
@@ -238,6 +244,68 @@ async fn an_error_while_asking_is_a_no() {
         );
         assert_eq!(merges(&server), 0);
     }
+}
+
+/// The checks of the commit that pull request 40 is merged as.
+fn merged_checks(fake: FakeGitHub, conclusion: &str) -> FakeGitHub {
+    let sha = sha_for(&format!("merge of 40 at {}", sha_for("bot/31")));
+    let check = repertoire_scripted::github::Check {
+        name: "test".to_owned(),
+        status: "completed".to_owned(),
+        conclusion: Some(conclusion.to_owned()),
+        ..Default::default()
+    };
+    fake.with(|state| drop(state.checks.insert(sha, vec![check])))
+}
+
+#[tokio::test]
+async fn red_checks_after_a_merge_halt_merging_until_a_person_answers() {
+    let fake = merged_checks(repository().pull(50, "bot/50", BOT), "failure")
+        .file(50, "src/a.rs")
+        .review(50, "ada", "APPROVED")
+        .check(50, "test", "success");
+    let server = fake.start().await;
+    let watching = AutoMerge { watch_seconds: 60, ..settings() };
+    let report = merge_with(&server, &watching).await;
+    assert_eq!(report.decision, Outcome::Merged, "a merge with red checks is still a merge");
+    let step = report.steps.last().unwrap();
+    assert!(!step.ok && step.detail.contains("halted by issue 51"), "{step:?}");
+    let state = server.state();
+    assert_eq!(state.issues[&51].labels, [repertoire_drive::github::automerge::HALT_LABEL]);
+    assert!(state.issues[&51].body.contains("- test: failure"));
+
+    let verification = Verification {
+        verdict: Verdict::Passed,
+        full: true,
+        commit: sha_for("bot/50"),
+        after_last_writer: true,
+    };
+    let next = Request { number: 50, verification: Fact::Known(verification), ..request() };
+    let clock = FakeClock::default();
+    let report = run(&client(&server), &next, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(1)));
+    assert!(report.reason.unwrap().contains("issue 51 is open"));
+    server.change(|state| state.issues.get_mut(&51).unwrap().closed = true);
+    let report = run(&client(&server), &next, &settings(), &clock).await;
+    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_strangers_issue_halts_nothing() {
+    let label = repertoire_drive::github::automerge::HALT_LABEL;
+    let server = repository().issue(60, "Halted!", "", "mallory").label(60, label).start().await;
+    assert_eq!(merge_with(&server, &settings()).await.decision, Outcome::Merged);
+}
+
+#[tokio::test]
+async fn green_checks_after_a_merge_or_none_are_reported() {
+    let watching = AutoMerge { watch_seconds: 120, ..settings() };
+    let server = merged_checks(repository(), "success").start().await;
+    let step = merge_with(&server, &watching).await.steps.pop().unwrap();
+    assert!(step.ok && step.detail.contains("1 checks are green"), "{step:?}");
+    let server = repository().start().await;
+    let step = merge_with(&server, &watching).await.steps.pop().unwrap();
+    assert!(step.ok && step.detail.contains("no check began"), "{step:?}");
 }
 
 #[tokio::test]
