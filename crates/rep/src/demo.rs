@@ -36,6 +36,8 @@ const FILES: &[(&str, &str)] = &[
     ("shop/plan-agent.yaml", include_str!("demo/plan-agent.yaml")),
     ("shop/refunds.py", include_str!("demo/refunds.py")),
     ("shop/reviewers.yaml", include_str!("demo/reviewers.yaml")),
+    ("shop/test-output.txt", include_str!("demo/test-output.txt")),
+    ("shop/github-event.json", include_str!("demo/github-event.json")),
 ];
 
 /// The change that is reviewed: a file of the project, and what it becomes.
