@@ -204,6 +204,15 @@ async fn a_head_that_moves_while_we_wait_is_not_merged() {
 }
 
 #[tokio::test]
+async fn everything_is_asked_again_right_before_the_call() {
+    let fault = Fault::status("/files", 403, "no longer").after(1).times(9);
+    let server = repository().fault(fault).start().await;
+    let report = merge_with(&server, &settings()).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(10)));
+    assert_eq!(merges(&server), 0);
+}
+
+#[tokio::test]
 async fn the_services_no_is_reported_and_no_other_way_is_tried() {
     let server = repository()
         .fault(Fault::status("/merge", 405, "Squash merges are not allowed").times(9))

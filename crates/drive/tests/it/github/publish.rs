@@ -141,6 +141,8 @@ async fn what_an_agent_wrote_into_the_configuration_leads_nowhere() {
         &format!("#!/bin/sh\ntouch {marker}\n"),
     );
     place.repo.git(&["config", &format!("url.{evil}.insteadOf"), place.bare.as_str()]);
+    let user = format!("[url \"{evil}\"]\n\tinsteadOf = {}\n", place.bare);
+    crate::repo::write(&place.repo.base.join(".gitconfig"), &user);
     place.repo.git(&["config", "remote.origin.pushurl", evil.as_str()]);
     place.repo.git(&["config", "core.sshCommand", &format!("touch {marker}")]);
     let commit = place.change("src/lib.rs");
