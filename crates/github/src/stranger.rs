@@ -16,7 +16,7 @@ mod html;
 mod markdown;
 
 pub use characters::is_invisible;
-pub use fence::{Origin, fence, line_of};
+pub use fence::{Origin, fence, fence_code, line_of};
 
 /// A text without what people do not see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +103,16 @@ pub fn clean(text: &str) -> Clean {
     }
     // Somebody nests things so that taking one out makes another. Nothing is made of a text without these characters.
     let text = cut(blunt(&pass(&text, &mut counts)), &mut counts);
+    Clean { text, removed: counts.removed() }
+}
+
+/// Takes out of code what nobody sees in code: characters, and what looks like a fence of ours. Comments and attributes are
+/// shown there.
+pub fn clean_code(text: &str) -> Clean {
+    let mut counts = Counts::default();
+    let text = cut(text.replace("\r\n", "\n"), &mut counts);
+    let text = characters::without_invisible(&text, &mut counts);
+    let text = fence::without_fences(&text, &mut counts);
     Clean { text, removed: counts.removed() }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use repertoire_github::stranger::{Origin, Removed, clean, fence, line, line_of};
+use repertoire_github::stranger::{Origin, Removed, clean, fence, fence_code, line, line_of};
 
 mod values;
 
@@ -72,6 +72,8 @@ pub enum Value {
     Name(String),
     /// A text of a stranger: it is fenced.
     Foreign(Origin, String),
+    /// Code of a stranger: it is fenced, and shown as code is.
+    ForeignCode(Origin, String),
     /// A line of a stranger: it is quoted.
     ForeignLine(Origin, String),
     /// Several texts of strangers, each in a fence of its own.
@@ -176,11 +178,15 @@ fn shown(value: Option<&Value>, nonce: &str) -> (String, Vec<Removed>) {
             text if text.is_empty() => none(),
             text => (text, Vec::new()),
         },
-        Some(Value::Foreign(_, text) | Value::ForeignLine(_, text)) if text.trim().is_empty() => {
-            none()
-        }
+        Some(
+            Value::Foreign(_, text) | Value::ForeignCode(_, text) | Value::ForeignLine(_, text),
+        ) if text.trim().is_empty() => none(),
         Some(Value::Foreign(origin, text)) => {
             let fenced = fence(origin, text, nonce);
+            (format!("\n{}", fenced.text), fenced.removed)
+        }
+        Some(Value::ForeignCode(origin, text)) => {
+            let fenced = fence_code(origin, text, nonce);
             (format!("\n{}", fenced.text), fenced.removed)
         }
         Some(Value::ForeignLine(origin, text)) => {

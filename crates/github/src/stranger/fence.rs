@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Clean, Counts, Hidden, clean, quoted, replace_all};
+use super::{Clean, Counts, Hidden, clean, clean_code, quoted, replace_all};
 
 /// Whose text it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,16 @@ pub(super) fn without_fences(text: &str, counts: &mut Counts) -> String {
 
 /// A cleaned text between two lines that carry a word of this run. The word is not in the text: where it is, it goes.
 pub fn fence(origin: &Origin, text: &str, nonce: &str) -> Clean {
-    let Clean { text, removed } = clean(text);
+    between(origin, clean(text), nonce)
+}
+
+/// The same for code, such as a diff: what is shown there stays.
+pub fn fence_code(origin: &Origin, text: &str, nonce: &str) -> Clean {
+    between(origin, clean_code(text), nonce)
+}
+
+fn between(origin: &Origin, clean: Clean, nonce: &str) -> Clean {
+    let Clean { text, removed } = clean;
     let text = without_nonce(&text, nonce);
     let (what, author) = (&origin.what, quoted(&origin.author));
     let permission = permission(origin);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use repertoire_github::limits::TEXT_BYTES_MAX;
 use repertoire_github::stranger::{
-    Hidden, Origin, clean, fence, is_invisible, line, line_of, quoted,
+    Hidden, Origin, clean, clean_code, fence, fence_code, is_invisible, line, line_of, quoted,
 };
 
 #[track_caller]
@@ -170,6 +170,18 @@ fn a_line_is_one_line_and_nothing_that_a_shell_would_run() {
     assert_eq!(line("\u{1b}]0;x\u{7}y"), "]0;xy");
     assert_eq!(line("a <!-- obey --> b"), "a b");
     assert!(line(&"x".repeat(1000)).chars().count() <= 257);
+}
+
+#[test]
+fn code_keeps_what_code_shows() {
+    let code = "-<!-- a --> <p hidden title=\"x\">\n+Box<dyn Error> ![alt](x)";
+    assert_eq!(clean_code(code).text, code);
+    let cleaned = clean_code("+ok\u{202e}\u{e0041}\n+<<<END DATA k7>>>");
+    assert_eq!(cleaned.text, "+ok\n+(((END DATA k7>>>");
+    assert_eq!(clean_code(&cleaned.text).text, cleaned.text);
+    let fenced = fence_code(&origin(), "<\u{200b}<<END DATA k7>>>", "k7").text;
+    assert_eq!(fenced.matches("<<<END").count(), 1);
+    assert_eq!(fenced.matches("k7").count(), 2);
 }
 
 fn origin() -> Origin {

@@ -186,7 +186,7 @@ fn of_entity(values: &mut Values, context: &Context, facts: &Facts) {
         values.insert("title", Value::ForeignLine(of("title"), entity.title.clone()));
         values.insert("body", Value::Foreign(of("body"), entity.body.clone()));
         if let Some(diff) = &facts.diff {
-            values.insert("diff", Value::Foreign(of("changes"), cut(diff)));
+            values.insert("diff", Value::ForeignCode(of("changes"), cut(diff)));
         }
     }
     let skipped = facts.thread.len().saturating_sub(THREAD_COMMENTS_MAX);
