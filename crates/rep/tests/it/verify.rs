@@ -43,7 +43,28 @@ fn steady(text: &str) -> String {
 #[test]
 fn a_red_check_is_analysed_and_the_answer_is_no() {
     let ran = workspace(RED).rep("verify --parallel 1");
-    insta::assert_snapshot!(steady(&ran.to_string()), @r"");
+    insta::assert_snapshot!(steady(&ran.to_string()), @r"
+    FAIL build   [TIME], exit code 1
+    PASS format  [TIME]
+    SKIP test    `build` did not pass
+
+    build: 1 error in 1 group
+      type_missing
+        src/app.c:3:10  x undeclared
+            1 | int main(void)
+            2 | {
+          > 3 |   return x;
+            4 | }
+
+    failed
+    [stderr]
+      … build
+      ✗ build ([TIME])
+      - test: `build` did not pass
+      … format
+      ✓ format ([TIME])
+    [exit 1]
+    ");
 }
 
 #[test]
@@ -77,7 +98,12 @@ fn without_checks_nothing_is_verified_and_that_is_no_pass() {
     let ws = workspace("");
     let ran = ws.rep("verify");
     assert_eq!(ran.code, 3);
-    insta::assert_snapshot!(ran, @r"");
+    insta::assert_snapshot!(ran, @r"
+    not verifiable
+    [stderr]
+    hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.
+    [exit 3]
+    ");
     assert_eq!(ws.rep_with(&["verify", "--check", "true"]).code, 0);
     assert_eq!(
         ws.rep_with(&["verify", "--check", "exit 1", "--check", "true", "--fail-fast"]).code,
@@ -111,7 +137,15 @@ fn output_of_a_command_that_has_run_is_analysed() {
     child.stdin.take().unwrap().write_all(said).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap(), @r"");
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap(), @r"
+    1 error in 1 group
+      type_missing
+        src/app.c:3:10  x undeclared
+            1 | int main(void)
+            2 | {
+          > 3 |   return x;
+            4 | }
+    ");
     ws.write("project/log.txt", "0 errors\n");
     assert_eq!(ws.rep("verify --read log.txt").code, 0);
     assert_eq!(ws.rep("verify --read log.txt --exit-code 0").code, 0);

@@ -55,8 +55,8 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         turn(&test[1], &test[2], found);
         return Some(at + 1);
     }
-    let reader = [compiled, said, panic, difference].into_iter();
-    reader.into_iter().find_map(|read| read(lines, at, found))
+    let readers = [compiled, said, panic, difference];
+    readers.into_iter().find_map(|read| read(lines, at, found))
 }
 
 /// What is left when the output ends.

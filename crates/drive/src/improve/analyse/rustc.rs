@@ -95,7 +95,7 @@ static HEAD: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(error|warning)(?:\[([A-Za-z]+\d+|[\w:-]+)\])?: (.+)$"));
 static STATUS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^ {2,11}(?:Compiling|Checking|Finished|Running|Updating|Blocking|Downloading|Downloaded|Fresh|Locking|Adding|Doc-tests|Documenting|Building|Building|Dirty|Removed) ",
+        r"^ {2,11}(?:Compiling|Checking|Finished|Running|Updating|Blocking|Downloading|Downloaded|Fresh|Locking|Adding|Doc-tests|Documenting|Building|Dirty|Removed) ",
     )
 });
 static FRAME: LazyLock<Regex> =

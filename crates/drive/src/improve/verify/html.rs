@@ -64,7 +64,7 @@ fn header(verification: &Verification) -> String {
     }));
     facts.push(match verification.mode {
         Mode::Fast => "the first red ends it".to_owned(),
-        Mode::Full => "everything was run".to_owned(),
+        Mode::Full => "all was run that could be".to_owned(),
     });
     facts.extend(verification.compared.as_ref().map(|compared| {
         let (new, remaining, gone) =
