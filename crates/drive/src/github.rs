@@ -1,10 +1,10 @@
 //! The driver for GitHub: from an event to work on a branch, and back to a comment.
 
+pub mod automerge;
 pub mod base;
 pub mod codes;
 pub mod grant;
 pub mod mode;
-pub mod automerge;
 pub mod protected;
 pub mod publish;
 pub mod run;
