@@ -5,7 +5,7 @@
 //! it is made sure that the files are as before. Only then there is something to record. Asking an agent and giving up are
 //! the caller's: this says when their time has come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use repertoire_agent::workplace::Workplace;
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ParsedError;
-use super::memory::{Advice, FixState, Memory, Tried, tool_name};
+use super::memory::{Advice, Memory, Tried, tool_name};
 use super::signature::signature;
 use crate::checks::{Check, CheckError, CheckEvent, CheckResult, CheckStatus, Verdict};
-use crate::git::{DiffOf, Git, GitError, Oid};
+use crate::git::{Git, GitError, Oid};
 use crate::limits::{
     RECOVER_ATTEMPTS_MAX, RECOVER_ATTEMPTS_TOTAL_MAX, RECOVER_FAILURES_MAX, RECOVER_TIMEOUT,
-    RECOVER_WAIT_MAX, RECOVER_WITHOUT_EFFECT_MAX,
+    RECOVER_WAIT_MAX,
 };
 
 mod attempt;
@@ -35,6 +35,7 @@ mod learn;
 mod learned;
 mod limit;
 mod linter;
+mod session;
 
 pub use self::backup::Backup;
 pub use self::classify::{Class, classify};
@@ -312,7 +313,7 @@ impl Red {
     }
 
     /// What the checks said in all.
-    fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         let failed = self.verdict.results.iter().filter(|result| has_failed(result));
         failed.map(|result| format!("{}\n{}\n", result.output, result.telling.join("\n"))).collect()
     }
@@ -344,8 +345,14 @@ pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverEr
     let red = Red::of(request.verdict.clone(), request.analyse);
     let payloads = seen(&red, request.memory.scope());
     let tried = request.tried.clone();
-    let session =
-        Session { request: &request, red, payloads, tried, attempts: Vec::new(), waits: 0 };
+    let session = session::Session {
+        request: &request,
+        red,
+        payloads,
+        tried,
+        attempts: Vec::new(),
+        waits: 0,
+    };
     session.run().await
 }
 
@@ -366,228 +373,6 @@ fn seen(red: &Red, scope: &str) -> Vec<Payload> {
         example: found.error.message.clone(),
     });
     payloads.collect()
-}
-
-struct Session<'a> {
-    request: &'a RecoverRequest<'a>,
-    red: Red,
-    payloads: Vec<Payload>,
-    tried: Tried,
-    attempts: Vec<Attempt>,
-    waits: u32,
-}
-
-impl Session<'_> {
-    async fn run(mut self) -> Result<Recovered, RecoverError> {
-        loop {
-            if self.red.verdict.green {
-                return self.end(State::Green).await;
-            }
-            if self.request.cancel.is_cancelled() {
-                return self.end(State::Red { reason: "it was stopped".to_owned() }).await;
-            }
-            if let Some(reason) = permanent(&self.red) {
-                return self.end(State::Permanent { reason }).await;
-            }
-            if let Some(found) = self.transient() {
-                match self.wait(found).await? {
-                    Some(state) => return self.end(state).await,
-                    None => continue,
-                }
-            }
-            // Waiting costs no attempt.
-            let made = self.attempts.iter().filter(|attempt| attempt.fix.is_some()).count();
-            let total = u32::try_from(made).unwrap_or(u32::MAX);
-            if total >= self.request.rules.attempts_total_max {
-                let reason = format!("{total} attempts were made, and more are not allowed");
-                return self.end(State::Red { reason }).await;
-            }
-            match self.next().await? {
-                Some(action) => self.attempt(action).await?,
-                None => {
-                    let reason = "nothing is known that helps without asking".to_owned();
-                    return self.end(State::Red { reason }).await;
-                }
-            }
-        }
-    }
-
-    /// Something that may pass by itself, if waiting is allowed and still makes sense.
-    fn transient(&self) -> Option<Found> {
-        let found = self.red.found.iter().find(|found| found.class == Class::Transient)?;
-        let is_left = self.waits + 1 < Service::Verification.backoff().attempts;
-        let strategy = self.way(found);
-        (is_left && self.request.rules.strategies.contains(&strategy)).then(|| found.clone())
-    }
-
-    fn way(&self, found: &Found) -> Strategy {
-        let is_limited = is_limit(&found.error.message) || is_limit(&self.red.output());
-        if is_limited { Strategy::WaitForLimit } else { Strategy::Backoff }
-    }
-
-    /// Waits and looks again; the state it ends in, if it does.
-    async fn wait(&mut self, found: Found) -> Result<Option<State>, RecoverError> {
-        self.waits += 1;
-        let request = self.request;
-        let strategy = self.way(&found);
-        let begun_ms = (request.clock)();
-        let length = match strategy {
-            Strategy::WaitForLimit => {
-                let said = format!("{}\n{}", found.error.message, self.red.output());
-                wait_for_limit(&said, begun_ms)
-            }
-            _ => {
-                let wait = Service::Verification.backoff().wait(self.waits, request.jitter);
-                wait.unwrap_or_default()
-            }
-        };
-        let reason = found.error.message.clone();
-        if length > request.rules.wait_max {
-            let wait_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-            let until_ms = begun_ms.saturating_add(wait_ms);
-            return Ok(Some(State::Deferred { until_ms, reason }));
-        }
-        (request.on_event)(RecoverEvent::Waiting { length, why: reason });
-        tokio::select! {
-            () = tokio::time::sleep(length) => {}
-            () = request.cancel.cancelled() => return Ok(None),
-        }
-        let after = attempt::verify(request, &self.red, None).await?;
-        let is_gone = after.as_ref().is_some_and(|after| !after.has(&found.signature));
-        let outcome = match (&after, is_gone) {
-            (None, _) => FixOutcome::Unknown,
-            (_, true) => FixOutcome::Worked,
-            (_, false) => FixOutcome::Failed,
-        };
-        let seconds = length.as_secs_f64();
-        let attempt = Attempt {
-            signature: found.signature,
-            class: found.class,
-            strategy,
-            fix: None,
-            backup: None,
-            changed: Vec::new(),
-            outcome,
-            reason: format!("after {seconds:.1} s"),
-            seconds,
-        };
-        (request.on_event)(RecoverEvent::Tried(attempt.clone()));
-        self.attempts.push(attempt);
-        if let Some(after) = after {
-            self.red = after;
-        }
-        Ok(None)
-    }
-
-    /// What is tried next: in the order of strategies, then of errors.
-    async fn next(&self) -> Result<Option<Action>, RecoverError> {
-        let request = self.request;
-        let errors: Vec<ParsedError> =
-            self.red.found.iter().map(|found| found.error.clone()).collect();
-        let dir = &request.workplace.dir;
-        let advice = request.memory.look_up(&errors, dir, &self.tried, (request.clock)()).await?;
-        let change = request.git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
-        let facts = Facts::of(dir, change.files.into_iter().map(|file| file.path));
-        let open: Vec<&Found> =
-            self.red.found.iter().filter(|found| self.may_try(&found.signature)).collect();
-        Ok(choose(&open, &facts, &advice, request.rules, &self.tried))
-    }
-
-    fn may_try(&self, signature: &str) -> bool {
-        let mine = self
-            .attempts
-            .iter()
-            .filter(|attempt| attempt.signature == signature && attempt.fix.is_some());
-        let failed = mine.clone().filter(|attempt| attempt.outcome == FixOutcome::Failed).count();
-        let all = u32::try_from(mine.count()).unwrap_or(u32::MAX);
-        // Two fixes without effect: the cause is probably another one.
-        all < self.request.rules.attempts_max && failed < RECOVER_WITHOUT_EFFECT_MAX as usize
-    }
-
-    async fn attempt(&mut self, action: Action) -> Result<(), RecoverError> {
-        let request = self.request;
-        (request.on_event)(RecoverEvent::Trying {
-            signature: action.signature.clone(),
-            strategy: action.strategy,
-            what: format!(
-                "{}: {}",
-                action.fix.remedy.kind(),
-                first_line(&action.fix.remedy.text())
-            ),
-        });
-        self.tried.insert((action.signature.clone(), action.fix.id()));
-        let (attempt, after) = attempt::perform(request, &self.red, &action).await?;
-        // Recorded only now, after the checks have spoken and the files are in order.
-        self.payloads.push(Payload::FixTried {
-            scope: request.memory.scope().to_owned(),
-            signature: action.signature,
-            fix: action.fix,
-            outcome: attempt.outcome,
-            reason: attempt.reason.clone(),
-        });
-        (request.on_event)(RecoverEvent::Tried(attempt.clone()));
-        self.attempts.push(attempt);
-        if let Some(after) = after {
-            self.red = after;
-        }
-        Ok(())
-    }
-
-    async fn end(self, state: State) -> Result<Recovered, RecoverError> {
-        let Session { request, red, payloads, tried, attempts, .. } = self;
-        let errors: Vec<ParsedError> = red.found.iter().map(|found| found.error.clone()).collect();
-        let now_ms = (request.clock)();
-        let mut advice =
-            request.memory.look_up(&errors, &request.workplace.dir, &tried, now_ms).await?;
-        // What was not applied although it might have been is a suggestion to whoever goes on.
-        for offer in &mut advice.offers {
-            offer.state = FixState::Suggested;
-        }
-        Ok(Recovered { attempts, state, payloads, advice, verdict: red.verdict, tried })
-    }
-}
-
-/// Why only a person can help, if that is so.
-fn permanent(red: &Red) -> Option<String> {
-    let found = red.found.iter().find(|found| found.class == Class::Permanent)?;
-    Some(format!("`{}`: {}", found.check, first_line(&found.error.message)))
-}
-
-/// What is tried next. Pure: the same facts give the same answer.
-pub(crate) fn choose(
-    open: &[&Found],
-    facts: &Facts,
-    advice: &Advice,
-    rules: &RecoverRules,
-    tried: &Tried,
-) -> Option<Action> {
-    let ways = [Strategy::InstallDependency, Strategy::LinterFix, Strategy::LearnedFix];
-    let allowed = ways.into_iter().filter(|way| rules.strategies.contains(way));
-    let retired: BTreeMap<(&str, &str), ()> = advice
-        .withheld
-        .iter()
-        .map(|held| ((held.signature.as_str(), held.id.as_str()), ()))
-        .collect();
-    for strategy in allowed {
-        for found in open {
-            let (fix, class) = match strategy {
-                // An installation without the network would only fail.
-                Strategy::InstallDependency if !rules.network => (None, found.class),
-                Strategy::InstallDependency => (install::choose(found, facts), Class::Mechanical),
-                Strategy::LinterFix => (linter::choose(found, facts), Class::Mechanical),
-                _ => (learned::choose(found, advice), Class::Known),
-            };
-            let Some(fix) = fix else { continue };
-            let (signature, id) = (found.signature.clone(), fix.id());
-            if retired.contains_key(&(signature.as_str(), id.as_str()))
-                || tried.contains(&(signature.clone(), id))
-            {
-                continue;
-            }
-            return Some(Action { signature, class, strategy, fix });
-        }
-    }
-    None
 }
 
 pub(crate) fn first_line(text: &str) -> String {

@@ -86,7 +86,8 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
     let tried = fixes[4].id.clone();
     bench.knows(&error, fixes).await;
     let tried: Tried = [(signature(&error).to_string(), tried)].into();
-    let advice = bench.memory.look_up(&[error.clone()], &bench.dir, &tried, NOW).await.unwrap();
+    let advice =
+        bench.memory.look_up(std::slice::from_ref(&error), &bench.dir, &tried, NOW).await.unwrap();
     let offers: Vec<_> =
         advice.offers.iter().map(|offer| (offer.fix.fix.remedy.text(), offer.state)).collect();
     let expected =
