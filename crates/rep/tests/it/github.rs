@@ -152,7 +152,7 @@ fn tasks_are_done_one_after_another_and_what_failed_is_not_picked_again() {
   text: Done.
 ";
     let toml = "[plan]\nattempts = 1\n[plan.checks.good]\ncommand = \"test ! -f bad.txt\"\n\
-                [github.continuous]\nenabled = true\ndelay = \"0s\"\n";
+                [github.continuous]\nenabled = true\ndelay = \"1s\"\n";
     let tasks = "# Tasks\n\n- [ ] [P2] a good task from the file #easy\n- [x] done before\n";
     let stage = Stage::new(
         &[("repertoire.toml", toml), ("TASKS.md", tasks)],
@@ -170,7 +170,7 @@ fn tasks_are_done_one_after_another_and_what_failed_is_not_picked_again() {
     );
     stage.ws.write("agent.yaml", agent);
     let ran = run(&stage, "schedule", &json!({ "schedule": "0 3 * * *" }), &["--push", "--json"]);
-    let came: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let came: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran}"));
     let order: Vec<(&str, &str)> = came["tasks"]
         .as_array()
         .unwrap()

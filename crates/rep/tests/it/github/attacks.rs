@@ -129,7 +129,7 @@ fn somebody_on_the_list_of_readers_gets_an_answer_and_no_tool_that_changes_anyth
             .flatten()
             .filter_map(|tool| tool["name"].as_str())
             .collect();
-        for name in ["bash", "write", "edit", "git", "github", "research", "run_tests"] {
+        for name in ["bash", "write", "edit", "github", "research", "run_tests", "delegate"] {
             assert!(!names.contains(&name), "{name} was offered: {names:?}");
         }
     }

@@ -50,6 +50,7 @@ impl Stage {
         let (github, model) =
             runtime.block_on(async { (github(fake).start().await, Server::start(script).await) });
         for (name, value) in [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_REPOSITORY", "octo/repo"),
             ("GITHUB_API_URL", &github.url()),
