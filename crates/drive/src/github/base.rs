@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_github::event::Context;
+use repertoire_github::event::{Context, EventName};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::discover::{Request, discover};
 use repertoire_skill::skill::Scope;
@@ -106,11 +106,12 @@ fn project_skills(catalog: &Catalog) -> impl Iterator<Item = &repertoire_skill::
     all.map(|entry| &*entry.skill).filter(|skill| skill.origin.scope == Scope::Project)
 }
 
-/// Why a pull request from elsewhere is left alone; `None` if it is not. Such a run has no secrets, and without them there is
-/// no model to ask: that is no failure. `fork` says whether the change comes from another repository.
-pub fn left_alone(context: &Context, fork: bool, has_secrets: bool) -> Option<String> {
+/// Why a pull request from elsewhere is left alone; `None` if it is not. Workflows of its own events have no secrets, so there
+/// is no model to ask and nothing can be answered: that is no failure.
+pub fn left_alone(context: &Context) -> Option<String> {
     let entity = context.entity.as_ref().filter(|entity| entity.is_pull)?;
-    (fork && !has_secrets).then(|| {
+    let is_its_own = matches!(context.event, EventName::PullRequest | EventName::PullRequestTarget);
+    (is_its_own && context.is_fork() == Some(true)).then(|| {
         format!(
             "pull request {} comes from another repository, and such runs have no secrets; nothing was done",
             entity.number

@@ -3,6 +3,7 @@
 //! Nothing goes out that touches a protected path in any of its commits, nothing goes to a branch without the configured
 //! prefix, and no branch is ever forced. The token is in the environment of the one process that pushes.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use repertoire_github::client::{Client, ClientError, NewPull, name};
 use repertoire_github::comment::{Harmless, cut, harmless};
 use repertoire_model::Secret;
@@ -165,23 +166,7 @@ pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishErr
 /// As the service wants it from git: a name that says nothing, and the token as the password.
 fn header(token: &Secret) -> String {
     let text = format!("x-access-token:{}", token.reveal().trim());
-    format!("Authorization: Basic {}", base64(text.as_bytes()))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| usize::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            match digit <= chunk.len() {
-                true => out.push(char::from(DIGITS[bits >> (18 - 6 * digit) & 63])),
-                false => out.push('='),
-            }
-        }
-    }
-    out
+    format!("Authorization: Basic {}", BASE64_STANDARD.encode(text))
 }
 
 /// Pushes the branch, if it may be.

@@ -5,7 +5,7 @@ use camino::Utf8PathBuf;
 use repertoire_github::actor::{Admission, Answers, Rules, admit};
 use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
-use repertoire_github::event::{Context, EventName};
+use repertoire_github::event::Context;
 use repertoire_github::trigger::{Match, TriggerSettings, matched};
 use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
 use repertoire_journal::run::Limits;
@@ -21,13 +21,13 @@ use self::work::{Bench, Piece, WorkError, Worked};
 use super::automerge::AutoMerge;
 use super::base;
 use super::grant::{Grant, grant};
-use super::mode::{Mode, Modes, TrackingComment, detect};
+use super::mode::{Mode, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect};
 use super::publish::{self, Publication};
 use super::tasks;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
 use crate::git::{Git, Oid, Remote};
-use crate::plan::{self, Asked, EndingWord, Hand, PlanRequest, Runner};
+use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
 use crate::worktree::Worktrees;
 
 mod ask;
@@ -194,6 +194,8 @@ pub struct Desk<'a> {
     pub limits: Limits,
     /// A word that nobody could know before.
     pub nonce: &'a str,
+    /// The repository that failures and dead letters are remembered for.
+    pub scope: &'a str,
     /// What must never be told, besides the token.
     pub secrets: Vec<Secret>,
     /// What happened, as it was given to us: for whoever takes it up again.
@@ -260,7 +262,7 @@ impl Desk<'_> {
             let mode = Some(mode.name.clone());
             Box::new(Outcome { mode, ..Outcome::new(conclusion, reason) })
         };
-        if let Some(reason) = self.skips(context) {
+        if let Some(reason) = base::left_alone(context) {
             return Err(left(Conclusion::Skipped, reason));
         }
         let answers = ask::permissions(self.client, context, &self.settings.rules).await;
@@ -268,26 +270,13 @@ impl Desk<'_> {
         let is_pull = context.entity.as_ref().is_some_and(|entity| entity.is_pull);
         let admission = match admitted.admission {
             Admission::Refused { reason } => return Err(left(Conclusion::Refused, reason)),
-            // Code of strangers is looked at, and never run.
+            // Code of strangers is looked at, and never run; and a mode without a branch changes nothing.
             _ if is_pull && context.is_fork() != Some(false) => Admission::Read,
+            _ if mode.execution.requires_branch == RequiresBranch::Never => Admission::Read,
             admission => admission,
         };
         let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
         Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
-    }
-
-    /// Why an event is passed over although a mode wants it.
-    fn skips(&self, context: &Context) -> Option<String> {
-        let is_pull_event =
-            matches!(context.event, EventName::PullRequest | EventName::PullRequestTarget);
-        let is_fork = context.is_fork() == Some(true);
-        if is_pull_event && is_fork {
-            let reason = "the pull request comes from a fork: its workflows have no secrets, and nothing of it is run";
-            return Some(reason.to_owned());
-        }
-        self.client.token().is_none().then(|| {
-            "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what".to_owned()
-        })
     }
 }
 
@@ -453,12 +442,22 @@ impl Desk<'_> {
             reviewer,
             branch_prefix: self.settings.branch_prefix.clone(),
             ending: EndingWord::Keep,
+            bounds: self.bounds(call.mode),
             ..self.request.clone()
         };
         let bench =
             Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
         bench.work(piece, shutdown).await
+    }
+
+    /// A mode that does not try again has one attempt.
+    fn bounds(&self, mode: &Mode) -> Bounds {
+        let mut bounds = self.request.bounds.clone();
+        if !mode.execution.supports_retry {
+            bounds.attempts_max = 1;
+        }
+        bounds
     }
 
     /// Ticks the box of a task that is done, on its branch.
@@ -535,7 +534,8 @@ impl Desk<'_> {
         };
         publish::push(&what).await.map_err(|error| text(&error))?;
         outcome.pushed = true;
-        if !self.settings.pull_request {
+        let opens = call.mode.execution.opens_pull_request;
+        if !self.settings.pull_request || opens == OpensPullRequest::Never {
             return Ok(());
         }
         let ours = pull_words(wanted, outcome);
@@ -599,7 +599,7 @@ impl Desk<'_> {
     async fn bury(&self, call: &Call<'_>, outcome: &Outcome) {
         let title = call.context.entity.as_ref().map_or("a prompt", |entity| entity.title.as_str());
         let letter = NewLetter {
-            scope: call.context.repository.full_name(),
+            scope: self.scope.to_owned(),
             source: LetterSource::Event,
             title: title.to_owned(),
             priority: Priority::High,

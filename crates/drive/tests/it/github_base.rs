@@ -290,12 +290,9 @@ async fn skills_of_the_base_are_vouched_for_and_those_of_the_pull_request_are_no
 }
 
 #[test]
-fn a_pull_request_from_elsewhere_is_left_alone_without_secrets() {
-    let fork = context("pull_request.opened.from-fork");
-    let why = left_alone(&fork, fork.is_fork().unwrap(), false).unwrap();
+fn a_pull_request_from_elsewhere_is_left_alone() {
+    let why = left_alone(&context("pull_request.opened.from-fork")).unwrap();
     assert!(why.contains("pull request 8 comes from another repository"), "{why}");
-    assert_eq!(left_alone(&fork, true, true), None);
-    let own = context("pull_request.opened");
-    assert_eq!(left_alone(&own, own.is_fork().unwrap(), false), None);
-    assert_eq!(left_alone(&context("issues.opened"), true, false), None);
+    assert_eq!(left_alone(&context("pull_request.opened")), None);
+    assert_eq!(left_alone(&context("issues.opened")), None);
 }

@@ -59,7 +59,7 @@ fn every_trigger_is_explained() {
     }
     assert_eq!(facts(&ws, "push", "--mode agent")["detection"]["mode"], "agent");
     assert_eq!(
-        facts(&ws, "push", "--task x")["detection"]["trigger"]["trigger"],
+        facts(&ws, "push", "--prompt x")["detection"]["trigger"]["trigger"],
         "explicit_prompt"
     );
     ws.write("project/repertoire.toml", "[github.continuous]\nenabled = true\n");
@@ -125,12 +125,12 @@ fn a_pull_request_from_a_fork() {
 #[test]
 fn the_prompt_is_shown_when_asked_for() {
     let ws = Workspace::with_shipped_pack();
-    let said = facts(&ws, "issue_comment.edited.by-other", "--prompt --permission write");
+    let said = facts(&ws, "issue_comment.edited.by-other", "--show-prompt --permission write");
     let (system, user) = (&said["prompt"]["system"], &said["prompt"]["user"]);
     let (system, user) = (system.as_str().unwrap(), user.as_str().unwrap());
     assert!(system.contains("called by ada-maintainer (permission write)"), "{system}");
     assert!(user.contains("<<<BEGIN DATA preview: instruction, written by \"mallory-outside\""));
-    let shown = detect(&ws, "issue_comment.created", &["--prompt"]).stdout;
+    let shown = detect(&ws, "issue_comment.created", &["--show-prompt"]).stdout;
     assert!(shown.contains("\nSystem prompt\nYou are the agent of brewery/kettle"), "{shown}");
     assert_eq!(facts(&ws, "issue_comment.created", "")["prompt"], Value::Null);
 }

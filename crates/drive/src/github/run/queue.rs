@@ -223,7 +223,7 @@ impl Desk<'_> {
         }
         if outcome.conclusion == Conclusion::Failed {
             let letter = NewLetter {
-                scope: call.context.repository.full_name(),
+                scope: self.scope.to_owned(),
                 source: LetterSource::Task,
                 title: task.title.clone(),
                 priority: if task.priority <= 3 { Priority::High } else { Priority::Medium },
@@ -297,7 +297,7 @@ impl Desk<'_> {
 
     /// Tasks that are dead letters: what is not an issue has no label to say so.
     async fn failed(&self) -> Result<BTreeSet<String>, String> {
-        let scope = Some(self.client.full_name());
+        let scope = Some(self.scope.to_owned());
         let filter = LetterFilter { scope, ..LetterFilter::default() };
         let page = self.journal.letters(&filter).await.map_err(|error| error.to_string())?;
         let open = page.items.iter().filter(|letter| letter.status.is_open());

