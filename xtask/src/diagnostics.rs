@@ -28,6 +28,7 @@ const GROUPS: &[(char, &str)] = &[
     ('5', "The specification, as skills-ref enforces it"),
     ('6', "Skills that selection takes for each other"),
     ('7', "Workflows and plans"),
+    ('8', "Modes on GitHub"),
 ];
 
 pub(crate) fn page() -> String {

@@ -19,7 +19,7 @@ mod sections;
 mod settings;
 
 pub use detect::{Considered, Detection, detect};
-pub use load::{Modes, modes};
+pub use load::{Modes, findings, modes};
 
 /// How an event is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

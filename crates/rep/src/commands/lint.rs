@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use repertoire_drive::github::mode;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_select::Model;
 use repertoire_select::limits::COMPARED_SKILLS_MAX;
@@ -12,7 +13,7 @@ use repertoire_skill::catalog::{Catalog, Entry, RootReport};
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{Comparison, FileReport, LintRequest, Report, RuleSet, fix, lint};
-use repertoire_skill::skill::{Scope, Skill};
+use repertoire_skill::skill::{Kind, Scope, Skill};
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
 
@@ -155,7 +156,7 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         let skills: Vec<Arc<Skill>> = skills.iter().filter(in_use).cloned().collect();
         select_lint::check(&skills, &model)
     };
-    let wanted_workflows = RuleSet::from(ctx.config.profile()) == RuleSet::Repertoire;
+    let is_ours = RuleSet::from(ctx.config.profile()) == RuleSet::Repertoire;
     let skills_max = if args.compare { usize::MAX } else { COMPARED_SKILLS_MAX };
     Ok(lint(&LintRequest {
         paths: &paths,
@@ -163,8 +164,23 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         limits: request.limits,
         environment: &|| discover(&request),
         comparison: wanted.then_some(Comparison { skills_max, check: &compare }),
-        companions: wanted_workflows.then_some(&workflows),
+        companions: is_ours.then_some(&companions),
     }))
+}
+
+/// What this program knows of skills besides: their workflows, and modes.
+fn companions(skill: &Skill, names: &[String]) -> Vec<FileReport> {
+    let mut reports = workflows(skill, names);
+    if skill.kind == Kind::Mode {
+        reports.push(FileReport {
+            path: skill.origin.file.clone(),
+            name: Some(skill.name.clone()),
+            text: None,
+            diagnostics: mode::findings(skill),
+            linked: false,
+        });
+    }
+    reports
 }
 
 /// The workflows of a skill's folder. Most folders have none, which the names in it say.

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::workspace::{BODY, Workspace, keys};
+use crate::workspace::{BODY, Ran, Workspace, keys};
 
 const COLON: &str = "name: colon\ndescription: Reads: things. Use when asked.\n";
 
@@ -494,4 +494,28 @@ fn too_many_skills_are_compared_only_on_request() {
     let ran = ws.rep("lint --compare --format short s");
     assert_eq!(ran.stdout.matches("RS600").count(), 501);
     assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_mode_is_checked_as_one() {
+    let ws = Workspace::new();
+    ws.write(
+        "project/.agents/skills/night-mode/SKILL.md",
+        "---\nname: night-mode\ntype: mode\ndescription: Works at night. Use when it is dark.\n\
+         triggers: [midnight]\n---\n\n# Night\n\n## System Prompt Template\n\n```text\nYou work for {{moon}}.\n```\n",
+    );
+    let codes = |ran: &Ran| -> Vec<String> {
+        let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let all = found["files"][0]["diagnostics"].as_array().unwrap().iter();
+        let mut codes: Vec<String> =
+            all.map(|found| found["code"].as_str().unwrap().to_owned()).collect();
+        codes.retain(|code| code.starts_with("RS8"));
+        codes.sort();
+        codes
+    };
+    let ran = ws.rep("lint --json .agents/skills/night-mode");
+    assert_eq!(
+        (ran.code, codes(&ran)),
+        (1, vec!["RS800".into(), "RS802".into(), "RS803".into(), "RS805".into()])
+    );
 }

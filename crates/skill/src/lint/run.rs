@@ -38,8 +38,8 @@ pub struct LintRequest<'a> {
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
     /// What else to ask of all skills together, by somebody who knows more than this crate.
     pub comparison: Option<Comparison<'a>>,
-    /// Reports about other files of a skill's folder, by somebody who knows what they are. It is given the skill and the
-    /// names beside its file.
+    /// Reports about other files of a skill's folder, by somebody who knows what they are, and about the skill's own file,
+    /// if they know more of it. It is given the skill and the names beside its file.
     pub companions: Option<&'a Companions<'a>>,
 }
 
@@ -274,16 +274,20 @@ fn check_file(candidate: &Candidate, request: &LintRequest<'_>, room: &Room) -> 
             (skill, diagnostics)
         }
     };
+    let looked = match (&skill, request.companions) {
+        (Some(skill), Some(look)) => look(skill, &candidate.siblings),
+        _ => Vec::new(),
+    };
+    let (own, companions): (Vec<_>, Vec<_>) =
+        looked.into_iter().partition(|report| report.path == *path);
+    let diagnostics: Vec<Diagnostic> =
+        diagnostics.into_iter().chain(own.into_iter().flat_map(|own| own.diagnostics)).collect();
     let report = FileReport {
         path: path.clone(),
         name: skill.as_ref().map(|skill| skill.name.clone()),
         text: diagnostics.iter().any(|found| found.fix.is_some()).then(|| source.shared_text()),
         diagnostics,
         linked: candidate.linked,
-    };
-    let companions = match (&skill, request.companions) {
-        (Some(skill), Some(look)) => look(skill, &candidate.siblings),
-        _ => Vec::new(),
     };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
     let skill = skill.map(Arc::new);

@@ -120,6 +120,11 @@ fn rank(entry: &Entry) -> u8 {
     }
 }
 
+/// What is wrong with a skill as a mode.
+pub fn findings(skill: &Skill) -> Vec<Diagnostic> {
+    read(skill).1
+}
+
 /// Reads one mode.
 pub(super) fn read(skill: &Skill) -> (Option<Mode>, Vec<Diagnostic>) {
     let mut settings = Settings::of(skill);
