@@ -362,5 +362,9 @@ pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const MERGE_POLL: Duration = Duration::from_secs(10);
 /// How long the first check of a merged commit may take to begin.
 pub const MERGE_WATCH_APPEAR: Duration = Duration::from_secs(60);
+/// Most pull requests that are looked at when no event names one.
+pub const MERGE_PULLS_MAX: usize = 20;
+/// Longest line that says where a pull request comes from.
+pub const ORIGIN_BYTES_MAX: usize = 4 * 1024;
 /// How often a merge starts again because the head moved.
 pub const MERGE_RESTARTS_MAX: u32 = 3;

@@ -267,6 +267,11 @@ impl Config {
         self.value(name)?.as_table()
     }
 
+    /// Whether somebody has set a value.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|setting| setting.origin != Origin::Default)
+    }
+
     /// Whether a stranger may have written a value.
     pub(crate) fn is_from_project(&self, name: &str) -> bool {
         self.setting(name).is_some_and(|setting| setting.from_project)

@@ -32,7 +32,8 @@ mod state;
 pub use fault::{Fault, FaultKind};
 pub use server::{Call, GitHubServer};
 pub use state::{
-    Branch, Check, Comment, File, Issue, Pull, Review, ReviewComment, State, Status, TOKEN, sha_for,
+    Branch, Check, Comment, File, Issue, Move, Pull, Review, ReviewComment, State, Status, TOKEN,
+    sha_for,
 };
 
 /// A fake GitHub before it is started.
@@ -205,6 +206,7 @@ impl FakeGitHub {
                 ..Pull::default()
             };
             state.pulls.insert(number, pull);
+            state.push(number, author, &sha_for(head));
         })
     }
 

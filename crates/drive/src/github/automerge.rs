@@ -3,7 +3,8 @@
 //!
 //! [`decide`] is pure: facts and settings in, a decision with its reason out. [`gather`] asks the service for the facts;
 //! what could not be asked is unknown, and unknown is no. [`run`] waits for what is pending, merges the commit that was
-//! decided on and no other, and confirms by reading.
+//! decided on and no other, and confirms by reading. It is tried when a pull request is opened, and again with every event
+//! that may have changed the answer; [`Origin`] is what a later process is told by the pull request itself.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,14 @@ use serde::{Deserialize, Serialize};
 mod decide;
 mod gather;
 mod merge;
+mod origin;
 mod sensitive;
 mod watch;
 
 pub use decide::decide;
 pub use gather::gather;
 pub use merge::{Pace, WallClock, run};
+pub use origin::Origin;
 pub use watch::HALT_LABEL;
 
 /// The settings, as the configuration has them. They are read from the base branch: a pull request cannot switch it on for
@@ -37,7 +40,7 @@ pub struct AutoMerge {
     pub skippable_checks: Vec<String>,
     /// Names of checks that may fail, unless they are required.
     pub optional_checks: Vec<String>,
-    /// Approvals by people with write access that are needed.
+    /// Approvals of the very commit that are needed, by people with write access who neither wrote it nor asked for it.
     pub required_approvals: u32,
     /// Whether the bot adds an approval of its own. It is never counted.
     pub approve: bool,
@@ -87,6 +90,19 @@ impl Default for AutoMerge {
     }
 }
 
+impl AutoMerge {
+    /// What the owner of the repository should know: whoever may write can report a check under any name.
+    fn remarks(&self) -> Vec<String> {
+        let open = self.required_checks.iter().filter(|name| !self.check_apps.contains_key(*name));
+        let remark = |name: &String| {
+            format!(
+                "required check `{name}` counts whoever reports it; name its app in `check_apps`"
+            )
+        };
+        open.map(remark).collect()
+    }
+}
+
 /// Something that is known, or not and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T> {
@@ -103,18 +119,33 @@ pub struct Request {
     pub number: u64,
     /// Whether a permitted event or actor asked for the merge.
     pub asked: Fact<bool>,
+    /// Who asked for the work, had it done again, or wrote the issue that it is for. Who tells the author what to write does
+    /// not approve it.
+    pub asked_by: Fact<Vec<String>>,
     /// Whether the pull request was opened in this run, or in one that can be named.
     pub made_by_us: Fact<bool>,
     /// Who we are.
     pub own_login: String,
     /// What the names of our branches begin with.
     pub branch_prefix: String,
-    /// What the declared checks said.
-    pub verification: Fact<Verification>,
+    /// Who can say that the change works.
+    pub witness: Witness,
     /// Whether a question to a person is open in the tracking comment.
     pub open_question: Fact<bool>,
     /// The issue that the change is for.
     pub issue: Option<u64>,
+}
+
+/// Who can say that the change works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Witness {
+    /// The journal of the run that made it.
+    Journal(Verification),
+    /// The service alone: the run was another process's, and its journal is not here. The required checks on the very commit
+    /// stand in for the declared ones, if nobody but us has moved the branch.
+    Service,
+    /// Nobody, for this reason.
+    Nobody(String),
 }
 
 /// What the declared checks said.
@@ -124,10 +155,8 @@ pub struct Verification {
     pub verdict: Verdict,
     /// Whether all checks were run, and not only some.
     pub full: bool,
-    /// The commit that was checked.
+    /// The commit that was checked, or another one with the same files.
     pub commit: String,
-    /// Whether nobody wrote after it.
-    pub after_last_writer: bool,
 }
 
 /// A verdict of the declared checks.
@@ -161,6 +190,8 @@ pub struct Facts {
     pub reviews: Fact<Vec<ReviewFacts>>,
     /// Paths that are changed, and what they were called before.
     pub paths: Fact<Vec<String>>,
+    /// Who moved the branch; asked only where the service is the witness.
+    pub movers: Fact<Vec<String>>,
 }
 
 impl Facts {
@@ -176,6 +207,7 @@ impl Facts {
             checks: Fact::Unknown(why.to_owned()),
             reviews: Fact::Unknown(why.to_owned()),
             paths: Fact::Unknown(why.to_owned()),
+            movers: Fact::Unknown(why.to_owned()),
         }
     }
 }
@@ -220,8 +252,6 @@ pub struct BaseFacts {
     pub required_checks: Vec<String>,
     /// Approvals that its protection demands.
     pub required_approvals: u32,
-    /// Whether a review counts for the commit that was looked at only.
-    pub dismisses_stale: bool,
     /// Whether conversations have to be resolved.
     pub resolves_conversations: bool,
 }
@@ -273,8 +303,36 @@ pub struct Refusal {
     pub reason: String,
     /// Who could do what about it.
     pub next: String,
-    /// Whether it may pass by waiting.
-    pub pending: bool,
+    /// Whether it may pass.
+    pub prospect: Prospect,
+}
+
+/// Whether a no may become a yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prospect {
+    /// By waiting a little: something is under way.
+    Soon,
+    /// By waiting, if it is only late. If it does not come in time, something is wrong.
+    Perhaps,
+    /// When somebody does something. An event tells of it, and then everything is asked again.
+    Later,
+    /// Not by itself.
+    Never,
+}
+
+impl Prospect {
+    /// Whether it is worth waiting for.
+    pub fn is_waited_for(self) -> bool {
+        matches!(self, Prospect::Soon | Prospect::Perhaps)
+    }
+
+    /// What is said of it when nobody waits any longer.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Prospect::Soon | Prospect::Later => Outcome::Waiting,
+            Prospect::Perhaps | Prospect::Never => Outcome::Refused,
+        }
+    }
 }
 
 /// What was done, for people and programs.
@@ -300,6 +358,8 @@ pub struct Report {
     pub method: Option<MergeMethod>,
     /// What was done beside the merge, each on its own.
     pub steps: Vec<Step>,
+    /// What the owner of the repository should know about the settings.
+    pub remarks: Vec<String>,
 }
 
 /// Whether it was merged.
@@ -308,6 +368,8 @@ pub struct Report {
 pub enum Outcome {
     /// It was, and that was read back.
     Merged,
+    /// Not yet: something is under way, or somebody has yet to do something.
+    Waiting,
     /// It was not.
     Refused,
     /// It may have been: the service said so, and reading did not confirm it.
@@ -343,9 +405,12 @@ impl Report {
                 let method = self.method.map_or("the service's method", MergeMethod::as_str);
                 format!("Merged as {merged_as} by {method}.")
             }
-            Outcome::Refused | Outcome::Unconfirmed => {
-                let word =
-                    if self.decision == Outcome::Refused { "Not merged" } else { "Perhaps merged" };
+            Outcome::Waiting | Outcome::Refused | Outcome::Unconfirmed => {
+                let word = match self.decision {
+                    Outcome::Waiting => "Not merged yet",
+                    Outcome::Unconfirmed => "Perhaps merged",
+                    Outcome::Merged | Outcome::Refused => "Not merged",
+                };
                 let reason = self.reason.as_deref().unwrap_or("nobody can tell");
                 let next = self.next.as_deref().unwrap_or("a person looks at it");
                 format!("{word}: {reason}. Next: {next}.")

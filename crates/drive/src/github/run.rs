@@ -30,6 +30,7 @@ use crate::git::{Git, Oid, Remote};
 use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
 use crate::worktree::Worktrees;
 
+mod again;
 mod ask;
 pub mod ground;
 mod merge;
@@ -203,8 +204,8 @@ pub struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Handles an event: everything that it calls for, as far as whoever caused it may.
-    pub async fn handle(
+    /// Everything that an event calls for, as far as whoever caused it may.
+    async fn called(
         &self,
         context: &Context,
         modes: &Modes,
@@ -226,8 +227,8 @@ impl Desk<'_> {
         outcome
     }
 
-    /// Says what [`Desk::handle`] would do. The service is asked who may do what, and nothing else happens.
-    pub async fn decide(&self, context: &Context, modes: &Modes) -> Outcome {
+    /// Says what [`Desk::called`] would do.
+    async fn would_do(&self, context: &Context, modes: &Modes) -> Outcome {
         let mut outcome = match self.call(context, modes).await {
             Err(outcome) => *outcome,
             Ok((call, warnings)) => {
@@ -538,7 +539,9 @@ impl Desk<'_> {
         if !self.settings.pull_request || opens == OpensPullRequest::Never {
             return Ok(());
         }
-        let ours = pull_words(wanted, outcome);
+        let origin = self.origin(call, wanted, outcome.run.as_ref()).await;
+        let hidden = origin.as_ref().map(|origin| format!("{}\n\n", origin.line()));
+        let ours = hidden.unwrap_or_default() + &pull_words(wanted, outcome);
         let pull = publish::Words {
             title: &wanted.title,
             ours: &ours,
@@ -550,8 +553,10 @@ impl Desk<'_> {
         let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
         let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
         outcome.pull_request = Some(opened.number);
-        if self.settings.auto_merge.enabled {
-            outcome.merge = Some(self.merge(opened.number, &commit, wanted.about).await);
+        if let Some(origin) = &origin {
+            let report = self.merge(call, &opened, (branch, &commit), origin).await;
+            outcome.merge = Some(report.line());
+            outcome.notes.extend(report.remarks);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::error::ClientError;
 use super::page::Listed;
-use super::types::{Branch, Protection, Rule};
+use super::types::{Activity, Branch, Protection, Rule};
 use super::wire::Call;
 use super::{Client, name};
 
@@ -25,6 +25,17 @@ impl Client {
     /// The rules of rule sets that hold for a branch. Everybody who may read may ask.
     pub async fn rules(&self, branch: &str) -> Result<Listed<Rule>, ClientError> {
         self.list::<Vec<Rule>>(self.at(&["rules", "branches", name::branch(branch)?])).await
+    }
+
+    /// What moved a branch, and who did it. That it was deleted once is left out.
+    pub async fn moves_of(&self, branch: &str) -> Result<Listed<Activity>, ClientError> {
+        let mut url = self.at(&["activity"]);
+        let name = format!("refs/heads/{}", name::branch(branch)?);
+        url.query_pairs_mut().append_pair("ref", &name);
+        let mut found = self.list::<Vec<Activity>>(url).await?;
+        // A filter that GitHub does not understand is passed over, and everything comes.
+        found.items.retain(|moved| moved.name == name && moved.kind != "branch_deletion");
+        Ok(found)
     }
 
     /// Deletes a branch. That it is gone already is no error.

@@ -71,6 +71,13 @@ impl Client {
         Ok(found)
     }
 
+    /// The open pull requests.
+    pub async fn open_pulls(&self) -> Result<Listed<PullRequest>, ClientError> {
+        let mut url = self.at(&["pulls"]);
+        url.query_pairs_mut().append_pair("state", "open");
+        self.list::<Vec<PullRequest>>(url).await
+    }
+
     /// Opens a pull request, or finds the open one of the same branches. The second value says whether it is new.
     pub async fn create_pull(&self, new: &NewPull<'_>) -> Result<(PullRequest, bool), ClientError> {
         name::branch(new.base)?;

@@ -340,6 +340,22 @@ pub struct CommitName {
     pub sha: String,
 }
 
+/// Something that moved a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The full name of the branch, as `refs/heads/NAME`.
+    #[serde(rename = "ref")]
+    pub name: String,
+    /// The commit that it is at since.
+    pub after: String,
+    /// `push`, `force_push`, `branch_creation`, `branch_deletion`, `pr_merge` and so on.
+    #[serde(rename = "activity_type")]
+    pub kind: String,
+    /// Who did it; nobody if the account is gone.
+    #[serde(default)]
+    pub actor: Option<User>,
+}
+
 /// As much of a branch's protection as everybody is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtectionSummary {

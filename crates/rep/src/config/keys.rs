@@ -404,12 +404,17 @@ pub static KEYS: &[Key] = &[
         "false",
         "Whether pull requests are opened for branches that are pushed.",
     ),
-    key("github.draft", Shape::Bool, "true", "Whether these are drafts."),
+    key(
+        "github.draft",
+        Shape::Bool,
+        "true",
+        "Whether these are drafts; where pull requests are merged automatically, only if you set it.",
+    ),
     key(
         "github.auto_merge",
         Shape::Table,
         "",
-        "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more.",
+        "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more, in docs/auto-merge.md.",
     ),
     key(
         "github.continuous.sources",

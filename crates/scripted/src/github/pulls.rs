@@ -33,6 +33,15 @@ pub(super) fn get(state: &mut State, number: u64) -> Reply {
         shape["mergeable"] = serde_json::Value::Null;
         shape["mergeable_state"] = "unknown".into();
     }
+    let looks = state.pulls.get_mut(&number).and_then(|pull| pull.moves_after.as_mut());
+    match looks {
+        Some(0) => {
+            state.pulls.entry(number).and_modify(|pull| pull.moves_after = None);
+            state.push(number, "somebody", &sha_for("somebody pushed"));
+        }
+        Some(left) => *left -= 1,
+        None => {}
+    }
     Reply::json(200, &shape)
 }
 
@@ -73,8 +82,10 @@ pub(super) fn create(state: &mut State, ask: &Ask<'_>) -> Reply {
         mergeable_state: "clean".to_owned(),
         ..Pull::default()
     };
+    let after = pull.head_sha.clone();
     state.issues.insert(number, issue);
     state.pulls.insert(number, pull);
+    state.push(number, &state.login.clone(), &after);
     Reply::json(201, &shapes::pull(state, number, &state.issues[&number], &state.pulls[&number]))
 }
 

@@ -82,6 +82,18 @@ pub(super) fn rules(state: &State, ask: &Ask<'_>, branch: &str) -> Reply {
     Reply::page(ask, state.rules.get(branch).cloned().unwrap_or_default(), state.page_size)
 }
 
+pub(super) fn activity(state: &State, ask: &Ask<'_>) -> Reply {
+    let wanted = ask.query.get("ref").map(String::as_str);
+    let shown = state.moves.iter().rev().map(|moved| {
+        json!({
+            "ref": format!("refs/heads/{}", moved.branch), "after": moved.after,
+            "activity_type": "push", "actor": shapes::user(&moved.by),
+        })
+    });
+    let items = shown.filter(|moved| wanted.is_none_or(|name| moved["ref"] == name));
+    Reply::page(ask, items.collect(), state.page_size)
+}
+
 pub(super) fn delete_branch(state: &mut State, branch: &str) -> Reply {
     if state.sha_of(branch).is_none() {
         return Reply::refusal(422, "Reference does not exist");

@@ -36,6 +36,7 @@ fn within(state: &mut State, ask: &Ask<'_>, rest: &[&str]) -> Reply {
         ("GET", ["branches", branch]) => repo::branch(state, branch),
         ("GET", ["branches", branch, "protection"]) => repo::protection(state, branch),
         ("GET", ["rules", "branches", branch]) => repo::rules(state, ask, branch),
+        ("GET", ["activity"]) => repo::activity(state, ask),
         ("DELETE", ["git", "refs", "heads", branch @ ..]) => {
             repo::delete_branch(state, &branch.join("/"))
         }

@@ -42,6 +42,8 @@ pub struct State {
     pub pulls: BTreeMap<u64, Pull>,
     /// Branches.
     pub branches: BTreeMap<String, Branch>,
+    /// What moved them.
+    pub moves: Vec<Move>,
     /// Check runs, by commit.
     pub checks: BTreeMap<String, Vec<Check>>,
     /// Statuses, by commit.
@@ -75,6 +77,7 @@ impl Default for State {
             issues: BTreeMap::new(),
             pulls: BTreeMap::new(),
             branches: BTreeMap::new(),
+            moves: Vec::new(),
             checks: BTreeMap::new(),
             statuses: BTreeMap::new(),
             rules: BTreeMap::new(),
@@ -144,6 +147,8 @@ pub struct Pull {
     pub merged_as: Option<String>,
     /// Whether it can be merged; nothing if the service does not know yet.
     pub mergeable: Option<bool>,
+    /// After how many looks somebody pushes, so that the head is another one.
+    pub moves_after: Option<usize>,
     /// How many times the service says that it does not know before it does.
     pub unknown_times: usize,
     /// `clean`, `blocked`, `behind`, `dirty`, `unstable` and so on.
@@ -220,6 +225,18 @@ pub struct Branch {
     pub protection_hidden: bool,
 }
 
+/// Something that moved a branch.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Move {
+    /// The branch.
+    pub branch: String,
+    /// Who did it.
+    pub by: String,
+    /// The commit that it is at since.
+    pub after: String,
+}
+
 /// A check run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -289,6 +306,14 @@ impl State {
         if let Some(issue) = self.issues.get_mut(&number) {
             issue.events.push(record);
         }
+    }
+
+    /// Somebody pushes to the branch of a pull request.
+    pub fn push(&mut self, number: u64, by: &str, after: &str) {
+        let Some(pull) = self.pulls.get_mut(&number) else { return };
+        pull.head_sha = after.to_owned();
+        let (branch, by, after) = (pull.head.clone(), by.to_owned(), after.to_owned());
+        self.moves.push(Move { branch, by, after });
     }
 
     /// Adds a label to an issue, and to the repository.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::sensitive::is_sensitive;
 use super::{
-    AutoMerge, BaseFacts, Check, Condition, Decision, Fact, Facts, PullFacts, Refusal, ReviewFacts,
-    Verdict, short,
+    AutoMerge, BaseFacts, Check, Condition, Decision, Fact, Facts, Prospect, PullFacts, Refusal,
+    ReviewFacts, Verdict, Verification, Witness, short,
 };
 
 /// Decides. The conditions that were looked at come with it.
@@ -17,8 +17,8 @@ pub fn decide(facts: &Facts, settings: &AutoMerge) -> (Decision, Vec<Condition>)
             Ok(()) => seen.push(Condition { n, ok: true }),
             Err(no) => {
                 seen.push(Condition { n, ok: false });
-                let No { reason, next, pending } = no;
-                let refusal = Refusal { condition: n, reason, next: next.to_owned(), pending };
+                let No { reason, next, prospect } = no;
+                let refusal = Refusal { condition: n, reason, next: next.to_owned(), prospect };
                 return (Decision::Refuse(refusal), seen);
             }
         }
@@ -28,9 +28,20 @@ pub fn decide(facts: &Facts, settings: &AutoMerge) -> (Decision, Vec<Condition>)
         Fact::Unknown(why) => {
             let (reason, next) =
                 (format!("the pull request is not known: {why}"), ASK_AGAIN.to_owned());
-            (Decision::Refuse(Refusal { condition: 2, reason, next, pending: false }), seen)
+            let prospect = Prospect::Never;
+            (Decision::Refuse(Refusal { condition: 2, reason, next, prospect }), seen)
         }
     }
+}
+
+/// Whether waiting for what is pending can come to anything: not if people have to do something as well, since their doing it
+/// is an event that starts everything again.
+pub(super) fn is_worth_waiting(facts: &Facts, settings: &AutoMerge) -> bool {
+    let of_people: [Rule; 3] = [approvals, content, stop_signs];
+    of_people.iter().all(|rule| match rule(facts, settings) {
+        Ok(()) => true,
+        Err(no) => no.prospect.is_waited_for(),
+    })
 }
 
 type Rule = fn(&Facts, &AutoMerge) -> Result<(), No>;
@@ -55,15 +66,23 @@ const ASK_AGAIN: &str = "find out why it cannot be asked, and start the run agai
 struct No {
     reason: String,
     next: &'static str,
-    pending: bool,
+    prospect: Prospect,
 }
 
 fn no(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, pending: false })
+    Err(No { reason: reason.into(), next, prospect: Prospect::Never })
 }
 
-fn not_yet(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, pending: true })
+fn soon(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
+    Err(No { reason: reason.into(), next, prospect: Prospect::Soon })
+}
+
+fn perhaps(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
+    Err(No { reason: reason.into(), next, prospect: Prospect::Perhaps })
+}
+
+fn later(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
+    Err(No { reason: reason.into(), next, prospect: Prospect::Later })
 }
 
 impl<T> Fact<T> {
@@ -73,7 +92,7 @@ impl<T> Fact<T> {
             Fact::Known(value) => Ok(value),
             Fact::Unknown(why) => {
                 let reason = format!("{what} is not known: {why}");
-                Err(No { reason, next: ASK_AGAIN, pending: false })
+                Err(No { reason, next: ASK_AGAIN, prospect: Prospect::Never })
             }
         }
     }
@@ -99,7 +118,7 @@ fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
         return no("nobody who may has asked for it", "somebody with write access asks for it");
     }
     match facts.halted.known("whether merging is halted")? {
-        Some(issue) => no(
+        Some(issue) => later(
             format!("an earlier merge went wrong, and issue {issue} is open"),
             "a person looks into it, and closes the issue",
         ),
@@ -118,7 +137,7 @@ fn identity(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
         return no("it is closed", "nothing, or a person opens it again");
     }
     if pull.draft {
-        return no("it is a draft", "a person marks it as ready");
+        return later("it is a draft", "a person marks it as ready");
     }
     if !pull.same_repository {
         return no("its branch is in another repository", person);
@@ -180,10 +199,19 @@ fn head_pinned(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     }
 }
 
-/// 5: the declared checks passed, all of them, on that commit.
+/// 5: the declared checks passed, all of them, on that commit; or the service is asked instead, and nobody but us wrote there.
 fn verified(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     let head = &pull(facts)?.head_sha;
-    let found = facts.request.verification.known("the verdict of the declared checks")?;
+    match &facts.request.witness {
+        Witness::Journal(found) => declared_checks(found, head),
+        Witness::Service => only_ours(facts),
+        Witness::Nobody(why) => {
+            no(format!("the verdict of the declared checks is not known: {why}"), ASK_AGAIN)
+        }
+    }
+}
+
+fn declared_checks(found: &Verification, head: &str) -> Result<(), No> {
     let next = "the declared checks are run in full on the head";
     match found.verdict {
         Verdict::Passed => {}
@@ -195,16 +223,24 @@ fn verified(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
     if !found.full {
         return no("only some of the declared checks were run", next);
     }
-    if found.commit != *head {
-        let (checked, head) = (short(&found.commit), short(head));
-        return no(
-            format!("the declared checks were run on {checked}, and the head is {head}"),
-            next,
-        );
-    }
-    match found.after_last_writer {
+    let (checked, now) = (short(&found.commit), short(head));
+    match found.commit == head {
         true => Ok(()),
-        false => no("somebody wrote after the declared checks were run", next),
+        false => {
+            no(format!("the declared checks were run on {checked}, and the head is {now}"), next)
+        }
+    }
+}
+
+/// Whoever pushes to our branch is an author, and their own approval would be the only one.
+fn only_ours(facts: &Facts) -> Result<(), No> {
+    let movers = facts.movers.known("who moved its branch")?;
+    let other = movers.iter().find(|login| !login.eq_ignore_ascii_case(&facts.request.own_login));
+    let next = "a person merges it, or closes it";
+    match other {
+        Some(login) => no(format!("{login} has moved its branch, and not only this bot"), next),
+        None if movers.is_empty() => no("nobody is known to have pushed its branch", next),
+        None => Ok(()),
     }
 }
 
@@ -216,16 +252,23 @@ enum Standing {
     Other(String),
 }
 
-fn standing(name: &str, checks: &[Check], settings: &AutoMerge) -> Standing {
+/// The checks of a name, from the app that they have to come from.
+fn named_so<'a>(
+    name: &'a str,
+    checks: &'a [Check],
+    settings: &'a AutoMerge,
+) -> impl Iterator<Item = &'a Check> {
     let app = settings.check_apps.get(name);
-    let from = |check: &&Check| {
+    checks.iter().filter(move |check| {
         check.name == name && app.is_none_or(|app| check.app.as_ref() == Some(app))
-    };
-    let found: Vec<&Check> = checks.iter().filter(from).collect();
+    })
+}
+
+fn standing(name: &str, checks: &[Check], settings: &AutoMerge) -> Standing {
     let skippable = settings.skippable_checks.iter().any(|listed| listed == name);
     let mut standing = Standing::Missing;
     // One name may stand for several runs; none of them may be anything but a success.
-    for check in found {
+    for check in named_so(name, checks, settings) {
         match check.conclusion.as_deref() {
             None => standing = Standing::Pending,
             Some("success") if !matches!(standing, Standing::Pending) => {
@@ -277,8 +320,7 @@ fn required_checks(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
             "required {what} {} {be} missing on {head}; present: {present}",
             listed(&missing)
         );
-        // It may only be late.
-        return not_yet(
+        return perhaps(
             reason,
             "rename the required check in the configuration, or restore the workflow job",
         );
@@ -286,7 +328,10 @@ fn required_checks(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     if !pending.is_empty() {
         let (what, be) = named(&pending);
         let reason = format!("required {what} {} {be} pending on {head}", listed(&pending));
-        return not_yet(reason, "wait for it, and ask again");
+        return soon(reason, "wait for it, and ask again");
+    }
+    if facts.request.witness == Witness::Service {
+        return some_ran(checks, settings, head);
     }
     Ok(())
 }
@@ -319,6 +364,21 @@ fn no_red_elsewhere(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     }
 }
 
+/// What was skipped vouches for nothing.
+fn some_ran(checks: &[Check], settings: &AutoMerge, head: &str) -> Result<(), No> {
+    let succeeded = |check: &Check| check.conclusion.as_deref() == Some("success");
+    let ran = |name: &String| named_so(name, checks, settings).any(succeeded);
+    match settings.required_checks.iter().any(ran) {
+        true => Ok(()),
+        false => no(
+            format!(
+                "every required check was skipped on {head}, and no other run of checks is known"
+            ),
+            "somebody has one of them run",
+        ),
+    }
+}
+
 /// 8: enough people said yes, and nobody says no.
 fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let (pull, base) = (pull(facts)?, base(facts)?);
@@ -330,31 +390,44 @@ fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     }
     if let Some(against) = latest.values().find(|review| review.state == "CHANGES_REQUESTED") {
         let reason = format!("{} requested changes", against.login);
-        return no(reason, "somebody makes the changes, and they review again");
+        return later(reason, "somebody makes the changes, and they review again");
     }
-    let own = facts.request.own_login.to_lowercase();
-    let counts = |login: &str, review: &ReviewFacts| {
-        let current = review.commit.as_deref() == Some(pull.head_sha.as_str());
-        review.state == "APPROVED"
-            && review.can_write == Fact::Known(true)
-            && !review.is_bot
-            && login != own
-            && !review.login.eq_ignore_ascii_case(&pull.author)
-            && (current || !base.dismisses_stale)
-    };
-    let count = latest.iter().filter(|(login, review)| counts(login, review)).count();
     let needed = settings.required_approvals.max(base.required_approvals) as usize;
-    if count < needed {
-        let reason = format!(
-            "{count} of {needed} approvals by people with write access who are not the author"
-        );
-        return no(reason, "somebody with write access reviews it");
+    if needed > 0 {
+        let count = counted(latest.into_values(), pull, facts)?;
+        if count < needed {
+            let head = short(&pull.head_sha);
+            let reason = format!(
+                "{count} of {needed} approvals of {head} by people with write access who neither wrote it nor asked for it"
+            );
+            return later(reason, "somebody else with write access reviews it");
+        }
     }
     if base.resolves_conversations && pull.mergeable_state.as_deref() != Some("clean") {
         let reason = "conversations have to be resolved, and are not known to be";
-        return no(reason, "somebody resolves them");
+        return later(reason, "somebody resolves them");
     }
     Ok(())
+}
+
+/// How many of these approve the head and may: an approval of an older commit says nothing of what came after it, and one by
+/// whoever asked for the work is the author's own.
+fn counted<'a>(
+    latest: impl Iterator<Item = &'a ReviewFacts>,
+    pull: &PullFacts,
+    facts: &Facts,
+) -> Result<usize, No> {
+    let request = &facts.request;
+    let asked_by = request.asked_by.known("who asked for it")?;
+    let authors: Vec<&String> = asked_by.iter().chain([&request.own_login, &pull.author]).collect();
+    let counts = |review: &&ReviewFacts| {
+        review.state == "APPROVED"
+            && review.can_write == Fact::Known(true)
+            && !review.is_bot
+            && review.commit.as_deref() == Some(pull.head_sha.as_str())
+            && !authors.iter().any(|author| review.login.eq_ignore_ascii_case(author))
+    };
+    Ok(latest.filter(counts).count())
 }
 
 const DECISIONS: [&str; 3] = ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"];
@@ -367,16 +440,17 @@ fn mergeable(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
         (Some(false), _) | (_, "dirty") => {
             no("it conflicts with the base branch", "somebody resolves the conflicts")
         }
-        (_, "behind") => no(
+        (_, "behind") => later(
             "its branch is behind the base branch, and has to be up to date",
             "somebody brings it up to date, and the checks run again",
         ),
-        (_, "blocked") => {
-            no("the protection of the base branch blocks it", "a person looks at what is missing")
-        }
-        (_, "draft") => no("it is a draft", "a person marks it as ready"),
+        (_, "blocked") => later(
+            "the protection of the base branch blocks it",
+            "a person looks at what is missing",
+        ),
+        (_, "draft") => later("it is a draft", "a person marks it as ready"),
         (None, _) | (_, "unknown") => {
-            not_yet("the service does not know yet whether it can be merged", "ask again later")
+            soon("the service does not know yet whether it can be merged", "ask again later")
         }
         (Some(true), "clean" | "has_hooks" | "unstable") => Ok(()),
         (Some(true), other) => no(
@@ -414,16 +488,16 @@ fn stop_signs(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     let stops =
         |label: &&String| settings.stop_labels.iter().any(|stop| stop.eq_ignore_ascii_case(label));
     if let Some(label) = pull.labels.iter().find(stops) {
-        return no(format!("it has the label `{label}`"), "whoever set the label takes it off");
+        return later(format!("it has the label `{label}`"), "whoever set the label takes it off");
     }
     if settings.frozen {
-        return no(
+        return later(
             "nothing is merged for the time being",
             "the repository's owner ends the freeze",
         );
     }
     match facts.request.open_question.known("whether a question is open")? {
-        true => no("a question to a person is open", "somebody answers it"),
+        true => later("a question to a person is open", "somebody answers it"),
         false => Ok(()),
     }
 }

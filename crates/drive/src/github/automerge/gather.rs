@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_github::client::types::{Branch, Protection, PullRequest, Review, Rule};
+use repertoire_github::client::types::{Branch, Protection, PullRequest, Review, Rule, User};
 use repertoire_github::client::{Client, ClientError, Listed};
 
-use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts};
+use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts, Witness};
 
 /// Asks for everything that a decision rests on. `pinned` is the commit that an earlier decision was about.
 pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) -> Facts {
@@ -23,6 +23,9 @@ pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) ->
     facts.checks = known(checks(client, &pull.head.sha).await);
     facts.reviews = known(reviews(client, request.number).await);
     facts.paths = known(paths(client, request.number).await);
+    if request.witness == Witness::Service {
+        facts.movers = known(movers(client, &pull.head.name).await);
+    }
     facts.pull = Fact::Known(pull_facts(client, pull));
     facts
 }
@@ -114,9 +117,6 @@ fn base_facts(
             .clone()
             .map(|it| it.required_approving_review_count)
             .fold(count, u32::max),
-        dismisses_stale: hidden
-            || reviews.is_some_and(|it| it.dismiss_stale_reviews)
-            || by_rules.clone().any(|it| it.dismiss_stale_reviews_on_push),
         resolves_conversations: hidden
             || resolution.is_some_and(|it| it.enabled)
             || by_rules.clone().any(|it| it.required_review_thread_resolution),
@@ -173,6 +173,16 @@ async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, Strin
     Ok(out)
 }
 
+/// Who moved a branch. An account that is gone is somebody else.
+async fn movers(client: &Client, branch: &str) -> Result<Vec<String>, String> {
+    let moves = whole(client.moves_of(branch).await, "moves of the branch")?;
+    let login = |actor: Option<User>| actor.map_or_else(|| GHOST.to_owned(), |user| user.login);
+    Ok(moves.into_iter().map(|moved| login(moved.actor)).collect())
+}
+
+/// The account that the service names for those that are gone.
+const GHOST: &str = "ghost";
+
 async fn paths(client: &Client, number: u64) -> Result<Vec<String>, String> {
     let files = whole(client.pull_files(number).await, "files")?;
     let both = files.into_iter().flat_map(|file| [Some(file.filename), file.previous_filename]);
@@ -197,13 +207,13 @@ mod tests {
     fn a_protection_that_cannot_be_read_is_taken_for_the_strictest() {
         let facts = base_facts(true, &branch(true), &[], None);
         assert_eq!(facts.required_checks, ["from-summary"]);
-        assert!(facts.protected && facts.dismisses_stale && facts.resolves_conversations);
+        assert!(facts.protected && facts.resolves_conversations);
     }
 
     #[test]
     fn a_branch_without_protection_demands_nothing() {
         let facts = base_facts(false, &branch(false), &[], Some(&None));
-        assert!(!facts.protected && !facts.dismisses_stale && !facts.resolves_conversations);
+        assert!(!facts.protected && !facts.resolves_conversations);
         assert!(facts.required_checks.is_empty());
     }
 
@@ -225,6 +235,6 @@ mod tests {
         let facts = base_facts(true, &branch(true), &rules, Some(&Some(protection)));
         assert_eq!(facts.required_checks, ["from-protection", "from-rule", "from-summary"]);
         assert_eq!(facts.required_approvals, 3);
-        assert!(facts.dismisses_stale && facts.resolves_conversations);
+        assert!(facts.resolves_conversations);
     }
 }

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use repertoire_agent::clock::{Clock, SystemClock};
 use repertoire_github::client::{Client, ClientError, MergeMethod};
 
+use super::decide::is_worth_waiting;
 use super::{
     AutoMerge, Condition, Decision, Outcome, Refusal, Report, Request, Step, decide, gather, short,
 };
@@ -52,6 +53,7 @@ pub async fn run(
         merged_as: None,
         method: None,
         steps: Vec::new(),
+        remarks: Vec::new(),
     };
     // Nothing is asked of the service if it is off.
     if !settings.enabled {
@@ -60,6 +62,7 @@ pub async fn run(
         report.note(decision, conditions);
         return report;
     }
+    report.remarks = settings.remarks();
     let Some(head) = agreed(client, request, settings, pace, &mut report).await else {
         return report;
     };
@@ -77,7 +80,8 @@ impl Report {
         self.conditions = conditions;
         match decision {
             Decision::Merge { head } => Some(head),
-            Decision::Refuse(Refusal { condition, reason, next, .. }) => {
+            Decision::Refuse(Refusal { condition, reason, next, prospect }) => {
+                self.decision = prospect.outcome();
                 (self.condition, self.reason, self.next) =
                     (Some(condition), Some(reason), Some(next));
                 None
@@ -113,6 +117,7 @@ async fn agreed(
             // Once to decide, once more right before the call.
             Decision::Merge { head } if pinned.as_ref() == Some(&head) => {
                 (report.condition, report.reason, report.next) = (None, None, None);
+                report.decision = Outcome::Refused;
                 report.conditions = conditions;
                 return Some(head);
             }
@@ -125,10 +130,11 @@ async fn agreed(
                 pinned = None;
             }
             Decision::Refuse(refusal) => {
-                let pending = refusal.pending;
+                let is_waited_for =
+                    refusal.prospect.is_waited_for() && is_worth_waiting(&facts, settings);
                 report.note(Decision::Refuse(refusal), conditions);
                 let now = pace.now_ms();
-                if !pending || now >= deadline {
+                if !is_waited_for || now >= deadline {
                     return None;
                 }
                 let left = Duration::from_millis(deadline - now);
@@ -293,6 +299,10 @@ async fn close_issue(
     let text =
         format!("{}\nDone by pull request {}, merged as {sha}.", marker.text(), request.number);
     let words = |error: ClientError| error.to_string();
+    // A pull request has a number like an issue, and is somebody's.
+    if client.issue(issue).await.map_err(words)?.is_pull() {
+        return Err(format!("{issue} is a pull request, and is not closed"));
+    }
     let there = client.comments(issue).await.map_err(words)?;
     let login = &request.own_login;
     if repertoire_github::comment::find(&there.items, login, &marker).is_none() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_drive::github::automerge::{
-    AutoMerge, Fact, Outcome, Pace, Report, Request, Verdict, Verification, run,
+    AutoMerge, Fact, Outcome, Pace, Report, Request, Verdict, Verification, Witness, run,
 };
 use repertoire_github::client::MergeMethod;
 use repertoire_scripted::github::{FakeGitHub, Fault, FaultKind, GitHubServer, sha_for};
@@ -47,20 +47,21 @@ fn repository() -> FakeGitHub {
         .check(40, "test", "success")
 }
 
+/// The journal of the run has it that this branch was checked.
+fn checked(branch: &str) -> Witness {
+    let commit = sha_for(branch);
+    Witness::Journal(Verification { verdict: Verdict::Passed, full: true, commit })
+}
+
 fn request() -> Request {
-    let verification = Verification {
-        verdict: Verdict::Passed,
-        full: true,
-        commit: sha_for("bot/31"),
-        after_last_writer: true,
-    };
     Request {
         number: 40,
         asked: Fact::Known(true),
+        asked_by: Fact::Known(vec!["olga".to_owned()]),
         made_by_us: Fact::Known(true),
         own_login: BOT.to_owned(),
         branch_prefix: "bot/".to_owned(),
-        verification: Fact::Known(verification),
+        witness: checked("bot/31"),
         open_question: Fact::Known(false),
         issue: Some(31),
     }
@@ -157,16 +158,16 @@ async fn pending_checks_are_waited_for_without_haste() {
 
 #[tokio::test]
 async fn waiting_has_an_end_and_names_what_is_pending_or_missing() {
-    for (fake, part) in [
-        (repository().stuck_check(40, "slow"), "required check `slow` is pending"),
-        (repository().check(40, "fast", "success"), "`slow` is missing"),
+    for (fake, outcome, part) in [
+        (repository().stuck_check(40, "slow"), Outcome::Waiting, "check `slow` is pending"),
+        (repository().check(40, "fast", "success"), Outcome::Refused, "`slow` is missing"),
     ] {
         let server = fake.start().await;
         let required = vec!["test".to_owned(), "slow".to_owned()];
         let settings = AutoMerge { required_checks: required, wait_seconds: 25, ..settings() };
         let clock = FakeClock::default();
         let report = run(&client(&server), &request(), &settings, &clock).await;
-        assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(6)));
+        assert_eq!((report.decision, report.condition), (outcome, Some(6)));
         assert!(report.reason.unwrap().contains(part));
         let slept: Duration = clock.slept.lock().unwrap().iter().sum();
         assert_eq!(slept, Duration::from_secs(25));
@@ -283,16 +284,10 @@ async fn red_checks_after_a_merge_halt_merging_until_a_person_answers() {
     assert_eq!(state.issues[&51].labels, [repertoire_drive::github::automerge::HALT_LABEL]);
     assert!(state.issues[&51].body.contains("- test: failure"));
 
-    let verification = Verification {
-        verdict: Verdict::Passed,
-        full: true,
-        commit: sha_for("bot/50"),
-        after_last_writer: true,
-    };
-    let next = Request { number: 50, verification: Fact::Known(verification), ..request() };
+    let next = Request { number: 50, witness: checked("bot/50"), ..request() };
     let clock = FakeClock::default();
     let report = run(&client(&server), &next, &settings(), &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(1)));
+    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(1)));
     assert!(report.reason.unwrap().contains("issue 51 is open"));
     server.change(|state| state.issues.get_mut(&51).unwrap().closed = true);
     let report = run(&client(&server), &next, &settings(), &clock).await;
@@ -327,7 +322,79 @@ async fn text_is_not_an_approval() {
         .start()
         .await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(8)));
+    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(8)));
+}
+
+#[tokio::test]
+async fn an_approval_by_whoever_asked_is_not_one_and_is_not_waited_for() {
+    let server = repository().stuck_check(40, "slow").start().await;
+    let required = vec!["test".to_owned(), "slow".to_owned()];
+    let settings = AutoMerge { required_checks: required, ..settings() };
+    let asked = Request { asked_by: Fact::Known(vec!["Ada".to_owned()]), ..request() };
+    let clock = FakeClock::default();
+    let report = run(&client(&server), &asked, &settings, &clock).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(6)), "{report:?}");
+    assert!(clock.slept.lock().unwrap().is_empty(), "people are not waited for");
+    server.change(|state| {
+        let checks = state.checks.values_mut().flatten();
+        checks.for_each(|check| {
+            (check.status, check.conclusion) = ("completed".into(), Some("success".into()));
+        });
+    });
+    let report = run(&client(&server), &asked, &settings, &clock).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(8)));
+    assert!(report.line().starts_with("Not merged yet: 0 of 1 approvals"), "{}", report.line());
+    assert_eq!(merges(&server), 0);
+}
+
+#[tokio::test]
+async fn without_the_journal_the_service_says_who_moved_the_branch() {
+    let later = Request { witness: Witness::Service, ..request() };
+    let server = repository().start().await;
+    let clock = FakeClock::default();
+    let report = run(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+    let server = repository().start().await;
+    server.change(|state| state.push(40, "ada", &sha_for("bot/31")));
+    let report = run(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(5)));
+    assert!(report.reason.unwrap().contains("ada has moved its branch"));
+    let server = repository().fault(Fault::status("/activity", 403, "no").times(9)).start().await;
+    let report = run(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(5)));
+}
+
+#[tokio::test]
+async fn a_head_that_moves_between_the_decision_and_the_merge_is_refused_by_its_name() {
+    // Everything is asked twice, and then somebody is quicker.
+    let server = repository().pull_with(40, |pull| pull.moves_after = Some(1)).start().await;
+    let report = merge_with(&server, &settings()).await;
+    assert_eq!(report.decision, Outcome::Refused, "{report:?}");
+    assert!(report.line().contains("Head branch was modified"), "{}", report.line());
+    assert_eq!(merges(&server), 1);
+    assert_eq!(server.state().pulls[&40].merged_as, None);
+}
+
+#[tokio::test]
+async fn a_pull_request_is_never_closed_as_the_issue_of_another() {
+    let server = repository().pull(41, "feature", "ada").start().await;
+    let theirs = Request { issue: Some(41), ..request() };
+    let settings = AutoMerge { close_issue: true, ..settings() };
+    let report = run(&client(&server), &theirs, &settings, &FakeClock::default()).await;
+    assert_eq!(report.decision, Outcome::Merged);
+    assert!(!report.steps[0].ok && report.steps[0].detail.contains("is a pull request"));
+    assert!(!server.state().issues[&41].closed && server.comments(41).is_empty());
+}
+
+#[tokio::test]
+async fn a_check_that_anybody_could_report_is_said() {
+    let server = repository().start().await;
+    let remarks = merge_with(&server, &settings()).await.remarks;
+    assert!(remarks[0].contains("`test` counts whoever reports it"), "{remarks:?}");
+    let apps = [("test".to_owned(), "github-actions".to_owned())].into();
+    let server = repository().start().await;
+    let report = merge_with(&server, &AutoMerge { check_apps: apps, ..settings() }).await;
+    assert_eq!((report.decision, report.remarks), (Outcome::Merged, Vec::new()));
 }
 
 #[tokio::test]

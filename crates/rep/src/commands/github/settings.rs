@@ -16,6 +16,7 @@ pub(super) fn settings(
     mode: Option<&str>,
 ) -> Result<Settings, Failure> {
     let config = &ctx.config;
+    let auto_merge = auto_merge(ctx)?;
     let text = |name: &str| config.text(name).map(str::to_owned);
     Ok(Settings {
         triggers: config.triggers(prompt, mode),
@@ -26,7 +27,9 @@ pub(super) fn settings(
         branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
         push: config.flag("github.push"),
         pull_request: config.flag("github.pull_request"),
-        draft: config.flag("github.draft"),
+        // Nobody could mark a draft as ready but a person, and then nothing would be automatic; who says so wants that.
+        draft: config.flag("github.draft")
+            && (!auto_merge.enabled || config.is_set("github.draft")),
         continuous: Continuous {
             sources: sources(ctx)?,
             tasks_file: Utf8PathBuf::from(text("github.continuous.tasks_file").unwrap_or_default()),
@@ -35,7 +38,7 @@ pub(super) fn settings(
             delay: config.text("github.continuous.delay").and_then(|text| duration(text).ok()),
             stop_on_first_failure: config.flag("github.continuous.stop_on_first_failure"),
         },
-        auto_merge: auto_merge(ctx)?,
+        auto_merge,
     })
 }
 
@@ -44,7 +47,7 @@ fn auto_merge(ctx: &Ctx<'_>) -> Result<AutoMerge, Failure> {
     let Some(table) = ctx.config.table(NAME) else { return Ok(AutoMerge::default()) };
     toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
         Failure::usage(format!("{}: `{NAME}`: {}", ctx.config.origin(NAME), error.message()))
-            .hint("docs/github.md lists its keys. Nothing is merged until they are right.")
+            .hint("docs/auto-merge.md lists its keys. Nothing is merged until they are right.")
     })
 }
 

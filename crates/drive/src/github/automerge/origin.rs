@@ -1,0 +1,76 @@
+//! Where a pull request of ours comes from: a hidden line at the very beginning of its text, for the process that looks at it
+//! later.
+//!
+//! Whoever may write to the repository can edit that text, so it proves nothing and never lets more happen: it names the run
+//! to look up, the issue to close, and people whose approval does *not* count. Without it nothing is merged.
+
+use repertoire_journal::RunId;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::ORIGIN_BYTES_MAX;
+
+const BEGINS: &str = "<!-- repertoire:made ";
+const ENDS: &str = " -->";
+
+/// Where a pull request comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The run that made it.
+    pub run: RunId,
+    /// The issue that it is for.
+    #[serde(default)]
+    pub issue: Option<u64>,
+    /// Who asked for it; nothing if that could not be found out.
+    #[serde(default)]
+    pub asked_by: Option<Vec<String>>,
+}
+
+impl Origin {
+    /// As it stands in the text of a pull request.
+    pub fn line(&self) -> String {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        // Nothing in it can end the comment.
+        format!("{BEGINS}{}{ENDS}", json.replace('>', "\\u003e"))
+    }
+
+    /// What the text of a pull request begins with. Further down it would be somebody's quotation.
+    pub fn read(body: &str) -> Option<Origin> {
+        let line = body.lines().next().filter(|line| line.len() <= ORIGIN_BYTES_MAX)?;
+        let json = line.trim_end().strip_prefix(BEGINS)?.strip_suffix(ENDS)?;
+        serde_json::from_str(json).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin() -> Origin {
+        let asked_by = Some(vec!["ada".to_owned(), "--> @eve".to_owned()]);
+        Origin { run: RunId::known("0190-a"), issue: Some(31), asked_by }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_stays_hidden() {
+        let body = format!("{}\r\n\nFor #31.", origin().line());
+        assert_eq!(Origin::read(&body), Some(origin()));
+        assert_eq!(body.matches("-->").count(), 1, "{body}");
+    }
+
+    #[test]
+    fn only_the_very_beginning_counts() {
+        let line = origin().line();
+        let long = format!("{BEGINS}{}{ENDS}", " ".repeat(ORIGIN_BYTES_MAX));
+        for body in [format!("Hello\n{line}"), format!(" {line}"), format!("{line} x"), long] {
+            assert_eq!(Origin::read(&body), None, "{body}");
+        }
+        assert_eq!(Origin::read(""), None);
+    }
+
+    #[test]
+    fn who_asked_may_be_unknown_but_the_run_may_not() {
+        let read = |json: &str| Origin::read(&format!("{BEGINS}{json}{ENDS}"));
+        assert_eq!(read(r#"{"run":"a"}"#).unwrap().asked_by, None);
+        assert_eq!(read(r#"{"asked_by":[]}"#), None);
+    }
+}
