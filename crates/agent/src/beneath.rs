@@ -180,9 +180,16 @@ pub fn is_secret(path: &Utf8Path) -> bool {
         return !ends(&[".example", ".sample", ".template", ".dist"]);
     }
     SECRET_NAMES.contains(&name)
+        || is_git_configuration(&lower, name)
         || ends(SECRET_ENDS)
         || SECRET_PLACES.iter().any(|place| lower.ends_with(place))
         || SECRET_FOLDERS.iter().any(|folder| lower.contains(folder) && !name.ends_with(".pub"))
+}
+
+/// Where checkouts keep the token that they were made with: of a repository, its worktrees and its submodules.
+fn is_git_configuration(lower: &str, name: &str) -> bool {
+    let in_git = lower.split('/').rev().skip(1).any(|folder| folder.ends_with(".git"));
+    in_git && matches!(name, "config" | "config.worktree")
 }
 
 const SECRET_NAMES: &[&str] = &[
@@ -388,6 +395,17 @@ mod tests {
         let plain =
             ["a/.env.example", "a/id_rsa.pub", "a/environment.rs", "a/monkey", "a/.ssh/x.pub"];
         for path in plain {
+            assert!(!is_secret(Utf8Path::new(path)), "{path}");
+        }
+        for path in [
+            "w/.git/config",
+            "w/.git/modules/x/config",
+            "w/.git/worktrees/y/config.worktree",
+            "mirror.git/config",
+        ] {
+            assert!(is_secret(Utf8Path::new(path)), "{path}");
+        }
+        for path in ["src/config", "w/.git/HEAD", "w/.github/config"] {
             assert!(!is_secret(Utf8Path::new(path)), "{path}");
         }
         for path in ["a/server.PEM", "h/.aws/credentials", "h/.ssh/work", "a/.env.local"] {

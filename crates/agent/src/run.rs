@@ -46,6 +46,8 @@ pub struct Run {
     pub(crate) at_work: Vec<String>,
     /// The model that was asked for by the one who started it all; sub-agents without one of their own take it.
     pub(crate) model: Option<ModelName>,
+    /// Whether the folder may be a stranger's, so that nothing of it is taken on trust. Sub-agents work in the same one.
+    pub(crate) is_strangers: bool,
 }
 
 impl std::fmt::Debug for Run {
@@ -81,6 +83,7 @@ impl Run {
             denials: Mutex::default(),
             offered: Mutex::default(),
             at_work: Vec::new(),
+            is_strangers: false,
             model: None,
             workplace,
             events,

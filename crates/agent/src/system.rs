@@ -268,6 +268,7 @@ impl System {
             permissions: options.permissions.or_else(|| Some(parent.permissions())),
             asker: parent.asker.clone(),
             cancel: parent.cancel.child_token(),
+            ignore_project_rules: options.ignore_project_rules || parent.is_strangers,
             ..options
         };
         let events = parent.events.child(agent);
@@ -393,6 +394,7 @@ impl System {
             state: tools::State::hiding(permissions.hidden()),
             ledger: Mutex::new(conversation.ledger.clone()),
             permissions: Mutex::new(permissions),
+            is_strangers: start.options.ignore_project_rules,
             at_work: start.above.iter().cloned().chain([start.agent.to_owned()]).collect(),
             model: options.model.clone().or(start.model.clone()),
             ..Run::new(self.clone(), self.workplace(&conversation.id), start.events.clone())

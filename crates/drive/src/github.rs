@@ -3,6 +3,7 @@
 pub mod automerge;
 pub mod base;
 pub mod codes;
+pub mod credentials;
 pub mod grant;
 pub mod mode;
 pub mod protected;

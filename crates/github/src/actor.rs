@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Account, Context, EventName};
-use crate::trigger::is_bot;
+use crate::trigger::{is_bot, is_one_of};
 
 /// What an account may do in a repository.
 #[derive(
@@ -53,6 +53,8 @@ pub struct Rules {
     pub allowed_non_write_users: Vec<String>,
     /// The account that the bot writes as.
     pub bot_login: String,
+    /// Other accounts that are the bot's as well.
+    pub also_own: Vec<String>,
 }
 
 /// What a run may do on behalf of whoever asked.
@@ -79,6 +81,13 @@ pub struct Admitted {
     pub because: Vec<String>,
     /// Rules that are wider than anybody should want, said loudly.
     pub warnings: Vec<String>,
+}
+
+impl Rules {
+    /// Whether an account is the bot's.
+    pub fn is_own(&self, login: &str) -> bool {
+        is_one_of(login, &self.bot_login, &self.also_own)
+    }
 }
 
 impl Permission {
@@ -266,5 +275,5 @@ fn of_reader(login: &str, permission: Permission, rules: &Rules) -> Verdict {
 }
 
 fn is_own(account: &Account, rules: &Rules) -> bool {
-    is_bot(&account.login, &rules.bot_login)
+    rules.is_own(&account.login)
 }

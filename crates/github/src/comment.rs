@@ -23,8 +23,16 @@ impl Marker {
 
     /// As it stands in the comment.
     pub fn text(&self) -> String {
-        format!("<!-- repertoire:{} -->", self.0)
+        format!("{BEGINNING}{} -->", self.0)
     }
+}
+
+/// How every marker begins.
+const BEGINNING: &str = "<!-- repertoire:";
+
+/// Whether a text begins as our comments do. Anybody can write that, so it gives nobody any right.
+pub fn is_ours(text: &str) -> bool {
+    text.trim_start().starts_with(BEGINNING)
 }
 
 /// Longest subject of a marker.

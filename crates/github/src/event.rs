@@ -28,6 +28,8 @@ pub struct Context {
     pub entity: Option<Entity>,
     /// The text that this event brought.
     pub said: Option<Said>,
+    /// When it happened, as the service writes it. What was written or changed later was not there for whoever caused it.
+    pub at: Option<String>,
     /// The label that was just added.
     pub label: Option<String>,
     /// The account that was just assigned.

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::comment;
 use crate::event::{Context, EventName};
 use crate::stranger::quoted;
 
@@ -59,6 +60,8 @@ pub struct TriggerSettings {
     pub task_label: String,
     /// The account that the bot writes as.
     pub bot_login: String,
+    /// Other accounts that are the bot's as well.
+    pub also_own: Vec<String>,
     /// Whether continuous operation is on.
     pub continuous: bool,
     /// The prompt that the run was given.
@@ -75,6 +78,7 @@ impl Default for TriggerSettings {
             assignee: None,
             task_label: "agent-task".to_owned(),
             bot_login: "github-actions[bot]".to_owned(),
+            also_own: Vec::new(),
             continuous: false,
             prompt: None,
             manual: false,
@@ -140,8 +144,12 @@ impl Trigger {
     }
 }
 
-/// The triggers that hold, in the order of [`Trigger::ALL`].
+/// The triggers that hold, in the order of [`Trigger::ALL`]. A text that begins as ours do calls for nothing, whoever it seems to
+/// be from: what we write must not start us again, also where nobody told us the name that we write under.
 pub fn matched(context: &Context, settings: &TriggerSettings) -> Vec<Match> {
+    if context.said.as_ref().is_some_and(|said| comment::is_ours(&said.text)) {
+        return Vec::new();
+    }
     let matches = Trigger::ALL.into_iter().filter_map(|trigger| {
         let (reason, confidence) = holds(trigger, context, settings)?;
         Some(Match { trigger, reason, confidence })
@@ -160,8 +168,8 @@ pub fn prompt<'a>(context: &'a Context, settings: &'a TriggerSettings) -> Option
 /// has been answered already.
 pub fn call(context: &Context, settings: &TriggerSettings) -> Option<Mention> {
     let said = context.said.as_ref()?;
-    let own = |login: &str| is_bot(login, &settings.bot_login);
-    if own(&said.author.login) || own(&context.actor.login) {
+    let own = |login: &str| is_one_of(login, &settings.bot_login, &settings.also_own);
+    if own(&said.author.login) || own(&context.actor.login) || comment::is_ours(&said.text) {
         return None;
     }
     let before = said.before.as_deref().unwrap_or_default();
@@ -179,6 +187,11 @@ pub fn is_bot(login: &str, bot_login: &str) -> bool {
     };
     let bot = plain(bot_login);
     !bot.is_empty() && plain(login) == bot
+}
+
+/// Whether a login is one of several of the bot's.
+pub(crate) fn is_one_of(login: &str, bot_login: &str, also_own: &[String]) -> bool {
+    is_bot(login, bot_login) || also_own.iter().any(|own| is_bot(login, own))
 }
 
 /// Why a trigger holds, and how sure that is.

@@ -282,6 +282,11 @@ impl Ctx<'_> {
         }
     }
 
+    /// Whether programs of agents need walls where text of strangers can lead to them: unless the user gave them up.
+    pub(crate) fn needs_walls(&self) -> bool {
+        self.config.text("sandbox") != Some("off")
+    }
+
     /// Who may do what: the configuration, and what the command line says on top of it.
     fn permissions(&self, flags: &RunFlags) -> Result<Permissions, Failure> {
         let mode = match self.config.text("permissions.mode") {

@@ -28,6 +28,20 @@ pub(crate) const CLI: Cli = Cli {
 const READING: &str = "Read,Grep,Glob";
 const WORKING: &str = "Read,Grep,Glob,Edit,Write,NotebookEdit,Bash,Task,Skill,WebFetch,WebSearch";
 
+/// Where keys lie that no work needs: what processes were started with, and what checkouts keep.
+const NEVER_READ: &[&str] = &[
+    "Read(//proc/**)",
+    "Read(//**/.git/config)",
+    "Read(//**/.git/**/config)",
+    "Read(//**/.git/**/config.worktree)",
+    "Read(~/.ssh/**)",
+    "Read(~/.aws/**)",
+    "Read(~/.docker/config.json)",
+    "Read(~/.config/gh/**)",
+    "Read(~/.git-credentials)",
+    "Read(~/.netrc)",
+];
+
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let mut asked = Asked::with_prompt(job.prompt.clone());
     asked.args(["-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]);
@@ -52,7 +66,7 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         asked.args(["--max-turns", &turns.to_string()]);
     }
     asked.args(["--strict-mcp-config"]);
-    if let Some(servers) = &job.mcp_servers {
+    if let Some(servers) = servers_of(job) {
         let config = serde_json::json!({ "mcpServers": servers }).to_string();
         let file = asked.file(private.join("mcp.json"), config);
         asked.args(["--mcp-config", &file]);
@@ -71,8 +85,10 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         }
         Freedom::Full => asked.args(["--permission-mode", "bypassPermissions"]),
     }
-    if !job.told.denied.is_empty() {
-        let denied: Vec<String> = job.told.denied.iter().map(|rule| its_rule(rule)).collect();
+    let never = NEVER_READ.iter().filter(|_| job.freedom != Freedom::Full);
+    let mut denied: Vec<String> = never.map(|rule| (*rule).to_owned()).collect();
+    denied.extend(job.told.denied.iter().map(|rule| its_rule(rule)));
+    if !denied.is_empty() {
         asked.args(["--disallowedTools", &denied.join(",")]);
     }
     if let Some(tools) = &job.told.tools {
@@ -109,9 +125,14 @@ fn its_rule(rule: &str) -> String {
     }
 }
 
+/// The servers that it gets. Nobody says which of their tools only read, so one that may only read gets none.
+fn servers_of(job: &Job) -> Option<&Value> {
+    job.mcp_servers.as_ref().filter(|_| job.freedom != Freedom::ReadOnly)
+}
+
 /// The tools that may be called without asking: those of the CLI, and all of the servers that we offer.
 fn allowed(tools: &str, job: &Job) -> String {
-    let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
+    let servers = servers_of(job).and_then(Value::as_object);
     let names = servers.into_iter().flat_map(Map::keys);
     names.fold(tools.to_owned(), |list, name| format!("{list},mcp__{name}"))
 }

@@ -63,6 +63,19 @@ impl Kind {
         Kind::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
+    /// Whether all that it does is kept in its place: by our sandbox, by one of its own, or because it does nothing. Agents that
+    /// read without one read every file that the user can.
+    pub fn is_walled(self) -> bool {
+        match self {
+            Kind::Api | Kind::Scripted => true,
+            Kind::Claude => claude::CLI.holds.sandbox,
+            Kind::Codex => codex::CLI.holds.sandbox,
+            Kind::Opencode => opencode::CLI.holds.sandbox,
+            Kind::Gemini => gemini::CLI.holds.sandbox,
+            Kind::Acp | Kind::Command => false,
+        }
+    }
+
     /// The program that it needs, if it is always the same.
     pub fn program(self) -> Option<&'static str> {
         match self {

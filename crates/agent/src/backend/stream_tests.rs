@@ -299,6 +299,19 @@ fn freedom_is_said_in_the_words_of_each() {
 }
 
 #[test]
+fn claude_gets_no_servers_where_it_may_only_read_and_never_reads_where_keys_lie() {
+    let line = asked(claude::CLI, &Job { freedom: Freedom::ReadOnly, ..job() });
+    assert!(!line.contains("mcp__") && !line.contains("--mcp-config"), "{line}");
+    for freedom in [Freedom::ReadOnly, Freedom::Workspace] {
+        let line = asked(claude::CLI, &Job { freedom, ..job() });
+        let denied = line.split("--disallowedTools").nth(1).unwrap_or_default();
+        for place in ["Read(//proc/**)", "Read(//**/.git/config)", "Bash(rm:*)"] {
+            assert!(denied.contains(place), "{place}: {line}");
+        }
+    }
+}
+
+#[test]
 fn long_words_of_the_operator_do_not_go_on_the_command_line() {
     let long = Job { system: "x".repeat(200_000), ..job() };
     for cli in [claude::CLI, codex::CLI, opencode::CLI, gemini::CLI] {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use repertoire_model::{Message, ResponseFormat, StopReason, ToolCall, ToolResult};
+use repertoire_text::terminal::is_hidden;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -149,6 +150,10 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
         Ok(arguments) => perform(turn, call, &arguments, &subject).await,
         Err(wrong) => Output::error(format!("{wrong}. Call the tool again with valid JSON.")),
     };
+    let output = match turn.run.is_strangers {
+        true => seen(output),
+        false => output,
+    };
     let output = bounded(output, turn, call);
     open.answered(&output);
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
@@ -183,6 +188,21 @@ impl Drop for Open<'_> {
             self.answered(&Output::error("The call was interrupted before it ended."));
         }
     }
+}
+
+/// The output without characters that nobody sees. Where the folder may be a stranger's, they could speak to the model past
+/// whoever reads the same file.
+fn seen(output: Output) -> Output {
+    // Tags and what changes the look of the character before; either can spell out words.
+    let spells = |c: char| matches!(c, '\u{e0000}'..='\u{e0fff}');
+    let is_hidden = |c: &char| (is_hidden(*c) || spells(*c)) && !matches!(c, '\n' | '\t' | '\r');
+    let hidden = output.text.chars().filter(is_hidden).count();
+    if hidden == 0 {
+        return output;
+    }
+    let mut text: String = output.text.chars().filter(|c| !is_hidden(c)).collect();
+    text.push_str(&format!("\n[{hidden} characters that nobody sees were left out]"));
+    Output { text, ..output }
 }
 
 /// Tools of others may answer with anything. A skill's text has a budget of its own.

@@ -110,7 +110,13 @@ fn project_skills(catalog: &Catalog) -> impl Iterator<Item = &repertoire_skill::
 /// is no model to ask and nothing can be answered: that is no failure.
 pub fn left_alone(context: &Context) -> Option<String> {
     let entity = context.entity.as_ref().filter(|entity| entity.is_pull)?;
-    let is_its_own = matches!(context.event, EventName::PullRequest | EventName::PullRequestTarget);
+    let is_its_own = matches!(
+        context.event,
+        EventName::PullRequest
+            | EventName::PullRequestTarget
+            | EventName::PullRequestReview
+            | EventName::PullRequestReviewComment
+    );
     (is_its_own && context.is_fork() == Some(true)).then(|| {
         format!(
             "pull request {} comes from another repository, and such runs have no secrets; nothing was done",

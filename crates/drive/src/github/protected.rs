@@ -12,12 +12,28 @@ pub const PROTECTED: &[&str] = &[
     // What the service runs, and whom it asks.
     "**/.github/**",
     "**/codeowners",
+    "action.yml",
+    "action.yaml",
+    // What builds read from the folder that they stand in, before anything of them is looked at.
+    "**/.cargo/**",
+    "**/rust-toolchain",
+    "**/rust-toolchain.toml",
     // Instructions and tools of agents.
     "**/agents.md",
     "**/agents.override.md",
     "**/claude.md",
     "**/claude.local.md",
     "**/gemini.md",
+    "**/agent.md",
+    "**/qwen.md",
+    "**/learnings.md",
+    "**/.rules",
+    "**/.goosehints",
+    "**/.aider*",
+    "**/.kiro/**",
+    "**/.roo/**",
+    "**/.roorules",
+    "**/.junie/**",
     "**/.claude/**",
     "**/.claude-plugin/**",
     "**/.codex/**",
@@ -152,6 +168,13 @@ mod tests {
                 ".gitmodules",
                 "vendor/.gitattributes",
                 "repertoire.toml",
+                "action.yml",
+                ".cargo/config.toml",
+                "crates/x/.cargo/config",
+                "rust-toolchain.toml",
+                "LEARNINGS.md",
+                ".aider.conf.yml",
+                ".roo/rules/a.md",
             ],
         );
     }
@@ -193,6 +216,8 @@ mod tests {
                 "github/client.rs",
                 ".gitignore",
                 "my.claude/x",
+                "docs/action.yml.md",
+                "src/learnings.rs",
             ],
         );
     }

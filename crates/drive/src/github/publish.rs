@@ -163,10 +163,14 @@ pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishErr
     Ok(Remote { url, header: client.token().map(header) })
 }
 
-/// As the service wants it from git: a name that says nothing, and the token as the password.
-fn header(token: &Secret) -> String {
+/// A token as git sends it to the service: a name that says nothing, and the token as the password.
+pub fn as_sent(token: &Secret) -> Secret {
     let text = format!("x-access-token:{}", token.reveal().trim());
-    format!("Authorization: Basic {}", BASE64_STANDARD.encode(text))
+    Secret::new(BASE64_STANDARD.encode(text))
+}
+
+fn header(token: &Secret) -> String {
+    format!("Authorization: Basic {}", as_sent(token).reveal())
 }
 
 /// Pushes the branch, if it may be.
@@ -248,20 +252,9 @@ async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
         let (branch, base) = (what.branch.to_owned(), what.base.to_owned());
         return Err(PublishError::Nothing { branch, base });
     }
-    let args = [
-        "log",
-        "-m",
-        "--first-parent",
-        "--no-renames",
-        "--name-only",
-        "-z",
-        "--format=",
-        &range,
-        "--",
-    ];
+    // A merge is compared with each of its parents, wherever it stands.
+    let args = ["log", "-m", "--no-renames", "--name-only", "-z", "--format=", &range, "--"];
     let mut touched = names(&what.git.ok(&args).await?);
-    let args = ["log", "--no-renames", "--name-only", "-z", "--format=", &range, "--"];
-    touched.extend(names(&what.git.ok(&args).await?));
     touched.retain(|path| is_protected(path));
     touched.sort();
     touched.dedup();
@@ -290,9 +283,8 @@ async fn check_guards(what: &Publication<'_>) -> Result<(), PublishError> {
 /// git's words, without what lets us in.
 fn scrubbed(error: GitError, what: &Publication<'_>) -> PublishError {
     let GitError::Failed { command, dir, code, said } = error else { return error.into() };
-    let mut secrets: Vec<Secret> = what.client.token().into_iter().cloned().collect();
-    let sent = what.remote.header.as_deref().and_then(|header| header.rsplit(' ').next());
-    secrets.extend(sent.map(Secret::new));
+    let token = what.client.token();
+    let secrets: Vec<Secret> = token.cloned().into_iter().chain(token.map(as_sent)).collect();
     let said = secrets.iter().fold(said, |said, secret| secret.scrub(&said));
     GitError::Failed { command, dir, code, said }.into()
 }

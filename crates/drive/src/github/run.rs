@@ -2,6 +2,8 @@
 //! loop does it, and what came of it is told where it was asked for.
 
 use camino::Utf8PathBuf;
+use repertoire_agent::backend::Kind;
+use repertoire_agent::definition::Definition;
 use repertoire_github::actor::{Admission, Answers, Rules, admit};
 use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
@@ -26,7 +28,8 @@ use super::publish::{self, Publication};
 use super::tasks;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
-use crate::git::{Git, Oid, Remote};
+use crate::git::{DiffOf, Git, Oid, Remote};
+use crate::limits::PROMPT_DIFF_BYTES_MAX;
 use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
 use crate::worktree::Worktrees;
 
@@ -155,6 +158,8 @@ pub struct Settings {
     pub mode: Option<String>,
     /// The label of tasks that failed.
     pub failed_label: String,
+    /// Whether an agent without a sandbox may work.
+    pub walls: Walls,
     /// Tools that may leave the machine.
     pub network: Vec<String>,
     /// What the names of our branches begin with.
@@ -169,6 +174,25 @@ pub struct Settings {
     pub continuous: Continuous,
     /// Whether pull requests are merged.
     pub auto_merge: AutoMerge,
+}
+
+/// Whether what agents run has to be kept in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walls {
+    /// It has to.
+    Needed,
+    /// The user who owns the machine says that there is nothing to lose.
+    GivenUp,
+}
+
+impl Settings {
+    /// Takes the account that the token is of for the one that we write as. The one that was configured stays ours.
+    pub fn written_by(&mut self, login: &str) {
+        let configured = std::mem::replace(&mut self.rules.bot_login, login.to_owned());
+        self.rules.also_own.push(configured.clone());
+        self.triggers.bot_login = login.to_owned();
+        self.triggers.also_own.push(configured);
+    }
 }
 
 /// Everything that a run on GitHub is done with.
@@ -276,8 +300,35 @@ impl Desk<'_> {
             _ if mode.execution.requires_branch == RequiresBranch::Never => Admission::Read,
             admission => admission,
         };
+        if let Some(why) = self.not_held(&admission) {
+            return Err(left(Conclusion::Failed, why));
+        }
         let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
         Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
+    }
+}
+
+impl Desk<'_> {
+    /// Why the agents of this run cannot be held to what whoever asked may have; `None` if they can. Somebody else's agent that
+    /// runs without a sandbox reads every file of the machine, with or without being asked to change anything.
+    fn not_held(&self, admission: &Admission) -> Option<String> {
+        let hands = [&self.request.implementer, &self.request.reviewer];
+        let words = hands.iter().filter_map(|hand| hand.backend.as_deref());
+        let kinds =
+            words.filter_map(|word| Kind::from_name(word.split(':').next().unwrap_or(word)));
+        let loose = kinds.into_iter().find(|kind| !kind.is_walled())?;
+        let (name, own) = (loose.name(), "our own loop (`--backend api`) can");
+        match (admission, self.settings.walls) {
+            (Admission::Write, Walls::GivenUp) => None,
+            (Admission::Write, Walls::Needed) => Some(format!(
+                "`{name}` runs its commands without a sandbox, and text of strangers can lead to them; {own} be held, or the \
+                 user's configuration says `sandbox = \"off\"`"
+            )),
+            _ => Some(format!(
+                "`{name}` cannot be kept from reading what is outside of the worktree, and whoever asked may only read \
+                 there; {own}"
+            )),
+        }
     }
 }
 
@@ -308,6 +359,17 @@ struct Wanted {
     about: Option<u64>,
 }
 
+impl Wanted {
+    /// What the plan and its commits call it. A title that a stranger may have written is neither read as a plan nor put into
+    /// a commit, where words in it would load skills, skip workflows or close issues.
+    fn label(&self) -> String {
+        match self.about {
+            None => self.title.clone(),
+            Some(_) => format!("Work on {}", self.name.replace('-', " ")),
+        }
+    }
+}
+
 impl Desk<'_> {
     /// Does what one event asks for, and answers it.
     async fn answer(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
@@ -317,8 +379,10 @@ impl Desk<'_> {
         let mut outcome = match tracking {
             None => work.await,
             Some(tracking) => {
+                let (phrases, secrets) = (self.phrases(), self.secrets());
+                let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
                 let saying = |outcome: &Outcome| {
-                    let ours = words::comment(outcome, run_url.as_deref());
+                    let ours = words::comment(outcome, run_url.as_deref(), &rules);
                     (ours, outcome.answer.clone().unwrap_or_default())
                 };
                 let (mut outcome, ended) = tracking.around(work, saying).await;
@@ -347,12 +411,11 @@ impl Desk<'_> {
     /// What is asked for, in words for the agent.
     async fn wanted(&self, call: &Call<'_>) -> Result<Wanted, ClientError> {
         let context = call.context;
-        let own =
-            |login: &str| repertoire_github::trigger::is_bot(login, &self.settings.rules.bot_login);
+        let own = |login: &str| self.settings.rules.is_own(login);
         let (thread, answers) =
             ask::thread(self.client, context, call.answers.clone(), &own).await?;
         let diff = match &context.entity {
-            Some(entity) if entity.is_pull => Some(self.client.pull_diff(entity.number).await?),
+            Some(entity) if entity.is_pull => Some(self.diff(entity.number).await?),
             _ => None,
         };
         let grant = grant(call.mode, &call.admission, &self.settings.network);
@@ -372,8 +435,24 @@ impl Desk<'_> {
         Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
     }
 
+    /// What a pull request changes, at the commit that the agent gets. The service is asked where the history here ends before
+    /// the two branches meet.
+    async fn diff(&self, number: u64) -> Result<String, ClientError> {
+        let from_git = async {
+            let (base, head) = (&self.ground.base, self.ground.head.as_ref()?);
+            let from = self.house.merge_base(base, head).await.ok()??;
+            let of = DiffOf::Commits { from, to: head.clone() };
+            self.house.diff(&of, PROMPT_DIFF_BYTES_MAX + 1).await.ok()
+        };
+        match from_git.await {
+            Some(diff) => Ok(diff.text),
+            None => self.client.pull_diff(number).await,
+        }
+    }
+
     fn facts(&self, call: &Call<'_>, grant: &Grant) -> Facts {
-        let checks = self.request.checks.iter().chain(&self.request.final_checks);
+        let request = self.request_for(&call.admission);
+        let checks = request.checks.iter().chain(&request.final_checks);
         Facts {
             nonce: self.nonce.to_owned(),
             trigger: call.trigger.clone(),
@@ -431,11 +510,13 @@ impl Desk<'_> {
             ..usual.clone()
         };
         let asked = Asked {
-            title: wanted.title.clone(),
+            title: wanted.label(),
             words: wanted.prompt.user.clone(),
             answer: wanted.answer,
         };
-        let reviewer = Hand { system: None, ..hand(&self.request.reviewer) };
+        // Who reviews reads the same texts of strangers, and has to know as well what is only data.
+        let told = format!("{}\n{}", Definition::default().prompt, wanted.prompt.rules);
+        let reviewer = Hand { system: Some(told), ..hand(&self.request.reviewer) };
         let request = PlanRequest {
             plan: wanted.plan.clone().unwrap_or_default(),
             asked: wanted.plan.is_none().then_some(asked),
@@ -444,12 +525,29 @@ impl Desk<'_> {
             branch_prefix: self.settings.branch_prefix.clone(),
             ending: EndingWord::Keep,
             bounds: self.bounds(call.mode),
-            ..self.request.clone()
+            ..self.request_for(&call.admission)
         };
         let bench =
             Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
         bench.work(piece, shutdown).await
+    }
+
+    /// What work is asked for, as far as whoever asked may have it. For who may only look nothing is run: what makes a worktree
+    /// ready and what checks it both start what lies there, and that may be a stranger's.
+    fn request_for(&self, admission: &Admission) -> PlanRequest {
+        match admission {
+            Admission::Write => self.request.clone(),
+            Admission::Read | Admission::Refused { .. } => PlanRequest {
+                setup: None,
+                copy: Vec::new(),
+                checks: Vec::new(),
+                final_checks: Vec::new(),
+                improve: None,
+                review: false,
+                ..self.request.clone()
+            },
+        }
     }
 
     /// A mode that does not try again has one attempt.
@@ -516,7 +614,7 @@ impl Desk<'_> {
         // A pull request keeps its own configuration, whatever the agent was given to read.
         let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
             (Some(own), Some(name)) => {
-                let plain = base::without_overlay(self.house, head, own, &wanted.title)
+                let plain = base::without_overlay(self.house, head, own, &wanted.label())
                     .await
                     .map_err(|error| text(&error))?;
                 (plain, name, own)
@@ -572,7 +670,10 @@ impl Desk<'_> {
     }
 
     fn secrets(&self) -> Vec<Secret> {
-        self.client.token().into_iter().chain(&self.secrets).cloned().collect()
+        let token = self.client.token();
+        let all = token.into_iter().chain(&self.secrets).cloned();
+        // Git's way of sending the token is as good as the token.
+        all.chain(token.map(publish::as_sent)).collect()
     }
 
     /// Writes the first word below what the event is about.

@@ -68,6 +68,8 @@ enum Piece {
 pub enum Value {
     /// Words of the engine, or of the person who may direct the agent. What nobody sees is taken out of them all the same.
     Own(String),
+    /// Words of that person, and what they quote: that is fenced.
+    Quoting(String, Origin, String),
     /// A name that the engine did not choose: one line.
     Name(String),
     /// A text of a stranger: it is fenced.
@@ -173,6 +175,12 @@ fn shown(value: Option<&Value>, nonce: &str) -> (String, Vec<Removed>) {
                 true => (NONE.to_owned(), clean.removed),
                 false => (clean.text, clean.removed),
             }
+        }
+        Some(Value::Quoting(own, origin, quoted)) => {
+            let (own, mut removed) = shown(Some(&Value::Own(own.clone())), nonce);
+            let fenced = fence(origin, quoted, nonce);
+            removed.extend(fenced.removed);
+            (format!("{own}\n\n{}", fenced.text), removed)
         }
         Some(Value::Name(text)) => match line(text) {
             text if text.is_empty() => none(),

@@ -205,7 +205,8 @@ fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
     let plan = request.asked.is_none().then_some(&request.plan);
     let files = request.specs.iter().chain(plan).chain(&request.context);
     let mut references: Vec<String> = files.map(|path| format!("@{path}")).collect();
-    if around.has_learnings_file {
+    // Where somebody asked, the folder may be a stranger's, and so may the file.
+    if around.has_learnings_file && request.asked.is_none() {
         references.push("@LEARNINGS.md".to_owned());
     }
     if !references.is_empty() {

@@ -98,6 +98,7 @@ impl Reader<'_> {
         let entity = self.entity()?;
         let said = self.said(action.as_deref(), entity.as_ref())?;
         Ok(Context {
+            at: self.at()?,
             said,
             entity,
             rerun_by,
@@ -233,6 +234,19 @@ impl Reader<'_> {
         Ok(Some(said))
     }
 
+    /// When it happened: the time of what the event brought.
+    fn at(&self) -> Result<Option<String>, EventError> {
+        let brought = ["comment", "review", "issue", "pull_request"];
+        let field = brought.into_iter().find(|field| self.payload.get(field).is_some());
+        let times: Option<WireTimes> = match field {
+            Some(field) if self.is_about_entity() => self.part(field)?,
+            _ => None,
+        };
+        let at =
+            times.and_then(|times| times.updated_at.or(times.submitted_at).or(times.created_at));
+        Ok(at.filter(|at| is_name(at, |c| matches!(c, '-' | ':' | '.' | '+'))))
+    }
+
     /// What the text was before the edit: the same, if the edit was of something else.
     fn before(&self, now: &str) -> Result<String, EventError> {
         let changes: Option<WireChanges> = self.part("changes")?;
@@ -283,6 +297,15 @@ struct WireAccount {
     login: String,
     #[serde(rename = "type")]
     kind: Option<String>,
+}
+
+/// Comments and issues say when they were changed, reviews when they were handed in.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireTimes {
+    updated_at: Option<String>,
+    submitted_at: Option<String>,
+    created_at: Option<String>,
 }
 
 #[derive(Deserialize)]

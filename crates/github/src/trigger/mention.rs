@@ -12,8 +12,10 @@ use regex::Regex;
 pub struct Mention {
     /// Where the phrase begins.
     pub at: usize,
-    /// What stands after the phrase, as it was written.
+    /// What stands after the phrase, as it was written, in the words of whoever calls.
     pub instruction: String,
+    /// What they quote there: somebody else's words.
+    pub quoted: String,
     /// Whether nothing stands before it.
     pub leads: bool,
 }
@@ -32,12 +34,47 @@ pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
         let end = at + length_of_match(&spoken[at..], phrase)?;
         (starts_word(&spoken[..at], phrase) && ends_word(&spoken[end..])).then_some((at, end))
     });
-    found.map(|(at, end)| Mention {
-        at,
-        instruction: text[end..].trim_start_matches([':', ',']).trim().to_owned(),
-        leads: text[..at].trim().is_empty(),
+    found.map(|(at, end)| {
+        let (instruction, quoted) = own_and_quoted(&text[end..]);
+        let instruction = instruction.trim_start_matches([':', ',']).trim().to_owned();
+        Mention { at, instruction, quoted, leads: text[..at].trim().is_empty() }
     })
 }
+
+/// The words of a text that are its author's, and those that they quote. A line that follows a quoted one without a break is
+/// shown as part of the quotation, and below the line that mail programs write everything is somebody else's.
+fn own_and_quoted(text: &str) -> (String, String) {
+    let (mut own, mut quoted) = (String::new(), String::new());
+    let mut last = 0;
+    for found in QUOTATION.find_iter(text) {
+        own.push_str(&text[last..found.start()]);
+        quoted.push_str(&format!("{}\n", found.as_str()));
+        last = found.end();
+    }
+    own.push_str(&text[last..]);
+    let (mut kept, mut goes_on, mut is_reply) = (String::new(), false, false);
+    for line in own.split_inclusive('\n') {
+        let bare = line.trim();
+        is_reply = is_reply || REPLY.is_match(bare);
+        goes_on = is_reply || is_quote(bare) || goes_on && !bare.is_empty();
+        match goes_on {
+            true => quoted.push_str(line),
+            false => kept.push_str(line),
+        }
+    }
+    (kept, quoted.trim().to_owned())
+}
+
+/// A quotation as an element.
+static QUOTATION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?is)<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)"));
+
+/// What mail programs write above the text that is answered.
+static REPLY: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?i)^(?:on\b.{4,300}\bwrote:|am\b.{4,300}\bschrieb\b.{0,200}:|le\b.{4,300}\ba écrit\s*:|-{2,}\s*original message\s*-{2,}|-- ?)$",
+    )
+});
 
 /// The bytes at the beginning of a text that are the phrase, whatever the case.
 fn length_of_match(text: &str, phrase: &str) -> Option<usize> {

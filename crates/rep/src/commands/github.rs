@@ -94,6 +94,7 @@ impl Config {
             assignee: text("github.assignee_trigger").map(str::to_owned),
             task_label: or("github.task_label", usual.task_label),
             bot_login: or("github.bot_login", usual.bot_login),
+            also_own: Vec::new(),
             continuous: self.flag("github.continuous.enabled"),
             prompt: prompt.map(str::to_owned),
             manual: mode.is_some(),
@@ -106,6 +107,7 @@ impl Config {
             allowed_bots: self.texts("github.allowed_bots"),
             allowed_non_write_users: self.texts("github.allowed_non_write_users"),
             bot_login: self.triggers(None, None).bot_login,
+            also_own: Vec::new(),
         }
     }
 }

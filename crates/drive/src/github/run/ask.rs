@@ -8,7 +8,7 @@ use repertoire_github::event::{Account, Context, Pull};
 use crate::github::template::Remark;
 use crate::limits::{THREAD_AUTHORS_MAX, THREAD_COMMENTS_MAX};
 
-/// The event with the branches of its pull request, which comments do not carry.
+/// The event with what it does not carry itself: the branches of its pull request, and the default branch.
 ///
 /// # Errors
 ///
@@ -19,6 +19,9 @@ pub async fn complete(client: &Client, context: &Context) -> Result<Context, Cli
         context.entity.as_mut().filter(|entity| entity.is_pull && entity.pull.is_none())
     {
         entity.pull = Some(branches(&client.pull(entity.number).await?));
+    }
+    if context.repository.default_branch.is_none() {
+        context.repository.default_branch = Some(client.repository_info().await?.default_branch);
     }
     Ok(context)
 }
@@ -46,12 +49,11 @@ pub(super) async fn permissions(client: &Client, context: &Context, rules: &Rule
 async fn permission(client: &Client, account: &Account) -> Answer {
     match client.permission(&account.login).await {
         Ok(found) => {
-            // The role says more; one that an organisation made up says nothing to us.
+            // The role says more, but an organisation gives its own roles any name: the lower of the two counts.
             let role = found.role_name.as_deref().and_then(Permission::parse);
-            let plain = Permission::parse(&found.permission);
-            role.or(plain).map_or_else(
+            Permission::parse(&found.permission).map_or_else(
                 || Answer::Unknown(format!("an unknown permission `{}`", found.permission)),
-                Answer::Is,
+                |plain| Answer::Is(lower(plain, role)),
             )
         }
         // The service says so of people who are no collaborators of a repository that everybody can read.
@@ -60,7 +62,18 @@ async fn permission(client: &Client, account: &Account) -> Answer {
     }
 }
 
-/// The discussion below an issue or pull request, the oldest first, without our own words.
+/// What somebody may do, by both of the service's words for it: the older one knows neither `maintain` nor `triage`.
+fn lower(plain: Permission, role: Option<Permission>) -> Permission {
+    let Some(role) = role else { return plain };
+    let in_older_words = match role {
+        Permission::Maintain => Permission::Write,
+        Permission::Triage => Permission::Read,
+        other => other,
+    };
+    if in_older_words == plain { role } else { plain.min(in_older_words) }
+}
+
+/// The discussion below an issue or pull request as it was at the time of the event, the oldest first, without our own words.
 /// What the authors may do is asked for a few of them.
 pub(super) async fn thread(
     client: &Client,
@@ -70,10 +83,17 @@ pub(super) async fn thread(
 ) -> Result<(Vec<Remark>, Answers), ClientError> {
     let Some(entity) = &context.entity else { return Ok((Vec::new(), answers)) };
     let said = context.said.as_ref().and_then(|said| said.comment);
+    let is_later = |time: &str| context.at.as_deref().is_some_and(|at| time > at);
+    let mut late = 0;
     let mut remarks: Vec<(String, Remark)> = Vec::new();
     for comment in client.comments(entity.number).await?.items {
         let author = login(comment.user);
         if is_own(&author) || said == Some(comment.id) {
+            continue;
+        }
+        // Whoever called has not seen it so: it may have been changed since because they called.
+        if is_later(&comment.updated_at) || is_later(&comment.created_at) {
+            late += 1;
             continue;
         }
         let (what, text) = (format!("comment {}", comment.id), comment.body.unwrap_or_default());
@@ -85,15 +105,29 @@ pub(super) async fn thread(
             if text.trim().is_empty() || is_own(&author) || said == Some(review.id) {
                 continue;
             }
+            let time = review.submitted_at.unwrap_or_default();
+            if is_later(&time) {
+                late += 1;
+                continue;
+            }
             let what = format!("review {} ({})", review.id, review.state.to_lowercase());
-            remarks.push((review.submitted_at.unwrap_or_default(), Remark { what, author, text }));
+            remarks.push((time, Remark { what, author, text }));
         }
     }
     remarks.sort_by(|a, b| a.0.cmp(&b.0));
     let from = remarks.len().saturating_sub(THREAD_COMMENTS_MAX);
     let remarks: Vec<Remark> = remarks.into_iter().skip(from).map(|(_, remark)| remark).collect();
     let answers = authors(client, &remarks, answers).await;
-    Ok((remarks, answers))
+    Ok((remarks.into_iter().chain(left_out(late)).collect(), answers))
+}
+
+/// Says that there is more than is shown.
+fn left_out(late: usize) -> Option<Remark> {
+    (late > 0).then(|| Remark {
+        what: format!("{late} later remarks"),
+        author: "the engine".to_owned(),
+        text: "(left out: they were written or changed after the call)".to_owned(),
+    })
 }
 
 async fn authors(client: &Client, remarks: &[Remark], mut answers: Answers) -> Answers {
@@ -117,4 +151,25 @@ const GHOST: &str = "ghost";
 
 fn login(user: Option<User>) -> String {
     user.map_or_else(|| GHOST.to_owned(), |user| user.login)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_that_an_organisation_named_write_gives_no_more_than_the_service_says() {
+        use Permission::{Admin, Maintain, Read, Triage, Write};
+        for (plain, role, expected) in [
+            (Read, Some(Write), Read),
+            (Read, Some(Admin), Read),
+            (Write, Some(Read), Read),
+            (Write, Some(Maintain), Maintain),
+            (Read, Some(Triage), Triage),
+            (Admin, Some(Admin), Admin),
+            (Write, None, Write),
+        ] {
+            assert_eq!(lower(plain, role), expected, "{plain:?} {role:?}");
+        }
+    }
 }

@@ -203,7 +203,9 @@ impl Desk<'_> {
         if let Some(number) = task.issue() {
             let run = outcome.run.as_ref().map(ToString::to_string);
             let run = run.unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
-            let ours = words::comment(outcome, call.context.run.url.as_deref());
+            let (phrases, secrets) = (self.phrases(), self.secrets());
+            let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+            let ours = words::comment(outcome, call.context.run.url.as_deref(), &rules);
             let report = Report {
                 outcome: match outcome.conclusion {
                     Conclusion::Done => issues::Outcome::Done,
@@ -215,8 +217,6 @@ impl Desk<'_> {
                 theirs: outcome.answer.as_deref().unwrap_or_default(),
                 chars_max: call.mode.tracking.comment_limit,
             };
-            let (phrases, secrets) = (self.phrases(), self.secrets());
-            let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
             let told =
                 issues::report(self.client, number, &self.issue_rules(), &report, &rules).await;
             outcome.notes.extend(told.err().map(|error| error.to_string()));

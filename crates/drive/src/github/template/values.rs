@@ -77,6 +77,8 @@ pub struct TaskFacts {
 pub struct Prompt {
     /// What it is told about itself.
     pub system: String,
+    /// What in there holds for everybody who reads the texts of this event: what is data, and what whoever called may have.
+    pub rules: String,
     /// What it is asked.
     pub user: String,
     /// What was taken out of the texts that went in, by placeholder.
@@ -99,8 +101,10 @@ pub fn prompt(mode: &Mode, context: &Context, settings: &TriggerSettings, facts:
         }
         _ => "",
     };
+    let rules = format!("{fences}{questions}");
     Prompt {
-        system: format!("{}\n{fences}{questions}", system.text.trim_end()),
+        system: format!("{}\n{rules}", system.text.trim_end()),
+        rules,
         user: user.text,
         removed: system.removed.into_iter().chain(user.removed).collect(),
     }
@@ -165,8 +169,12 @@ fn of_request(values: &mut Values, context: &Context, settings: &TriggerSettings
     let called = facts.trigger.as_ref().is_some_and(|found| found.trigger == Trigger::Mention);
     if let Some(call) = trigger::call(context, settings).filter(|_| called) {
         let value = match said.author.is(&context.actor.login) {
-            true => Value::Own(call.instruction),
-            false => Value::Foreign(origin("instruction", &said.author, facts), call.instruction),
+            true if call.quoted.is_empty() => Value::Own(call.instruction),
+            true => Value::Quoting(call.instruction, quoted_by(&said.author), call.quoted),
+            false => {
+                let all = format!("{}\n{}", call.instruction, call.quoted);
+                Value::Foreign(origin("instruction", &said.author, facts), all)
+            }
         };
         values.insert("instruction", value);
     }
@@ -241,6 +249,12 @@ fn actor(account: &Account, facts: &Facts) -> String {
 fn origin(what: &str, author: &Account, facts: &Facts) -> Origin {
     let permission = permission(&author.login, facts);
     Origin { what: what.to_owned(), author: author.login.clone(), permission }
+}
+
+/// Nobody knows whose words a quotation has.
+fn quoted_by(author: &Account) -> Origin {
+    let what = format!("what {} quotes", line(&author.login));
+    Origin { what, author: "somebody else".to_owned(), permission: None }
 }
 
 fn permission(login: &str, facts: &Facts) -> Option<String> {

@@ -4,18 +4,22 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::sandbox::Sandbox;
 use repertoire_drive::git::Git;
 use repertoire_drive::github::base;
+use repertoire_drive::github::credentials;
 use repertoire_drive::github::publish;
 use repertoire_drive::github::run::{
-    self as on_github, Conclusion, Desk, Outcome as Came, ground, words,
+    self as on_github, Conclusion, Desk, Outcome as Came, Settings, Walls, ground, words,
 };
 use repertoire_drive::improve::memory::scope_of;
 use repertoire_github::client::{Client, Settings as ClientSettings};
+use repertoire_github::comment::Harmless;
 use repertoire_github::event::Context;
 use repertoire_github::outputs;
 use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_text::fs;
+use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::settings;
@@ -28,7 +32,7 @@ use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::{House, PlanFlags, host};
 use crate::running::runtime;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 const API_URL: &str = "https://api.github.com";
 const SERVER_URL: &str = "https://github.com";
@@ -88,6 +92,7 @@ impl Args {
 
 /// Configuration is not read from here: on a pull request it would be a stranger's.
 pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    keep_memory_private();
     let args = args.clone().with_inputs(env);
     let happened = args.event.read(env)?;
     // A runner takes some lines for orders. Between these two it takes none, whoever's words they are.
@@ -101,6 +106,14 @@ pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         writeln!(ui.out, "{}", outputs::resume_commands(word.as_str()))?;
     }
     Ok(if outcome.conclusion.is_fine() { Exit::Done } else { Exit::No })
+}
+
+/// What we were started with has the token and the keys of models in it. Programs of the same user are not to read it from
+/// us; the sandbox keeps them from it as well.
+fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    // Where the kernel does not know how, there is nothing else to be done.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 async fn handle(
@@ -117,6 +130,7 @@ async fn handle(
     }
     let context = &on_github::complete(&client, context).await.map_err(cannot)?;
     let git = Git::new(&env.here, env.tool_environment(false));
+    without_credentials(&git).await?;
     let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client)
         .map_err(cannot)?;
     let ground =
@@ -124,7 +138,7 @@ async fn handle(
     let keep = tempfile::tempdir().map_err(|error| Failure::cannot_run(error.to_string()))?;
     let dir = Utf8PathBuf::from_path_buf(keep.path().join("base"))
         .map_err(|path| Failure::cannot_run(format!("{} is not UTF-8", path.display())))?;
-    let house = base::house(&git, &ground.base, &dir).await.map_err(cannot)?;
+    let house = base::house(&git, &ground.home, &dir).await.map_err(cannot)?;
     let handled = Handling {
         env,
         args,
@@ -137,13 +151,26 @@ async fn handle(
     let came = handled.in_house(&house, &git.in_dir(house.dir()), ui).await;
     // People know the branch, and not the folder that it was checked out into.
     let came = came.map_err(|mut failure| {
-        let named = format!("{}:", ground.base_ref);
+        let named = format!("{}:", ground.home_ref);
         failure.message = failure.message.replace(&format!("{}/", house.dir()), &named);
         failure
     });
     // The folder goes with the process; git forgets it by itself in time.
     let _ = house.leave().await;
     came
+}
+
+/// A checkout that keeps the token hands it to whoever works in it.
+async fn without_credentials(git: &Git) -> Result<(), Failure> {
+    let found = credentials::persisted(git).await.map_err(cannot)?;
+    let Some(first) = found.first() else { return Ok(()) };
+    let message = format!(
+        "the checkout keeps credentials, which agents could read: `{}` in {}",
+        first.key, first.file
+    );
+    Err(Failure::cannot_run(message)
+        .hint("Use `actions/checkout` with `persist-credentials: false`.")
+        .hint("Elsewhere, take them out with `git config --local --unset-all KEY` first."))
 }
 
 /// What is known before the configuration is read.
@@ -168,12 +195,13 @@ impl Handling<'_> {
         let ctx = Ctx { env: &env, config: Config::load(&env, house.dir(), &Flags::default())? };
         let modes = ctx.modes(Checkout::OfBase)?;
         for warning in modes.warnings.iter() {
-            ui.note(&ui.paint_err(crate::ui::WARN, format!("! {warning}")))?;
+            ui.note(&ui.paint_err(ui::WARN, format!("! {warning}")))?;
         }
         let mut settings = settings(&ctx, self.args.prompt.as_deref(), self.args.mode.as_deref())?;
         settings.triggers.continuous |= self.args.continuous;
         settings.push |= self.args.push || self.args.pull_request;
         settings.pull_request |= self.args.pull_request;
+        self.find_out_who_we_are(&mut settings, ui).await?;
         let flags = PlanFlags {
             backend: self.args.backend.clone(),
             model: self.args.model.clone(),
@@ -216,6 +244,8 @@ impl Handling<'_> {
         if self.args.dry_run {
             return Ok(desk.decide(self.context, &modes).await);
         }
+        let sandbox = ctx.sandbox()?;
+        within(&sandbox, settings.walls)?;
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
         let mut came = desk.handle(self.context, &modes, &shutdown).await;
@@ -227,13 +257,34 @@ impl Handling<'_> {
 
     /// Where work begins: on the branch that the configuration names, if the event leaves that open.
     async fn work_begins_on(&self, ctx: &Ctx<'_>, git: &Git) -> Result<ground::Ground, Failure> {
-        let named = ctx.config.text("github.base_branch").filter(|_| self.args.base.is_none());
-        match named {
+        let named = ctx.config.text("github.base_branch").map(str::trim);
+        match named.filter(|name| !name.is_empty() && self.args.base.is_none()) {
             None => Ok(self.ground.clone()),
-            Some(_) => {
-                ground::find(git, self.context, named, Some(self.remote)).await.map_err(cannot)
+            Some(branch) => {
+                self.ground.beginning_on(branch, git, Some(self.remote)).await.map_err(cannot)
             }
         }
+    }
+
+    /// Asks whose the token is: that account's words are ours, whatever the configuration calls us. Tokens of apps, as that of
+    /// a workflow, may not ask.
+    async fn find_out_who_we_are(
+        &self,
+        settings: &mut Settings,
+        ui: &mut Ui<'_>,
+    ) -> Result<(), Failure> {
+        let Ok(user) = self.client.who_am_i().await else { return Ok(()) };
+        if settings.rules.is_own(&user.login) {
+            return Ok(());
+        }
+        let said = format!(
+            "! the token is {}'s, and `github.bot_login` is {}: neither of them is answered",
+            printable(&user.login),
+            printable(&settings.rules.bot_login)
+        );
+        ui.note(&ui.paint_err(ui::WARN, said))?;
+        settings.written_by(&user.login);
+        Ok(())
     }
 
     /// The events of the runs, for who looks at the workflow afterwards.
@@ -258,6 +309,20 @@ impl Handling<'_> {
     }
 }
 
+/// Programs that text of strangers can lead to run in a sandbox here, also where other commands do without one. Only the user
+/// who owns the machine can give that up.
+fn within(sandbox: &Sandbox, walls: Walls) -> Result<(), Failure> {
+    if sandbox.is_enforced() || walls == Walls::GivenUp {
+        return Ok(());
+    }
+    Err(Failure::cannot_run(format!("{}, and checks would run without one", sandbox.describe()))
+        .hint("Use a runner with Landlock (Linux 5.13 or later) or with `bwrap`.")
+        .hint(
+            "On a machine that has nothing to lose, set `sandbox = \"off\"` in the user's configuration, or \
+             REPERTOIRE_SANDBOX=off.",
+        ))
+}
+
 fn client(env: &Env, context: &Context) -> Result<Client, Failure> {
     let api_url = env.var("GITHUB_API_URL").unwrap_or(API_URL);
     let token = env.secret("GITHUB_TOKEN");
@@ -275,14 +340,14 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
     match ui.json {
         true => ui.print_json(came)?,
         false => {
-            writeln!(ui.out, "{}", words::headline(came))?;
+            writeln!(ui.out, "{}", ui::printable_lines(&words::headline(came)))?;
             for note in &came.notes {
-                ui.note(note)?;
+                ui.note(&ui::printable_lines(note))?;
             }
             if let Some(answer) = &came.answer {
                 writeln!(ui.out)?;
                 for line in answer.lines() {
-                    writeln!(ui.out, "{}", repertoire_text::terminal::printable(line))?;
+                    writeln!(ui.out, "{}", printable(line))?;
                 }
             }
         }
@@ -302,7 +367,9 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
         output(env, name, value)?;
     }
     if let Some(path) = env.var("GITHUB_STEP_SUMMARY") {
-        append(path, &outputs::summary(&words::summary(came)))?;
+        let secrets = env.secrets();
+        let rules = Harmless { secrets: &secrets, ..Harmless::default() };
+        append(path, &outputs::summary(&words::summary(came, &rules)))?;
     }
     Ok(())
 }
@@ -318,4 +385,19 @@ fn append(path: &str, text: &str) -> Result<(), Failure> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_walls_nothing_is_begun_unless_the_user_gave_them_up() {
+        let none = Sandbox::Unavailable { reason: "the kernel has none".into() };
+        let refused = within(&none, Walls::Needed).unwrap_err();
+        assert!(refused.message.contains("the kernel has none"), "{}", refused.message);
+        assert!(refused.hints.iter().any(|hint| hint.contains("sandbox = \"off\"")));
+        assert!(within(&none, Walls::GivenUp).is_ok());
+        assert!(within(&Sandbox::None, Walls::Needed).is_err());
+    }
 }

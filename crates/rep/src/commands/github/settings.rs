@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use repertoire_drive::github::automerge::AutoMerge;
-use repertoire_drive::github::run::{Continuous, Settings};
+use repertoire_drive::github::run::{Continuous, Settings, Walls};
 use repertoire_drive::github::tasks::Source;
 
 use crate::cli::Ctx;
@@ -23,6 +23,7 @@ pub(super) fn settings(
         rules: config.github_rules(),
         mode: mode.map(str::to_owned),
         failed_label: text("github.failed_label").unwrap_or_else(|| "agent-failed".to_owned()),
+        walls: if ctx.needs_walls() { Walls::Needed } else { Walls::GivenUp },
         network: config.texts("github.network_tools"),
         branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
         push: config.flag("github.push"),

@@ -1,6 +1,9 @@
 //! A repository on a fake GitHub, a checkout of it, and a model that says what the test wants.
 
+use std::net::TcpListener;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_scripted::github::{FakeGitHub, GitHubServer, TOKEN};
@@ -28,6 +31,15 @@ impl Stage {
         github: impl FnOnce(FakeGitHub) -> FakeGitHub,
         script: Script,
     ) -> Stage {
+        Stage::scripted(files, github, |_| script)
+    }
+
+    /// The same with a model that knows where everything is.
+    pub(crate) fn scripted(
+        files: &[(&str, &str)],
+        github: impl FnOnce(FakeGitHub) -> FakeGitHub,
+        script: impl FnOnce(&Workspace) -> Script,
+    ) -> Stage {
         let mut ws = Workspace::with_shipped_pack();
         std::fs::remove_dir(ws.path("project/.git")).unwrap();
         git(&ws.path("project"), &["init", "--quiet", "-b", "main"]);
@@ -47,6 +59,7 @@ impl Stage {
             .collaborator("ada", "write")
             .collaborator("rita", "read")
             .git_dir(bare.as_str());
+        let script = script(&ws);
         let (github, model) =
             runtime.block_on(async { (github(fake).start().await, Server::start(script).await) });
         for (name, value) in [
@@ -95,15 +108,37 @@ impl Stage {
         git(&self.ws.path("project"), args)
     }
 
-    /// A branch of the repository on the service, with these files changed.
+    /// A branch of the repository on the service, with these files changed. It stays checked out, as it does in a workflow: what
+    /// we stand in is the stranger's.
     pub(crate) fn branch(&self, name: &str, files: &[(&str, &str)]) -> String {
         self.git(&["checkout", "--quiet", "-b", name]);
         files.iter().for_each(|(path, text)| self.ws.write(&format!("project/{path}"), text));
         commit(&self.ws.path("project"), "a change");
         self.git(&["push", "--quiet", "origin", name]);
-        let head = self.git(&["rev-parse", "HEAD"]);
-        self.git(&["checkout", "--quiet", "main"]);
-        head
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Lets programs of agents run in walls, where this machine has any; says whether it has.
+    pub(crate) fn with_walls(&mut self) -> bool {
+        self.ws.set("REPERTOIRE_SANDBOX", "auto");
+        let doctor: Value = serde_json::from_str(&self.ws.rep("--json doctor").stdout).unwrap();
+        let has_walls = doctor["running"]["sandbox_is_enforced"] == true;
+        if !has_walls {
+            // Then nothing is run at all.
+            self.ws.set("REPERTOIRE_SANDBOX", "off");
+        }
+        has_walls
+    }
+
+    /// What agents called, step after step, and whether it was done.
+    pub(crate) fn calls(&self) -> Vec<Called> {
+        let runs = self.ws.path("data/runs");
+        if !runs.exists() {
+            return Vec::new();
+        }
+        let logs = self.ws.files("data/runs").into_iter().flat_map(|run| self.ws.files(&run));
+        let logs = logs.filter(|file| file.ends_with(".jsonl"));
+        logs.flat_map(|log| called(&self.ws.text(&log))).collect()
     }
 
     /// What the model was asked, everything in one text.
@@ -116,6 +151,58 @@ impl Stage {
     pub(crate) fn branches(&self) -> Vec<String> {
         let all = git(&self.ws.path("remote.git"), &["branch", "--format=%(refname:short)"]);
         all.lines().map(str::to_owned).collect()
+    }
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Called {
+    pub(crate) tool: String,
+    /// The arguments, as the model wrote them.
+    pub(crate) arguments: String,
+    /// Whether it was done; `false` if it was refused, unknown or failed.
+    pub(crate) is_done: bool,
+}
+
+/// The calls in a log of an agent's events, each with its answer.
+fn called(log: &str) -> Vec<Called> {
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = |id: &Value| {
+        let mut answers = events.iter().filter(|event| event["type"] == "tool_result");
+        answers.find(|event| event["id"] == *id).is_some_and(|event| event["is_error"] == false)
+    };
+    let calls = events.iter().filter(|event| event["type"] == "tool_call");
+    calls
+        .map(|event| Called {
+            tool: event["tool"].as_str().unwrap().to_owned(),
+            arguments: event["arguments"].to_string(),
+            is_done: answer(&event["id"]),
+        })
+        .collect()
+}
+
+/// Counts who comes by. It stands where a model is told to send things.
+pub(crate) struct Listener {
+    pub(crate) url: String,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    pub(crate) fn start() -> Listener {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", socket.local_addr().unwrap());
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = connections.clone();
+        std::thread::spawn(move || {
+            for _ in socket.incoming() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Listener { url, connections }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 }
 
