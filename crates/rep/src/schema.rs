@@ -496,6 +496,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
         ("github-detect.json", schema_for!(github::DetectJson)),
+        ("github-run.json", schema_for!(repertoire_drive::github::run::Outcome)),
         ("plan-next.json", schema_for!(plan::PlanNextJson)),
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),

@@ -225,6 +225,8 @@ pub struct Desk<'a> {
     pub secrets: Vec<Secret>,
     /// What happened, as it was given to us: for whoever takes it up again.
     pub event: &'a str,
+    /// Hears of every run in the journal before it begins.
+    pub on_run: &'a (dyn Fn(&RunId) + Sync),
 }
 
 impl Desk<'_> {
@@ -527,8 +529,13 @@ impl Desk<'_> {
             bounds: self.bounds(call.mode),
             ..self.request_for(&call.admission)
         };
-        let bench =
-            Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
+        let bench = Bench {
+            journal: self.journal,
+            runner: self.runner,
+            worker: self.worker,
+            house,
+            on_run: self.on_run,
+        };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
         bench.work(piece, shutdown).await
     }

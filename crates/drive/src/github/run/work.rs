@@ -76,6 +76,8 @@ pub(super) struct Bench<'a> {
     pub(super) worker: &'a Worker,
     /// The repository, as the folder that skills and configuration are read from.
     pub(super) house: &'a Git,
+    /// Hears of every run before it begins.
+    pub(super) on_run: &'a (dyn Fn(&RunId) + Sync),
 }
 
 impl Bench<'_> {
@@ -120,6 +122,7 @@ impl Bench<'_> {
             request: serde_json::to_value(&request)?,
         };
         self.journal.create(new).await?;
+        (self.on_run)(&id);
         let mut worker = self.worker.clone();
         worker.kinds.insert(KIND.to_owned());
         worker.labels.insert(format!("github:{id}"));

@@ -1,11 +1,13 @@
 //! `rep github run`: handles the event that a workflow was started by, from who may ask to the comment that answers.
 
 use std::io::Write as _;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::sandbox::Sandbox;
-use repertoire_drive::git::Git;
+use repertoire_drive::git::{Git, Oid};
 use repertoire_drive::github::base;
 use repertoire_drive::github::credentials;
 use repertoire_drive::github::publish;
@@ -32,9 +34,12 @@ use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::{House, PlanFlags, host};
 use crate::running::runtime;
+use crate::runs_text::Narrator;
 use crate::ui::{self, Ui};
 
 const API_URL: &str = "https://api.github.com";
+/// How often the journal is looked at when it does not call.
+const TELL_POLL: Duration = Duration::from_millis(500);
 const SERVER_URL: &str = "https://github.com";
 
 /// What to handle, and how.
@@ -99,13 +104,19 @@ pub(crate) fn run(env: &Env, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let quiet = env.var("GITHUB_ACTIONS").filter(|_| !ui.json).map(|_| RunId::new());
     if let Some(word) = &quiet {
         writeln!(ui.out, "{}", outputs::stop_commands(word.as_str()))?;
+        // What is told besides goes another way, and must not be there first.
+        ui.out.flush()?;
     }
-    let outcome = runtime()?.block_on(handle(env, &args, happened, ui))?;
-    report(env, &outcome, ui)?;
+    let handled = runtime()?.block_on(handle(env, &args, happened, ui));
+    match &handled {
+        Ok(came) => report(env, came, ui)?,
+        // The message comes by itself; the workflow has to hear of it too.
+        Err(failure) => tell_workflow(env, &Came::new(Conclusion::Failed, &failure.message))?,
+    }
     if let Some(word) = &quiet {
         writeln!(ui.out, "{}", outputs::resume_commands(word.as_str()))?;
     }
-    Ok(if outcome.conclusion.is_fine() { Exit::Done } else { Exit::No })
+    handled.map(|came| if came.conclusion.is_fine() { Exit::Done } else { Exit::No })
 }
 
 /// What we were started with has the token and the keys of models in it. Programs of the same user are not to read it from
@@ -225,6 +236,7 @@ impl Handling<'_> {
             kinds: Default::default(),
             lease: ctx.lease(),
         };
+        let begun = Begun::default();
         let desk = Desk {
             client: self.client,
             remote: self.remote,
@@ -240,6 +252,7 @@ impl Handling<'_> {
             scope: &scope,
             secrets: self.env.secrets(),
             event: self.payload,
+            on_run: &|id| begun.add(id),
         };
         if self.args.dry_run {
             return Ok(desk.decide(self.context, &modes).await);
@@ -248,10 +261,11 @@ impl Handling<'_> {
         within(&sandbox, settings.walls)?;
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
-        let mut came = desk.handle(self.context, &modes, &shutdown).await;
-        if let Err(failure) = self.keep_events(&journal, &came).await {
-            came.notes.push(failure.message);
-        }
+        let work = desk.handle(self.context, &modes, &shutdown);
+        let mut came = begun.told(work, &journal, ui).await;
+        let kept = self.keep_events(&journal, &begun.all()).await;
+        let patch = self.keep_patch(git, &journal, &came).await;
+        came.notes.extend([kept, patch].into_iter().filter_map(|kept| Some(kept.err()?.message)));
         Ok(came)
     }
 
@@ -288,24 +302,93 @@ impl Handling<'_> {
     }
 
     /// The events of the runs, for who looks at the workflow afterwards.
-    async fn keep_events(&self, journal: &Journal, came: &Came) -> Result<(), Failure> {
-        let Some(id) = &came.run else { return Ok(()) };
-        let Some(dir) = self.env.var("RUNNER_TEMP") else { return Ok(()) };
+    async fn keep_events(&self, journal: &Journal, runs: &[RunId]) -> Result<(), Failure> {
+        let Some(first) = runs.first() else { return Ok(()) };
         let mut lines = String::new();
-        let mut after = 0;
-        loop {
-            let page = journal.events(id, after, 0).await.map_err(not_recorded)?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            for event in &page {
-                lines.push_str(&serde_json::to_string(event).unwrap_or_default());
-                lines.push('\n');
+        for id in runs {
+            let mut after = 0;
+            loop {
+                let page = journal.events(id, after, 0).await.map_err(not_recorded)?;
+                let Some(last) = page.last() else { break };
+                after = last.seq;
+                for event in &page {
+                    lines.push_str(&serde_json::to_string(event).unwrap_or_default());
+                    lines.push('\n');
+                }
             }
         }
-        let file = Utf8Path::new(dir).join(format!("repertoire-{}.jsonl", id.short()));
-        fs::write_private(&file, lines.as_bytes())
+        self.keep(
+            "execution_file",
+            &format!("repertoire-{}.jsonl", first.short()),
+            lines.as_bytes(),
+        )
+    }
+
+    /// Work that is not pushed would be gone with the runner.
+    async fn keep_patch(&self, git: &Git, journal: &Journal, came: &Came) -> Result<(), Failure> {
+        let (Some(branch), Some(id), false) = (&came.branch, &came.run, came.pushed) else {
+            return Ok(());
+        };
+        let run = journal.run(id).await.map_err(not_recorded)?;
+        let begun = run.and_then(|run| Oid::parse(&run.worktree?.base));
+        let tip = git.branch_tip(branch).await.map_err(cannot)?;
+        let (Some(begun), Some(tip)) = (begun, tip) else { return Ok(()) };
+        let trees = tokio::try_join!(git.tree_of(&begun), git.tree_of(&tip));
+        let (before, after) = trees.map_err(cannot)?;
+        let patch = git.patch_of(&before, &after, &[]).await.map_err(cannot)?;
+        self.keep("patch_file", &format!("{}.patch", branch.replace('/', "-")), &patch)
+    }
+
+    /// Writes a file where the next steps of the workflow find it, and says so.
+    fn keep(&self, output_name: &str, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let Some(dir) = self.env.var("RUNNER_TEMP") else { return Ok(()) };
+        let file = Utf8Path::new(dir).join(name);
+        fs::write_private(&file, bytes)
             .map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))?;
-        output(self.env, "execution_file", file.as_str())
+        output(self.env, output_name, file.as_str())
+    }
+}
+
+/// The runs in the journal that were begun for this event, for who watches and for who looks afterwards.
+#[derive(Default)]
+struct Begun(Mutex<Vec<RunId>>);
+
+impl Begun {
+    fn add(&self, id: &RunId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
+    }
+
+    fn all(&self) -> Vec<RunId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells what happens while something is done. What cannot be told stops no work.
+    async fn told<T>(
+        &self,
+        work: impl Future<Output = T>,
+        journal: &Journal,
+        ui: &mut Ui<'_>,
+    ) -> T {
+        let mut work = pin!(work);
+        let mut changes = journal.changes();
+        let mut narrators: Vec<Narrator> = Vec::new();
+        loop {
+            let done = tokio::select! {
+                done = &mut work => Some(done),
+                _ = changes.next(TELL_POLL) => None,
+            };
+            let new = self.all().into_iter().skip(narrators.len());
+            narrators.extend(new.map(|id| Narrator::new(id, 0)));
+            // Programs are told once, at the end.
+            if !ui.json {
+                for narrator in &mut narrators {
+                    let _ = narrator.tell(journal, ui).await;
+                }
+            }
+            if let Some(done) = done {
+                return done;
+            }
+        }
     }
 }
 
@@ -352,6 +435,11 @@ fn report(env: &Env, came: &Came, ui: &mut Ui<'_>) -> Result<(), Failure> {
             }
         }
     }
+    tell_workflow(env, came)
+}
+
+/// Sets the outputs of the step and writes its summary.
+fn tell_workflow(env: &Env, came: &Came) -> Result<(), Failure> {
     let number = came.pull_request.map(|number| number.to_string()).unwrap_or_default();
     let tasks =
         if came.tasks.is_empty() { usize::from(came.run.is_some()) } else { came.tasks.len() };
