@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Category, ParsedError, Severity, Tool};
+use crate::checks::CheckResult;
 use crate::limits::{
     ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN,
 };
@@ -86,6 +87,17 @@ pub fn analyse(
         analysis.errors.insert(0, unknown(output, exit_code));
         analysis.groups = group::groups(&analysis.errors);
         analysis.fix_first = Some(0);
+    }
+    analysis
+}
+
+/// Analyses what a check said. What was not understood has the check's command, since its words say nothing.
+pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
+    let mut analysis = analyse(&result.output, result.exit_code, read);
+    for error in &mut analysis.errors {
+        if error.category == Category::Unknown {
+            error.command = Some(result.command.clone());
+        }
     }
     analysis
 }

@@ -31,6 +31,9 @@ pub struct ParsedError {
     /// The test that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
+    /// The command, where nothing that it said was understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Lines around the place, the place itself marked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
@@ -49,6 +52,7 @@ impl ParsedError {
             column: None,
             code: None,
             test: None,
+            command: None,
             context: Vec::new(),
         }
     }

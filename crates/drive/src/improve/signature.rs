@@ -1,8 +1,12 @@
 //! When two failures are the same one: a short name made of what does not change from one occurrence to the next.
 //!
 //! Kind, code and wording count. Names in quotes, numbers, paths, addresses and times do not, and neither does the place:
-//! the same mistake in another file should be recognised.
+//! the same mistake in another file should be recognised. Where the wording says next to nothing, what failed counts too:
+//! the test of a failed one, and the command of one that nobody understood.
+//!
+//! A signature finds what helped before. Whether a failure is gone or new is asked of fingerprints, which know the place.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -12,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::error::ParsedError;
+use super::error::{Category, ParsedError};
 use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 
 /// The name of a failure: 16 hexadecimal digits.
@@ -28,12 +32,70 @@ pub struct Signature(u64);
 #[error("`{0}` is no signature: it has 16 hexadecimal digits, as `rep verify --json` prints them")]
 pub struct NoSignature(String);
 
+/// One failure where it is: two mistakes of one kind have one signature and two fingerprints. Lines are not in it, since
+/// they move with every change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint {
+    /// The check that says so.
+    pub check: String,
+    /// The name of the failure.
+    pub signature: Signature,
+    /// The test.
+    pub test: Option<String>,
+    /// The file.
+    pub file: Option<String>,
+}
+
 /// The name of a failure.
 pub fn signature(error: &ParsedError) -> Signature {
-    let parts =
-        [error.category.as_str(), error.code.as_deref().unwrap_or(""), &normalised(&error.message)];
-    let digest = Sha256::digest(parts.join("\n"));
+    let mut text = wording(error);
+    if let Some(what) = failed(error) {
+        text.push('\n');
+        text.push_str(what);
+    }
+    let digest = Sha256::digest(text);
     Signature(digest.iter().take(8).fold(0, |all, byte| (all << 8) | u64::from(*byte)))
+}
+
+/// What is the same in errors that say the same, whatever failed.
+pub(super) fn wording(error: &ParsedError) -> String {
+    let code = error.code.as_deref().unwrap_or("");
+    [error.category.as_str(), code, &normalised(&error.message)].join("\n")
+}
+
+/// What failed, where the words are those of a hundred other failures: `left == right`, or nothing at all.
+fn failed(error: &ParsedError) -> Option<&str> {
+    match error.category {
+        Category::TestFailure | Category::TestTimeout => error.test.as_deref(),
+        Category::Unknown => error.command.as_deref(),
+        _ => None,
+    }
+}
+
+/// How often each failure is there, by the check that says so.
+pub fn fingerprints<'a>(
+    errors: impl IntoIterator<Item = (&'a str, &'a ParsedError)>,
+) -> BTreeMap<Fingerprint, usize> {
+    let mut all = BTreeMap::new();
+    for (check, error) in errors {
+        let fingerprint = Fingerprint {
+            check: check.to_owned(),
+            signature: signature(error),
+            test: error.test.clone(),
+            file: error.file.clone(),
+        };
+        *all.entry(fingerprint).or_default() += 1;
+    }
+    all
+}
+
+/// What is there more often than before: it is new, whatever else was mended.
+pub fn new_ones(
+    before: &BTreeMap<Fingerprint, usize>,
+    after: &BTreeMap<Fingerprint, usize>,
+) -> Vec<Fingerprint> {
+    let is_new = |(one, count): &(&Fingerprint, &usize)| before.get(one).unwrap_or(&0) < *count;
+    after.iter().filter(is_new).map(|(one, _)| one.clone()).collect()
 }
 
 /// A message without what differs from one occurrence to the next.
@@ -163,6 +225,61 @@ mod tests {
         assert_ne!(signature(&lint), signature(&build));
         let elsewhere = ParsedError { file: Some("b.rs".into()), line: Some(9), ..lint.clone() };
         assert_eq!(signature(&lint), signature(&elsewhere));
+    }
+
+    fn of_test(test: &str, message: &str) -> ParsedError {
+        let error = ParsedError::new(Tool::Cargo, Category::TestFailure, message);
+        ParsedError { test: Some(test.to_owned()), ..error }
+    }
+
+    #[test]
+    fn tests_that_fail_in_the_same_words_are_two_failures() {
+        let words = "assertion `left == right` failed\n  left: 1\n right: 2";
+        let (one, other) = (of_test("a::adds", words), of_test("b::parses", words));
+        assert_ne!(signature(&one), signature(&other));
+        let slow = |error: &ParsedError| {
+            signature(&ParsedError { category: Category::TestTimeout, ..error.clone() })
+        };
+        assert_ne!(slow(&one), slow(&other));
+        let moved = ParsedError { file: Some("src/b.rs".into()), line: Some(7), ..one.clone() };
+        assert_eq!(signature(&one), signature(&moved));
+        // A compiler's error is the same one, whichever test it was built for.
+        let build = |error: &ParsedError| {
+            signature(&ParsedError { category: Category::Build, ..error.clone() })
+        };
+        assert_eq!(build(&one), build(&other));
+    }
+
+    #[test]
+    fn silent_commands_are_told_apart_by_what_was_run() {
+        let silent = |command: Option<&str>| {
+            let message = "the command said nothing and ended with exit code 1";
+            let error = ParsedError::new(Tool::Generic, Category::Unknown, message);
+            signature(&ParsedError { command: command.map(str::to_owned), ..error })
+        };
+        assert_ne!(silent(Some("test -f a")), silent(Some("grep -q b c")));
+        assert_eq!(silent(Some("test -f a")), silent(Some("test -f a")));
+    }
+
+    #[test]
+    fn what_is_new_is_seen_although_its_words_were_there_before() {
+        let words = "unused import: `x`";
+        let lint = |file: &str| {
+            let error = ParsedError::new(Tool::Rustc, Category::Lint, words);
+            ParsedError { file: Some(file.to_owned()), ..error }
+        };
+        let (a, b) = (lint("a.rs"), lint("b.rs"));
+        assert_eq!(signature(&a), signature(&b));
+        let before = fingerprints([("lint", &a), ("lint", &a)]);
+        assert_eq!(before.values().copied().collect::<Vec<_>>(), [2]);
+        let files = |after: &[(&str, &ParsedError)]| -> Vec<Option<String>> {
+            let new = new_ones(&before, &fingerprints(after.iter().copied()));
+            new.into_iter().map(|one| one.file).collect()
+        };
+        assert!(files(&[("lint", &a)]).is_empty() && files(&[]).is_empty());
+        assert_eq!(files(&[("lint", &b)]), [Some("b.rs".to_owned())]);
+        assert_eq!(files(&[("lint", &a), ("lint", &a), ("lint", &a)]), [Some("a.rs".to_owned())]);
+        assert_eq!(files(&[("other", &a)]), [Some("a.rs".to_owned())]);
     }
 
     #[test]

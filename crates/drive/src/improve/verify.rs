@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::analyse::{Analysis, analyse, redacted};
+use super::analyse::{Analysis, analyse_check, redacted};
 use super::error::ParsedError;
 use super::signature::{Signature, signature};
 use crate::checks::{
@@ -248,7 +248,7 @@ fn report(
     let (outcome, reason) = outcome(&result);
     let ran = !matches!(outcome, CheckOutcome::Skipped);
     let mut analysis = match ran {
-        true => analyse(&result.output, result.exit_code, read),
+        true => analyse_check(&result, read),
         false => Analysis::default(),
     };
     for error in &mut analysis.errors {

@@ -116,6 +116,19 @@ async fn a_failure_is_analysed_with_the_lines_around_it_and_compared_with_before
 }
 
 #[tokio::test]
+async fn two_checks_that_fail_without_a_word_are_two_failures() {
+    let repo = Repo::new();
+    let checks =
+        [Check::new("there", "test -f no-such-file"), Check::new("same", "grep -q x a.txt")];
+    let one = full(&repo, &checks).await;
+    let errors: Vec<_> = one.errors().collect();
+    assert_eq!(errors[0].1.message, errors[1].1.message);
+    assert_ne!(errors[0].2, errors[1].2);
+    let again = full(&repo, &checks).await;
+    assert_eq!(again.errors().next().map(|error| error.2), Some(errors[0].2));
+}
+
+#[tokio::test]
 async fn a_pass_that_is_none_is_told_and_does_not_count() {
     let repo = Repo::new();
     let ran = |tests: u64| {

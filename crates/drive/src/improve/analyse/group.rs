@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::error::{Category, ParsedError};
-use super::super::signature::signature;
+use super::super::signature::wording;
 use super::Group;
 use super::place::pattern;
 use crate::limits::NEIGHBOURING_LINES;
@@ -122,7 +122,7 @@ fn missing(error: &ParsedError) -> Option<String> {
 fn alike(error: &ParsedError) -> String {
     match (&error.code, error.category) {
         (Some(code), Category::Lint | Category::Format) => format!("{} {code}", error.source),
-        _ => format!("{} {}", error.source, signature(error)),
+        _ => format!("{} {}", error.source, wording(error)),
     }
 }
 

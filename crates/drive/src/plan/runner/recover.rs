@@ -10,7 +10,7 @@ use super::steps::millis;
 use super::{DriveError, Session};
 use crate::checks::{self, Check, CheckResult, Verdict};
 use crate::git::{DiffOf, Oid};
-use crate::improve::analyse::analyse;
+use crate::improve::analyse::analyse_check;
 use crate::improve::error::ParsedError;
 use crate::improve::memory::{Advice, Memory};
 use crate::improve::recover::{
@@ -206,7 +206,7 @@ fn errors_of(result: &CheckResult, dir: &camino::Utf8Path) -> Vec<ParsedError> {
         let path = camino::Utf8Path::new(file);
         repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
     };
-    analyse(&result.output, result.exit_code.or(Some(1)), &read).errors
+    analyse_check(result, &read).errors
 }
 
 fn why(state: &State) -> Option<String> {
