@@ -300,8 +300,6 @@ pub const THREAD_COMMENTS_MAX: usize = 50;
 pub const THREAD_AUTHORS_MAX: usize = 10;
 /// Most bytes of a pull request's changes that an agent is given.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
-/// Most errors of red checks that the journal keeps of a step.
-pub const ERRORS_KEPT_MAX: usize = 20;
 /// Fixes that an agent is told of.
 pub const OFFERS_SHOWN: usize = 3;
 /// Largest file that lines around an error are taken from.

@@ -317,13 +317,34 @@ impl Session<'_> {
         });
         let learnt: Vec<String> = learnt.collect();
         let seen = self.run.seq;
-        self.run = self.runner.journal.append(self.lease, payloads).await.map_err(lost)?;
+        self.run = self.stored(payloads).await.map_err(lost)?;
         // What people said in the meantime stands before it.
         self.hear(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
         }
         Ok(())
+    }
+
+    /// What is remembered of a step must not keep the step itself from being recorded: it would be refused each time that the
+    /// run is taken up.
+    async fn stored(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
+        let journal = &self.runner.journal;
+        let is_memory = |payload: &Payload| {
+            matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
+        };
+        let whole = journal.append(self.lease, payloads.clone()).await;
+        match whole {
+            Err(error @ (JournalError::TooLarge { .. } | JournalError::Refused { .. }))
+                if payloads.iter().any(is_memory) =>
+            {
+                payloads.retain(|payload| !is_memory(payload));
+                let data = json!({ "reason": error.to_string() });
+                payloads.insert(0, Payload::Note { name: "not_remembered".to_owned(), data });
+                journal.append(self.lease, payloads).await
+            }
+            whole => whole,
+        }
     }
 
     /// A worker that stood still while an agent worked may have lost the run; the branch is then not its own to write.

@@ -295,10 +295,11 @@ async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_
     assert!(matches!(first.state, State::Red { .. }) && first.attempts.is_empty());
     bench.record(first.payloads).await;
     let before = analyse(&bench.verdict().await.results[0]);
+    let before = before.iter().map(|error| signature(error).to_string()).collect();
     bench.repo.file("c.py", "x = GOOD\n");
     assert!(bench.verdict().await.green);
     let diff = bench.repo.git(&["diff", "--", "c.py"]);
-    let learnt = learn(&before, &[], &diff).unwrap();
+    let learnt = learn(&before, &Default::default(), &diff).unwrap();
     assert_eq!(learnt.signature, name);
     let (signature, fix) = (learnt.signature, learnt.fix);
     let (scope, reason) = (SCOPE.to_owned(), "the checks are green".to_owned());

@@ -1,9 +1,12 @@
 //! Mends what checks found before an agent is asked, and learns from agents that mended it.
 
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{FixOutcome, Payload};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::steps::millis;
@@ -16,9 +19,11 @@ use crate::improve::memory::{Advice, Memory};
 use crate::improve::recover::{
     self, Attempt, RecoverRequest, RecoverRules, Recovered, State, learn,
 };
-use crate::limits::{DIFF_BYTES_MAX, ERRORS_KEPT_MAX, OFFERS_SHOWN};
+use crate::improve::signature::signature;
+use crate::limits::{LEARNT_FILES_MAX, OFFERS_SHOWN};
+use crate::plan::lesson::{self, Lesson};
 use crate::plan::request::Improve;
-use crate::plan::state::{After, Kind, Past};
+use crate::plan::state::{After, Kind};
 
 impl Session<'_> {
     /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
@@ -50,7 +55,9 @@ impl Session<'_> {
         let now = self.git.head().await?.as_str().to_owned();
         let notes = (!is_green).then(|| self.notes_with(&recovered));
         let reason = why(&recovered.state);
-        let result = json!({ "attempts": recovered.attempts, "notes": notes });
+        let failures = self.failures(&recovered.verdict);
+        let result =
+            json!({ "attempts": recovered.attempts, "notes": notes, "failures": failures });
         let finished = move |outcome| Payload::StepFinished {
             step,
             outcome,
@@ -153,30 +160,24 @@ impl Session<'_> {
         notes
     }
 
-    /// The errors of red checks, for the record: what an agent mends next is compared with them.
-    pub(super) fn errors_of(&self, verdict: &Verdict) -> Vec<ParsedError> {
+    /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
+    pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
         let red = verdict.results.iter().filter(|result| recover::has_failed(result));
-        let mut errors: Vec<ParsedError> =
-            red.flat_map(|result| errors_of(result, &self.worktree.dir)).collect();
-        errors.truncate(ERRORS_KEPT_MAX);
-        errors.iter_mut().for_each(|error| error.context.clear());
-        errors
+        let errors = red
+            .filter(|result| result.critical)
+            .flat_map(|result| errors_of(result, &self.worktree.dir));
+        errors.map(|error| signature(&error).to_string()).collect()
     }
 
-    /// What an agent has taught that turned red checks green.
-    pub(super) async fn learnt(
-        &self,
-        task: &Option<TaskRef>,
-        head: &Oid,
-    ) -> Result<Option<Payload>, DriveError> {
+    /// What an agent has taught that turned red checks green, now that they are.
+    pub(super) async fn learnt(&self, head: &Oid) -> Result<Option<Payload>, DriveError> {
         let Some(rules) = &self.request.improve else { return Ok(None) };
-        let Some((red, errors)) = self.mended(task) else { return Ok(None) };
-        let of = DiffOf::Commits { from: red, to: head.clone() };
-        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
-        if diff.cut {
+        let Some(lesson) = lesson::proved(&self.state.history, self.request.review) else {
             return Ok(None);
-        }
-        Ok(learn(&errors, &[], &diff.text).ok().map(|learnt| Payload::FixTried {
+        };
+        let Some(diff) = self.remedy(&lesson, head).await? else { return Ok(None) };
+        let learnt = learn(&lesson.failures, &BTreeSet::new(), &diff);
+        Ok(learnt.ok().map(|learnt| Payload::FixTried {
             scope: rules.scope.clone(),
             signature: learnt.signature,
             fix: learnt.fix,
@@ -185,25 +186,35 @@ impl Session<'_> {
         }))
     }
 
-    /// The commit and the errors of the red checks that agents, and nobody else, have worked on since.
-    fn mended(&self, task: &Option<TaskRef>) -> Option<(Oid, Vec<ParsedError>)> {
-        let steps = || self.state.history.iter().rev();
-        let is_red = |past: &&Past| past.kind == Kind::Verification && past.is_bad();
-        let red = steps().find(is_red).filter(|past| past.task == *task)?;
-        let since = || steps().take_while(|past| past.number > red.number);
-        let by_agent = since().any(|past| past.kind == Kind::Implementation);
-        let by_us = since().any(|past| past.kind == Kind::Recovery && past.is_ok());
-        let errors: Vec<ParsedError> =
-            serde_json::from_value(red.result.get("errors")?.clone()).ok()?;
-        let commit = Oid::parse(red.began_on.as_deref()?)?;
-        (by_agent && !by_us && !errors.is_empty()).then_some((commit, errors))
+    /// The change of a lesson, without the plan. Nothing if somebody has worked on the same files since: then nobody knows
+    /// whether it would have been right as it was.
+    async fn remedy(&self, lesson: &Lesson, head: &Oid) -> Result<Option<String>, DriveError> {
+        let (Some(from), Some(to)) = (Oid::parse(&lesson.from), Oid::parse(&lesson.to)) else {
+            return Ok(None);
+        };
+        let files = self.files_between(&from, &to).await?;
+        let since = self.files_between(&to, head).await?;
+        if files.is_empty() || files.len() > LEARNT_FILES_MAX || !files.is_disjoint(&since) {
+            return Ok(None);
+        }
+        let paths: Vec<&Utf8Path> = files.iter().map(|path| Utf8Path::new(path)).collect();
+        let (from, to) = (self.git.tree_of(&from).await?, self.git.tree_of(&to).await?);
+        Ok(String::from_utf8(self.git.patch_of(&from, &to, &paths).await?).ok())
+    }
+
+    /// Files that differ between two commits, but for the plan, whose marks are the engine's.
+    async fn files_between(&self, from: &Oid, to: &Oid) -> Result<BTreeSet<String>, DriveError> {
+        let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+        let files = self.git.diff(&of, 0).await?.files.into_iter();
+        let names = files.flat_map(|file| file.from.into_iter().chain([file.path]));
+        Ok(names.filter(|path| self.request.plan != *path).collect())
     }
 }
 
 /// The errors of what a check said.
-fn errors_of(result: &CheckResult, dir: &camino::Utf8Path) -> Vec<ParsedError> {
+fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
     let read = |file: &str| {
-        let path = camino::Utf8Path::new(file);
+        let path = Utf8Path::new(file);
         repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
     };
     analyse_check(result, &read).errors
@@ -250,9 +261,4 @@ fn jitter(run: &str, step: u32) -> f64 {
         .bytes()
         .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     (sum % 1_000) as f64 / 1_000.0
-}
-
-/// The value that errors are kept as.
-pub(super) fn kept(errors: &[ParsedError]) -> Value {
-    serde_json::to_value(errors).unwrap_or_default()
 }
