@@ -10,20 +10,21 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::steps::millis;
+use super::told::told;
 use super::{DriveError, Session};
-use crate::checks::{self, Check, CheckResult, Verdict};
+use crate::checks::{Check, CheckResult, Verdict};
 use crate::git::{DiffOf, Oid};
 use crate::improve::analyse::analyse_check;
 use crate::improve::error::ParsedError;
-use crate::improve::memory::{Advice, Memory};
+use crate::improve::memory::Memory;
 use crate::improve::recover::{
-    self, Attempt, RecoverRequest, RecoverRules, Recovered, State, learn,
+    self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn,
 };
 use crate::improve::signature::signature;
-use crate::limits::{LEARNT_FILES_MAX, OFFERS_SHOWN};
+use crate::limits::LEARNT_FILES_MAX;
 use crate::plan::lesson::{self, Lesson};
 use crate::plan::request::Improve;
-use crate::plan::state::{After, Kind};
+use crate::plan::state::{After, Ended, Kind};
 
 impl Session<'_> {
     /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
@@ -38,11 +39,21 @@ impl Session<'_> {
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
         let attempt = self.attempt_of(&task).max(1);
-        let detail = json!({ "after": after.as_str() });
+        // Whoever takes the run up after this worker finds the files by it as they were.
+        let backup = Backup::take(&self.git).await?;
+        self.git.keep_commit(&self.backup_of(step), &backup.commit).await?;
+        let detail = json!({ "after": after.as_str(), "backup": backup.commit.as_str() });
         let started = self.started(step, Kind::Recovery, &task, attempt, &head, detail);
         self.append(vec![started]).await?;
         let begun = Instant::now();
-        let recovered = self.mend(&task, after, &rules).await?;
+        let recovered = match self.mend(&task, after, &rules).await {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                // What could be taken back is. A person looks at the rest, and it is theirs from then on.
+                self.git.drop_commit(&self.backup_of(step)).await?;
+                return Err(error);
+            }
+        };
         self.check_lease().await?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
         let is_green = recovered.state == State::Green;
@@ -53,7 +64,7 @@ impl Session<'_> {
             self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
         }
         let now = self.git.head().await?.as_str().to_owned();
-        let notes = (!is_green).then(|| self.notes_with(&recovered));
+        let notes = (!is_green).then(|| told(&recovered));
         let reason = why(&recovered.state);
         let failures = self.failures(&recovered.verdict);
         let result =
@@ -66,12 +77,22 @@ impl Session<'_> {
             spent,
             result: result.clone(),
         };
-        let mut payloads = recovered.payloads;
-        if self.work.is_cancelled() {
-            self.stopped(&finished).await?;
+        self.recovered(recovered.state, recovered.payloads, finished).await?;
+        self.git.drop_commit(&self.backup_of(step)).await?;
+        Ok(())
+    }
+
+    /// Records how a recovery ended. What the checks have said of a fix stands, also if somebody stops the run just then.
+    async fn recovered(
+        &mut self,
+        state: State,
+        mut payloads: Vec<Payload>,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<(), DriveError> {
+        if self.stopped_with(payloads.clone(), &finished).await? {
             return Ok(());
         }
-        match recovered.state {
+        match state {
             State::Green => payloads.push(finished(StepOutcome::Ok)),
             State::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
             State::Deferred { until_ms, reason } => {
@@ -87,6 +108,35 @@ impl Session<'_> {
             }
         }
         self.conclude(payloads).await
+    }
+
+    /// What the files were like before a step that mends is kept under this name while it is under way.
+    fn backup_of(&self, step: u32) -> String {
+        format!("backup/{}-{step}", self.run.id)
+    }
+
+    /// Takes back what a worker that is gone was trying: nobody has looked at it, and the checks have not spoken.
+    pub(super) async fn take_back_attempt(&mut self) -> Result<(), DriveError> {
+        let Some(past) = self.state.last().filter(|past| past.kind == Kind::Recovery) else {
+            return Ok(());
+        };
+        let (name, is_cut) = (self.backup_of(past.number), past.ended == Some(Ended::Interrupted));
+        let Some(commit) = self.git.kept_commit(&name).await? else { return Ok(()) };
+        if is_cut {
+            let backup = Backup::found(&self.git, commit).await?;
+            let found = Backup::take(&self.git).await?;
+            if !backup.is_same(&found) {
+                // It may be a person's by now.
+                self.git.keep_commit(&format!("{name}-found"), &found.commit).await?;
+                let restored = backup.restore(&self.git).await;
+                restored.map_err(|error| DriveError::Stopped(error.to_string()))?;
+                let data =
+                    json!({ "backup": backup.commit.as_str(), "found": found.commit.as_str() });
+                let name = "attempt_taken_back".to_owned();
+                self.append(vec![Payload::Note { name, data }]).await?;
+            }
+        }
+        Ok(self.git.drop_commit(&name).await?)
     }
 
     async fn mend(
@@ -122,6 +172,7 @@ impl Session<'_> {
             },
             tried: std::mem::take(&mut self.tried),
             base: &base,
+            declared: &self.worktree.base_oid,
             cancel: self.work,
             on_event: &|_| {},
             clock: &clock,
@@ -144,20 +195,6 @@ impl Session<'_> {
             all.extend(self.request.final_checks.iter().cloned());
         }
         all
-    }
-
-    /// What the last checks said, with what was tried and what may help.
-    fn notes_with(&self, recovered: &Recovered) -> String {
-        let mut notes = checks::notes(&recovered.verdict);
-        let tried: Vec<String> = recovered.attempts.iter().map(in_words).collect();
-        if !tried.is_empty() {
-            notes.push_str(&format!(
-                "\nTried without success, and taken back:\n\n{}\n",
-                tried.join("\n")
-            ));
-        }
-        notes.push_str(&offers(&recovered.advice));
-        notes
     }
 
     /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
@@ -227,32 +264,6 @@ fn why(state: &State) -> Option<String> {
             Some(reason.clone())
         }
     }
-}
-
-fn in_words(attempt: &Attempt) -> String {
-    format!("- {}: {}", attempt.strategy.as_str().replace('_', " "), attempt.reason)
-}
-
-/// What helped before and may help again, for an agent to judge.
-fn offers(advice: &Advice) -> String {
-    let lines: Vec<String> = advice
-        .offers
-        .iter()
-        .take(OFFERS_SHOWN)
-        .map(|offer| {
-            let fix = &offer.fix.fix.remedy;
-            format!("- {} (it is {}): {}", fix.kind(), offer.reason, one_line(&fix.text()))
-        })
-        .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("\nSeen before; this is what was tried then:\n\n{}\n", lines.join("\n")),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(400).collect()
 }
 
 /// A number between 0 and 1 that differs from run to run, and not from replay to replay.
