@@ -1,10 +1,11 @@
 //! Declared checks: commands whose exit codes say whether work is done. A model's word is not asked for.
 //!
 //! They run in the surroundings of an agent's own commands. What depends on a check waits for it, and is skipped when it
-//! does not pass; the rest runs at once, within bounds. Output is drained as it comes, and its start, its end and the
-//! lines that look like errors are kept: a hundred megabytes cost no more than a few lines.
+//! does not pass; the rest runs at once, within bounds. Output is drained as it comes: errors are read from as much of it as
+//! is analysed, and its start, its end and the lines that look like errors are stored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use repertoire_agent::workplace::Workplace;
@@ -102,7 +103,25 @@ pub struct CheckResult {
     pub telling: Vec<String>,
     /// How much the last attempt said in all.
     pub bytes_total: u64,
+    /// What it said, as far as errors are read from it, where that is more than `output`. It is not stored.
+    #[serde(skip)]
+    pub heard: Arc<str>,
 }
+
+impl CheckResult {
+    /// What the last attempt said: all that is known of it, which is more than is stored.
+    pub fn said(&self) -> &str {
+        if self.heard.is_empty() { &self.output } else { &self.heard }
+    }
+
+    /// Whether some of what it said is not known: an error that is not seen may be there all the same.
+    pub fn is_cut(&self) -> bool {
+        self.said().contains(LEFT_OUT)
+    }
+}
+
+/// The end of the line that stands for what is missing.
+pub(crate) const LEFT_OUT: &str = " bytes left out …]";
 
 /// How a check ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

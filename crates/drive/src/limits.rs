@@ -90,10 +90,13 @@ pub const CHECK_RETRIES_MAX: u32 = 10;
 pub const CHECK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest command of a check.
 pub const CHECK_COMMAND_BYTES_MAX: usize = 100_000;
-/// Most of the start of a check's output that is kept.
+/// Most of the start of a check's output that is stored.
 pub const CHECK_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Most of the end of a check's output that is kept.
+/// Most of the end of a check's output that is stored.
 pub const CHECK_TAIL_BYTES_MAX: usize = 48 * 1024;
+/// Most of each end of a check's output that errors are read from. Both together are what is analysed, with a word on what
+/// is missing between them.
+pub const CHECK_HEARD_BYTES_MAX: usize = ANALYSED_BYTES_MAX / 2 - 1024;
 /// Most lines of a check's output that are kept because they look like errors.
 pub const CHECK_TELLING_LINES_MAX: usize = 40;
 /// Most of such a line.

@@ -1,5 +1,6 @@
 //! One check, with its attempts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use repertoire_agent::process::{Flow, Stopped};
@@ -7,7 +8,7 @@ use repertoire_agent::sandbox::{Change, Network, Outcome};
 use repertoire_agent::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 
-use super::output::Output;
+use super::output::{Ended, Output};
 use super::{Check, CheckEvent, CheckResult, CheckStatus};
 use crate::program::{self, Program};
 
@@ -38,6 +39,7 @@ pub(super) async fn run(
             output: attempt.output,
             telling: attempt.telling,
             bytes_total: attempt.bytes_total,
+            heard: attempt.heard,
             ..skipped(check, "")
         };
     }
@@ -57,6 +59,7 @@ pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
         output: String::new(),
         telling: Vec::new(),
         bytes_total: 0,
+        heard: Arc::default(),
     }
 }
 
@@ -68,6 +71,7 @@ struct Attempt {
     exit_code: Option<i32>,
     duration: Duration,
     output: String,
+    heard: Arc<str>,
     telling: Vec<String>,
     bytes_total: u64,
 }
@@ -86,6 +90,7 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
                 exit_code: None,
                 duration: Duration::ZERO,
                 output: error.to_string(),
+                heard: Arc::default(),
                 telling: Vec::new(),
                 bytes_total: 0,
             };
@@ -104,9 +109,17 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
         .lines()
         .for_each(|line| output.take(line.as_bytes()));
     ran.changes.iter().for_each(|change| output.take(told(change).as_bytes()));
-    let (output, telling) = output.end();
+    let Ended { shown, heard, telling } = output.end();
     let exit_code = if ended.stopped.is_none() { ended.code } else { None };
-    Attempt { status, exit_code, duration: ended.duration, output, telling, bytes_total }
+    Attempt {
+        status,
+        exit_code,
+        duration: ended.duration,
+        output: shown,
+        heard: heard.into(),
+        telling,
+        bytes_total,
+    }
 }
 
 fn program(check: &Check) -> Program {

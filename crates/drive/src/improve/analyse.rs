@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Category, ParsedError, Severity, Tool};
-use crate::checks::CheckResult;
+use crate::checks::{CheckResult, LEFT_OUT};
 use crate::limits::{
     ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN,
 };
@@ -93,7 +93,7 @@ pub fn analyse(
 
 /// Analyses what a check said. What was not understood has the check's command, since its words say nothing.
 pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
-    let mut analysis = analyse(&result.output, result.exit_code, read);
+    let mut analysis = analyse(result.said(), result.exit_code, read);
     for error in &mut analysis.errors {
         if error.category == Category::Unknown {
             error.command = Some(result.command.clone());
@@ -151,13 +151,16 @@ const PARSERS: &[Parser] = &[
 /// The text without colours, its start and its end if it is too long; and whether something is missing.
 fn bounded(output: &str) -> (String, bool) {
     // What keeps the output of checks leaves this mark.
-    let cut_before = output.contains(" bytes left out …]");
+    let cut_before = output.contains(LEFT_OUT);
     if output.len() <= ANALYSED_BYTES_MAX {
         return (repertoire_agent::spill::clean(output), cut_before);
     }
     let half = ANALYSED_BYTES_MAX / 2;
+    // Half a line would be half a message, and another failure.
     let head = &output[..output.floor_char_boundary(half)];
+    let head = head.rfind('\n').map_or(head, |at| &head[..at]);
     let tail = &output[output.ceil_char_boundary(output.len() - half)..];
+    let tail = tail.find('\n').map_or(tail, |at| &tail[at + 1..]);
     let both = format!("{head}\n{tail}");
     (repertoire_agent::spill::clean(&both), true)
 }

@@ -29,7 +29,7 @@ mod text;
 pub use self::compare::{Comparison, compare};
 pub use self::counts::{TestCounts, counts};
 pub use self::html::html;
-pub use self::suspect::{Suspicion, SuspicionKind};
+pub use self::suspect::{Suspicion, SuspicionKind, brought, suspicions};
 pub use self::text::{analysis_text, text};
 
 /// What a verification has found.
@@ -61,6 +61,9 @@ pub struct State {
     /// Whether nothing differs from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<bool>,
+    /// Everything in the folder that git does not ignore, as git names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 /// What came of a verification. Only a pass opens a gate.
@@ -170,7 +173,7 @@ pub async fn verify(
     let reports = ran.results.into_iter().zip(levels(checks));
     let reports = reports.map(|(result, level)| report(result, level, &workplace.dir, &read));
     let reports: Vec<CheckReport> = reports.collect();
-    let mut suspicions = suspect::suspicions(&reports, options.before);
+    let mut suspicions = suspect::of_reports(&reports, options.before);
     suspicions.extend(suspect::changed(&before, &after));
     let mode = if options.checks.fail_fast { Mode::Fast } else { Mode::Full };
     let mut verification = Verification {
@@ -236,7 +239,8 @@ impl Verdict {
 async fn state(workplace: &Workplace) -> State {
     let git = Git::new(workplace.dir.clone(), workplace.environment.clone());
     let commit = git.head().await.ok().map(|oid| oid.as_str().to_owned());
-    State { commit, clean: git.is_clean().await.ok() }
+    let tree = git.tree_of_work().await.ok().map(|tree| tree.0.as_str().to_owned());
+    State { commit, clean: git.is_clean().await.ok(), tree }
 }
 
 fn report(
@@ -256,7 +260,7 @@ fn report(
     }
     let signatures = analysis.errors.iter().map(signature).collect();
     CheckReport {
-        tests: counts(&result.output).filter(|_| ran),
+        tests: counts(result.said()).filter(|_| ran),
         name: result.name,
         command: result.command,
         result: outcome,

@@ -113,6 +113,24 @@ fn line_endings_of_windows_and_progress_bars_change_nothing() {
 }
 
 #[test]
+fn what_is_said_by_the_way_adds_no_error_to_any_recording() {
+    let noise = "warning: unable to access '/root/.config/git/attributes': Permission denied\n\
+                 WARNING: Retrying after connection broken by 'Connection refused'\n\
+                 INFO: connection refused, retrying\n\
+                 2024/01/01 10:00:00 main.go:12: listening\n";
+    // A list of files is one only if nothing else was said, and of what nobody understands the last lines are shown.
+    let is_whole = |recording: &Recording| {
+        let errors = &recording.expected.errors;
+        recording.name == "go/gofmt.txt" || errors.iter().any(|line| line.contains("| unknown |"))
+    };
+    let others = recordings().into_iter().filter(|recording| !is_whole(recording));
+    for Recording { name, output, expected } in others {
+        let analysis = analyse(&format!("{noise}{output}"), Some(expected.exit_code), &|_| None);
+        assert_eq!(difference(&analysis, &expected.errors), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn a_command_that_went_well_has_no_errors_whatever_it_said() {
     for Recording { name, output, .. } in recordings() {
         let analysis = analyse(&output, Some(0), &|_| None);

@@ -77,11 +77,11 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
     let bench = Bench::new().await;
     let error = error("linking with `cc` failed");
     let fixes = vec![
-        known("cargo a", 0.4, "Cargo.lock"),
-        known("cargo b", 0.76, "Cargo.lock"),
-        known("cargo c", 0.16, "Cargo.lock"),
-        known("cargo d", 0.9, "uv.lock"),
-        known("cargo e", 0.8, "Cargo.lock"),
+        known("cargo update -p a", 0.4, "Cargo.lock"),
+        known("cargo update -p b", 0.76, "Cargo.lock"),
+        known("cargo update -p c", 0.16, "Cargo.lock"),
+        known("cargo update -p d", 0.9, "uv.lock"),
+        known("cargo update -p e", 0.8, "Cargo.lock"),
     ];
     let tried = fixes[4].id.clone();
     bench.knows(&error, fixes).await;
@@ -90,8 +90,10 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
         bench.memory.look_up(std::slice::from_ref(&error), &bench.dir, &tried, NOW).await.unwrap();
     let offers: Vec<_> =
         advice.offers.iter().map(|offer| (offer.fix.fix.remedy.text(), offer.state)).collect();
-    let expected =
-        [("cargo b".to_owned(), FixState::Automatic), ("cargo a".to_owned(), FixState::Suggested)];
+    let expected = [
+        ("cargo update -p b".to_owned(), FixState::Automatic),
+        ("cargo update -p a".to_owned(), FixState::Suggested),
+    ];
     assert_eq!(offers, expected);
     let mut why: Vec<_> = advice.withheld.iter().map(|held| held.reason.as_str()).collect();
     why.sort_unstable();
@@ -107,7 +109,7 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
 #[tokio::test]
 async fn what_is_alike_is_a_suggestion_and_what_is_new_is_said_to_be() {
     let bench = Bench::new().await;
-    let fix = known("cargo update", 0.9, "Cargo.lock");
+    let fix = known("cargo update -p a", 0.9, "Cargo.lock");
     for number in 0..5 {
         let extra = "very ".repeat(number);
         let message = format!("could not resolve the {extra}odd version of package `a` here");
@@ -128,15 +130,18 @@ async fn what_is_alike_is_a_suggestion_and_what_is_new_is_said_to_be() {
 async fn a_memory_is_carried_elsewhere_and_believed_as_far_as_somebody_says() {
     let bench = Bench::new().await;
     let (often, seldom) = (error("often"), error("seldom"));
-    bench.knows(&seldom, vec![known("cargo a", 0.76, "Cargo.lock")]).await;
-    let fixes = vec![known("cargo b", 0.76, "Cargo.lock"), known("cargo c", 0.3, "Cargo.lock")];
+    bench.knows(&seldom, vec![known("cargo update -p a", 0.76, "Cargo.lock")]).await;
+    let fixes = vec![
+        known("cargo update -p b", 0.76, "Cargo.lock"),
+        known("cargo update -p c", 0.3, "Cargo.lock"),
+    ];
     bench.knows(&often, fixes).await;
     let file = bench.memory.export().await.unwrap();
     let text = serde_json::to_string(&file).unwrap();
     let examples: Vec<_> =
         file.failures.iter().map(|entry| entry.failure.example.as_str()).collect();
     assert_eq!(examples, ["often", "seldom"]);
-    assert_eq!(file.failures[0].helped.as_deref(), Some("command: cargo b"));
+    assert_eq!(file.failures[0].helped.as_deref(), Some("command: cargo update -p b"));
     for (trust, state, tried) in
         [(Trust::Nothing, FixState::Suggested, 0), (Trust::Records, FixState::Automatic, 2)]
     {
@@ -155,7 +160,7 @@ async fn a_memory_is_carried_elsewhere_and_believed_as_far_as_somebody_says() {
 #[tokio::test]
 async fn a_file_that_is_odd_or_harmful_is_left_out_or_refused() {
     let bench = Bench::new().await;
-    bench.knows(&error("often"), vec![known("cargo b", 0.76, "Cargo.lock")]).await;
+    bench.knows(&error("often"), vec![known("cargo update -p b", 0.76, "Cargo.lock")]).await;
     let mut file = bench.memory.export().await.unwrap();
     let harmful = Remedy::Command(["bash", "-c", "true"].map(str::to_owned).to_vec());
     file.failures[0].fixes[0].fix.remedy = harmful;

@@ -158,6 +158,46 @@ async fn a_pass_that_is_none_is_told_and_does_not_count() {
 }
 
 #[tokio::test]
+async fn a_check_that_changes_files_is_seen_although_others_were_changed_before() {
+    let repo = Repo::new();
+    repo.file("a.txt", "in work\n");
+    let quiet = full(&repo, &[Check::new("quiet", "cat a.txt")]).await;
+    assert_eq!((quiet.verdict, quiet.state.clean), (Verdict::Passed, Some(false)));
+    for command in ["echo more >> a.txt", "echo new > left.txt"] {
+        let loud = full(&repo, &[Check::new("loud", command)]).await;
+        let kinds: Vec<SuspicionKind> = loud.suspicions.iter().map(|one| one.kind).collect();
+        assert_eq!(kinds, [SuspicionKind::ChangedState], "{command}");
+        assert_eq!(loud.verdict, Verdict::Inconclusive);
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_of_long_output_is_found() {
+    let repo = Repo::new();
+    let noise =
+        |lines: u32| format!("for n in $(seq {lines}); do echo \"{}\"; done", "noise ".repeat(16));
+    let says = "echo 'a.c:1:2: error: planted'";
+    let command = format!("{}; {says}; {}; exit 1", noise(300), noise(1_700));
+    let long = full(&repo, &[Check::new("build", command)]).await;
+    let check = &long.checks[0];
+    assert!(check.output_bytes > 150_000 && check.output.len() < 70_000, "{}", check.output_bytes);
+    assert!(!check.output.contains("planted") && check.output.contains("bytes left out"));
+    let messages: Vec<&str> =
+        check.analysis.errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!((messages, check.analysis.truncated), (vec!["planted"], false));
+    // More than can be analysed is told, and what is not seen is not gone.
+    let endless = format!(
+        "{says}; head -c 5000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; {says}2; exit 1"
+    );
+    let before = full(&repo, &[Check::new("build", format!("{says}; {says}3; exit 1"))]).await;
+    let options = Options { before: Some(&before), ..Options::default() };
+    let cut = verified(&repo, &[Check::new("build", endless)], options).await;
+    assert!(cut.checks[0].analysis.truncated);
+    let compared = cut.compared.unwrap();
+    assert_eq!(compared.gone, []);
+}
+
+#[tokio::test]
 async fn nothing_outside_the_project_is_read_for_an_error() {
     let repo = Repo::new();
     repertoire_text::fs::write_atomic(&repo.base.join("secret.c"), b"one\ntwo\n").unwrap();

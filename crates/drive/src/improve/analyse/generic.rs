@@ -15,6 +15,10 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     if found.running || line.starts_with(char::is_whitespace) && !line.starts_with(" ! [") {
         return None;
     }
+    if let Some(level) = LEVEL.captures(line) {
+        found.warnings += u64::from(level[1].to_lowercase().starts_with("warn"));
+        return Some(at + 1);
+    }
     let readers = [placed, coded, linked, conflict];
     if let Some(next) = readers.into_iter().find_map(|read| read(lines, at, found)) {
         return Some(next);
@@ -23,6 +27,18 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         program(line, found);
     }
     None
+}
+
+/// A line that says itself that it is no error, whatever it speaks of: `warning: … Permission denied`.
+static LEVEL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:[\w./+-]+(?:\[\d+\])?: )?\[?(?i:(warn(?:ing)?|info|debug|notice|trace|hint|note))(?:[\]:) ]|$)",
+    )
+});
+
+/// Whether a line says itself that it is no error.
+pub(super) fn is_quiet(line: &str) -> bool {
+    LEVEL.is_match(line)
 }
 
 /// `path:1:2: error: text`: compilers of C and their like, javac, mypy.
@@ -125,9 +141,8 @@ fn program(line: &str, found: &mut Found) {
         None => line.to_owned(),
     };
     let spoken = WORD.is_match(line);
-    let prefixed = PREFIX.find(line).is_some_and(|prefix| !prefix.as_str().starts_with("note"));
     match signs::category(line) {
-        Some(category) if spoken || prefixed && !line.starts_with("hint: ") => {
+        Some(category) if spoken || PREFIX.is_match(line) => {
             found.add(ParsedError::new(Tool::Generic, category, message));
         }
         None if spoken => {

@@ -71,6 +71,8 @@ static TEST: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMPILED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(vet: )?(\S.*?\.go:\d+(?::\d+)?): (.+)$"));
+/// A place as tools print it. Package log prints places too, after a date or without a column.
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:[A-Za-z]:)?[^\s:]+\.go:\d+:\d+$"));
 static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"^( +)(\S+\.go:\d+): (.*)$"));
 
 /// A test begins or ends.
@@ -149,6 +151,10 @@ fn parent(test: &str) -> Option<String> {
 /// `path.go:1:2: text`, of the compiler, of vet, or of a linter.
 fn compiled(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let line = COMPILED.captures(lines[at])?;
+    let is_headed = line.get(1).is_some() || found.go.heading != Heading::None;
+    if !is_headed && !PLAIN.is_match(&line[2]) {
+        return None;
+    }
     let place = place::place(&line[2])?;
     let text = &line[3];
     if text.starts_with("error: ") || text.starts_with("warning: ") {

@@ -2,7 +2,7 @@
 
 use super::super::error::{Category, ParsedError, Tool};
 use super::found::Found;
-use super::{go, signs};
+use super::{generic, go, signs};
 
 /// Most lines that are taken so; output that says it more often is told by its first lines.
 const LINES_MAX: usize = 20;
@@ -31,5 +31,6 @@ fn speaks(line: &str) -> bool {
         let plain = ["error", "fatal", "exception", "panic", "failed", "failure"];
         whole && (named || plain.iter().any(|one| bare.eq_ignore_ascii_case(one)))
     };
-    words.len() > 2 && words.iter().any(is_error) && !signs::is_summary(line)
+    let is_quiet = signs::is_summary(line) || generic::is_quiet(line.trim_start());
+    words.len() > 2 && words.iter().any(is_error) && !is_quiet
 }

@@ -64,18 +64,20 @@ pub(super) fn is_foreign(path: &str) -> bool {
         "/.cargo/registry/",
         "/.rustup/",
         "/pkg/mod/",
-        "/go/src/",
-        "/src/runtime/",
-        "/src/testing/",
         "_testmain.go",
         "node:",
         "<frozen",
         "<string>",
         "<anonymous>",
         "[eval]",
-        "internal/",
     ];
-    FOREIGN.iter().any(|part| path.contains(part))
+    // Go's own packages where Go is installed. A project may have folders of these names too.
+    static GO: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)/(?:go|golang|go-?\d[\w.-]*)/(?:\d[\w.-]*/)?(?:x64/|arm64/|libexec/)?src/(?:bufio|bytes|cmd|compress|context|crypto|database|encoding|errors|flag|fmt|html|image|internal|io|log|maps|math|net|os|path|reflect|regexp|runtime|slices|sort|strconv|strings|sync|syscall|testing|text|time|unicode|vendor)/",
+        )
+    });
+    FOREIGN.iter().any(|part| path.contains(part)) || GO.is_match(path)
 }
 
 /// A frame of a stack of JavaScript: `at name (path:1:2)`, `at path:1:2`, or `❯ name path:1:2`.
@@ -110,6 +112,31 @@ mod tests {
         }
         assert_eq!(place("no place"), None);
         assert_eq!(place("a:99999999999999999999").unwrap().line, None);
+    }
+
+    #[test]
+    fn only_what_is_installed_is_somebody_elses() {
+        for foreign in [
+            "/usr/local/go/src/testing/testing.go",
+            "/usr/lib/go-1.22/src/runtime/panic.go",
+            "/opt/hostedtoolcache/go/1.22.1/x64/src/net/http/server.go",
+            "C:/Program Files/Go/src/internal/poll/fd.go",
+            "/home/me/go/pkg/mod/example.com/x@v1.0.0/x.go",
+            "node:internal/modules/cjs/loader",
+        ] {
+            assert!(is_foreign(foreign), "{foreign}");
+        }
+        for own in [
+            "internal/store/store.go",
+            "/home/dev/shop/internal/store/store.go",
+            "src/internal/a.ts",
+            "/home/dev/shop/src/testing/harness.ts",
+            "/home/dev/shop/src/runtime/loop.rs",
+            "/home/me/go/src/example.com/shop/main.go",
+            "/home/me/go/shop/src/net/a.go",
+        ] {
+            assert!(!is_foreign(own), "{own}");
+        }
     }
 
     #[test]

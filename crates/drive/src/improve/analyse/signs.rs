@@ -62,6 +62,9 @@ const SIGNS: &[(Category, &[&str])] = &[
             "would be overwritten by",
             "not something we can merge",
             "unknown revision",
+            "authentication failed for '",
+            "could not read username for",
+            "could not read password for",
         ],
     ),
     (

@@ -122,6 +122,46 @@ fn words_of_any_program_count_only_if_nothing_better_is_there() {
 }
 
 #[test]
+fn a_line_that_says_it_is_no_error_is_none() {
+    for quiet in [
+        "warning: unable to access '/root/.config/git/attributes': Permission denied",
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'Connection refused'",
+        "INFO: connection refused, retrying",
+        "[warn] connection reset by peer",
+        "remote: warning: failed to connect to the mirror",
+        "ld: warning: a.o: No such file or directory",
+        "hint: Permission denied would be said otherwise",
+        "  warning: it failed to say why",
+    ] {
+        check(quiet, &[]);
+        let both = format!("{quiet}\nerror: the sky fell\n");
+        check(&both, &["generic runtime   the sky fell"]);
+    }
+    check(
+        "bash: line 1: info: command not found\n",
+        &["generic environment   bash: line 1: info: command not found"],
+    );
+    assert_eq!(find("warning: Permission denied\n", &|_| None).warnings, 1);
+}
+
+#[test]
+fn what_a_program_logs_is_no_lint_of_go() {
+    let logged = "2024/01/01 10:00:00 main.go:12: listening\nmain.go:14: still listening\n";
+    check(logged, &[]);
+    check(
+        &format!("{logged}main.go:15:2: unreachable code\n"),
+        &["go lint main.go:15:2  unreachable code"],
+    );
+}
+
+#[test]
+fn a_panic_in_a_folder_called_internal_keeps_its_place() {
+    let output = "panic: oops\n\ngoroutine 1 [running]:\nexample.com/shop/internal/store.Open(...)\n\
+                  \t/home/dev/shop/internal/store/store.go:8\nmain.main()\n\t/home/dev/shop/main.go:5 +0x1d\n";
+    check(output, &["go runtime /home/dev/shop/internal/store/store.go:8  oops"]);
+}
+
+#[test]
 fn vet_under_its_own_heading_is_a_linter() {
     check(
         "# example.com/a\n# [example.com/a]\n./a.go:3:2: unreachable code\n",

@@ -103,13 +103,99 @@ pub fn refuse_automatic(fix: &Fix) -> Option<String> {
                 return Some(format!("`{word}` is outside the folder"));
             }
             let program = words.first().map_or("", String::as_str);
-            program.contains('/').then(|| format!("`{program}` is a file that may have changed"))
+            if program.contains('/') {
+                return Some(format!("`{program}` is a file that may have changed"));
+            }
+            not_fine(words)
         }
         Remedy::Patch(text) => {
             let files = touched(text);
-            files.iter().find_map(|file| refuse_path(file).or_else(|| refuse_test(file)))
+            let refuse =
+                |file| refuse_path(file).or_else(|| refuse_test(file)).or_else(|| in_test(file));
+            files.iter().find_map(refuse)
         }
     }
+}
+
+/// A command that may be run without asking.
+struct Fine {
+    /// The program and its first words.
+    words: &'static [&'static str],
+    /// Options that may follow.
+    options: &'static [&'static str],
+    /// What else may.
+    rest: Rest,
+}
+
+/// What may follow a command and its options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// Files, or packages that are known already.
+    Names,
+}
+
+const LOCKED: &[&str] = &["--offline", "--prefer-offline", "--ignore-scripts", "--no-audit"];
+const CARGO: &[&str] = &["--all", "--workspace", "--locked", "--offline", "--frozen"];
+const CLIPPY: &[&str] =
+    &["--allow-dirty", "--allow-staged", "--all-targets", "--workspace", "--locked", "--offline"];
+const FILES: &[&str] = &["--", "-q", "--quiet"];
+
+/// What mends without surprises: formatters, linters that correct, and packages as the lock file has them. All else may
+/// run what nobody here has seen, and is at best suggested; so is an option that names another configuration.
+const FINE: &[Fine] = &[
+    fine(&["cargo", "fmt"], CARGO, Rest::Nothing),
+    fine(&["cargo", "clippy", "--fix"], CLIPPY, Rest::Nothing),
+    fine(&["cargo", "fetch"], CARGO, Rest::Nothing),
+    fine(&["cargo", "update", "-p"], CARGO, Rest::Names),
+    fine(&["cargo", "update", "--package"], CARGO, Rest::Names),
+    fine(&["npm", "ci"], LOCKED, Rest::Nothing),
+    fine(&["pnpm", "install", "--frozen-lockfile"], LOCKED, Rest::Nothing),
+    fine(&["yarn", "install", "--frozen-lockfile"], LOCKED, Rest::Nothing),
+    fine(&["yarn", "install", "--immutable"], LOCKED, Rest::Nothing),
+    fine(&["uv", "sync", "--locked"], LOCKED, Rest::Nothing),
+    fine(&["uv", "sync", "--frozen"], LOCKED, Rest::Nothing),
+    fine(&["go", "mod", "download"], &[], Rest::Nothing),
+    fine(&["go", "fmt"], &[], Rest::Names),
+    fine(&["gofmt", "-w"], &["-s"], Rest::Names),
+    fine(&["goimports", "-w"], &[], Rest::Names),
+    fine(&["ruff", "format"], FILES, Rest::Names),
+    fine(&["ruff", "check", "--fix"], FILES, Rest::Names),
+    fine(&["black"], FILES, Rest::Names),
+    fine(&["isort"], FILES, Rest::Names),
+    fine(&["eslint", "--fix"], FILES, Rest::Names),
+    fine(&["prettier", "--write"], FILES, Rest::Names),
+    fine(&["biome", "check", "--write"], FILES, Rest::Names),
+    fine(&["biome", "format", "--write"], FILES, Rest::Names),
+    fine(&["biome", "lint", "--write"], FILES, Rest::Names),
+];
+
+const fn fine(
+    words: &'static [&'static str],
+    options: &'static [&'static str],
+    rest: Rest,
+) -> Fine {
+    Fine { words, options, rest }
+}
+
+/// Why a command is none of those that may be run without asking.
+fn not_fine(words: &[String]) -> Option<String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // What is installed in the project is the same program.
+    let words = match words.as_slice() {
+        ["npx", "--no-install" | "--no", inner @ ..] => inner,
+        words => words,
+    };
+    let may_follow = |fine: &Fine, word: &&str| match word.starts_with('-') {
+        true => fine.options.contains(word),
+        false => fine.rest == Rest::Names,
+    };
+    let is_fine = |fine: &Fine| {
+        let rest = words.strip_prefix(fine.words);
+        rest.is_some_and(|rest| rest.iter().all(|word| may_follow(fine, word)))
+    };
+    (!FINE.iter().any(is_fine))
+        .then(|| "it is none of the commands that may be run without asking".to_owned())
 }
 
 /// Why a fix must not be remembered at all.
@@ -177,11 +263,22 @@ const REFUSED_PROGRAMS: &[&str] = &[
     "killall",
     "crontab",
     "gh",
+    "timeout",
+    "nice",
+    "setsid",
+    "stdbuf",
+    "parallel",
+    "busybox",
+    "truncate",
+    "uvx",
+    "pipx",
+    "bunx",
 ];
-/// Programs that run a text when they get one of these.
+/// Programs that run anything when they get one of these.
 const RUNS_TEXT: &[(&str, &[&str])] = &[
     ("python", &["-c", "-m"]),
-    ("python3", &["-c", "-m"]),
+    ("find", &["-delete", "-exec", "-execdir", "-ok"]),
+    ("go", &["run", "install"]),
     ("node", &["-e", "--eval", "-p"]),
     ("perl", &["-e", "-E"]),
     ("ruby", &["-e"]),
@@ -190,17 +287,19 @@ const RUNS_TEXT: &[(&str, &[&str])] = &[
     ("bun", &["-e", "x"]),
 ];
 /// What git may be asked for; all else moves, deletes or publishes something.
-const GIT_FINE: &[&str] = &["add", "apply", "lfs", "submodule", "status", "diff"];
+const GIT_FINE: &[&str] = &["add", "apply", "lfs", "status", "diff"];
 
 fn refuse_command(words: &[String]) -> Option<String> {
     let [program, args @ ..] = words else { return Some("there is no program in it".to_owned()) };
     let name = program.rsplit('/').next().unwrap_or(program);
+    // `python3.12` is Python.
+    let name = if name.starts_with("python") { "python" } else { name };
     let has = |wanted: &[&str]| args.iter().any(|arg| wanted.contains(&arg.as_str()));
     if REFUSED_PROGRAMS.contains(&name) {
         return Some(format!("`{name}` may do anything, or undo too much"));
     }
     if RUNS_TEXT.iter().any(|(program, flags)| *program == name && has(flags)) {
-        return Some(format!("`{name}` would run a text"));
+        return Some(format!("`{name}` would run what it is told"));
     }
     if name == "git" && !args.first().is_some_and(|verb| GIT_FINE.contains(&verb.as_str())) {
         return Some("of git, only what adds or applies is remembered".to_owned());
@@ -210,6 +309,7 @@ fn refuse_command(words: &[String]) -> Option<String> {
             (name, args.first().map(String::as_str)),
             ("npm" | "pnpm" | "yarn", Some("exec" | "dlx" | "x" | "config"))
         )
+        || matches!(name, "npm" | "pnpm" | "yarn") && has(&["exec", "dlx"])
     {
         return Some(format!("`{name}` would fetch code and run it"));
     }
@@ -359,6 +459,24 @@ fn refuse_test(file: &Touched) -> Option<String> {
     is_test(path).then(|| format!("`{path}` is a test"))
 }
 
+/// What stands in tests, wherever they are: beside the code, or in its documentation.
+static IN_TEST: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(?x)
+        \#\[\s*(?:\w+::)*test\b | \bcfg\(test\) | \bmod\ tests?\b | \bshould_panic\b
+        | \b(?:debug_)?assert(?:_\w+)?!?\s*\( | \bassert\s | >>>\s
+        | \bdef\ test_ | \bfunc\ (?:Test|Benchmark|Fuzz|Example)[A-Z_(]
+        | (?:^|[^.\w])(?:it|test|describe)\(";
+    Regex::new(pattern).expect("the pattern is fixed and tested")
+});
+
+/// Why a file that is called no test is one where it is changed.
+fn in_test(file: &Touched) -> Option<String> {
+    let mut lines = file.added.iter().chain(&file.removed).chain(&file.around);
+    lines
+        .any(|line| IN_TEST.is_match(line))
+        .then(|| format!("it changes a test in `{}`", file.path))
+}
+
 /// What makes a check say nothing any more.
 static WEAKENING: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"(?x)
@@ -369,7 +487,14 @@ static WEAKENING: LazyLock<Regex> = LazyLock::new(|| {
         | \#\s*noqa | \#\s*type:\s*ignore | \#\s*pylint:\s*disable | //\s*nolint | \bnosec\b
         | \|\|\s*true\b | --no-verify | \bcontinue-on-error\b | \bset\s\+e\b
         | \bexcept(?:\s+\w+)?:\s*pass\b | \bcatch\s*(?:\([^)]*\))?\s*\{\s*\}
+        | \bassert!\(\s*true\s*[,)] | \bassert\s+True\b | \bexpect\(true\)\.to
+        | \bcfg\((?:any\(\)|FALSE|false)\) | \bif\s+False\s*: | \bif\s*\(?\s*false\s*[){]
         | ^\s*\[(?:workspace\.)?lints | \b(?:test|doctest|harness)\s*=\s*false";
+    Regex::new(pattern).expect("the pattern is fixed and tested")
+});
+
+static ASSERTS: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"assert|\bexpect\([^)]*\)\.(?:not\.)?to|^\s*(?:///?!?\s*)?>>>\s";
     Regex::new(pattern).expect("the pattern is fixed and tested")
 });
 
@@ -383,11 +508,13 @@ pub(crate) fn weakening(file: &Touched) -> Option<String> {
             file.path
         ));
     }
-    let asserts = |lines: &[String]| {
-        lines.iter().filter(|line| line.contains("assert") || line.contains("expect(")).count()
-    };
-    (is_test(&file.path) && asserts(&file.removed) > asserts(&file.added))
-        .then(|| format!("the test `{}` asks for less", file.path))
+    // Tests stand beside the code in many languages. `expect` is an assertion in tests alone.
+    let is_test = is_test(&file.path);
+    let asks = |line: &&String| ASSERTS.is_match(line) || is_test && line.contains("expect(");
+    let asserts = |lines: &[String]| lines.iter().filter(asks).count();
+    let what = if is_test { "the test " } else { "" };
+    (asserts(&file.removed) > asserts(&file.added))
+        .then(|| format!("{what}`{}` asks for less", file.path))
 }
 
 #[cfg(test)]
@@ -463,10 +590,72 @@ mod tests {
         for fine in [
             command("cargo update -p serde_json"),
             patch("src/a.rs", "x"),
+            patch("src/a.rs", "let found = pattern.test(text);"),
+            command("cargo fmt"),
+            command("npm ci --ignore-scripts"),
+            command("uv sync --locked"),
+            command("go mod download"),
+            command("ruff format -- src/a.py"),
             command("npx --no-install eslint --fix src/a.ts"),
         ] {
             assert_eq!(refuse_automatic(&fine), None, "{fine:?}");
         }
+    }
+
+    #[test]
+    fn a_command_that_is_not_known_to_be_harmless_is_never_automatic() {
+        for never in [
+            "npm install left-pad",
+            "npm --prefix . exec x",
+            "npm ci left-pad",
+            "npm ci --registry=x",
+            "pip install x",
+            "cargo install x",
+            "cargo fetch --config x",
+            "cargo --config x fmt",
+            "cargo update",
+            "uvx x",
+            "pipx run x",
+            "bunx x",
+            "go run x@latest",
+            "go mod download x@latest",
+            "find . -delete",
+            "truncate -s0 f",
+            "timeout 9 bash -c true",
+            "busybox rm f",
+            "nice sh x",
+            "awk BEGIN{system(1)}",
+            "sed -i s/a/b/ f",
+            "python3.12 -c 1",
+            "git submodule foreach x",
+            "make x",
+            "mender now",
+            "npx --no-install eslint --fix --config evil.js a.ts",
+            "npx --no-install left-pad",
+        ] {
+            assert!(refuse_automatic(&command(never)).is_some(), "{never}");
+        }
+    }
+
+    #[test]
+    fn a_patch_within_a_test_beside_the_code_is_never_automatic() {
+        let hunk = |place: &str, before: &str, after: &str| {
+            let text = format!(
+                "diff --git a/src/lib.rs b/src/lib.rs\n--- a/src/lib.rs\n+++ b/src/lib.rs\n\
+                 @@ -9,2 +9,2 @@ {place}\n-{before}\n+{after}\n     let x = 1;\n"
+            );
+            fix(Remedy::Patch(text))
+        };
+        for test in [
+            hunk("mod tests {", "let a = 2;", "let a = 3;"),
+            hunk("fn total()", "assert_eq!(total(), 3);", "assert_eq!(total(), 4);"),
+            hunk("fn total()", "#[test]", "#[tokio::test]"),
+            hunk("def total():", ">>> total()", ">>> total(1)"),
+        ] {
+            assert!(refuse_automatic(&test).is_some(), "{test:?}");
+            assert_eq!(refuse_to_remember(&test), None, "{test:?}");
+        }
+        assert_eq!(refuse_automatic(&hunk("fn total()", "let a = 2;", "let a = 3;")), None);
     }
 
     #[test]
@@ -481,7 +670,16 @@ mod tests {
             command("pip install git+https://x.example/y"),
             command("npx left-pad"),
             command("python -c print(1)"),
+            command("python3.12 -c print(1)"),
+            command("timeout 9 bash -c true"),
+            command("find . -delete"),
+            command("go run x@latest"),
+            command("npm --prefix . exec x"),
+            command("git submodule foreach x"),
             command("git commit --no-verify"),
+            patch("src/lib.rs", "assert!(true);"),
+            patch("src/lib.rs", "#[cfg(any())]"),
+            patch("src/a.py", "    if False:"),
             command("login ghp_abcdefghijklmnop1234"),
             patch("src/a.rs", "#[ignore]"),
             patch("src/a.ts", "// eslint-disable-next-line"),
@@ -499,6 +697,15 @@ mod tests {
     fn a_test_that_asks_for_less_is_weaker() {
         let text = "diff --git a/tests/a.rs b/tests/a.rs\n--- a/tests/a.rs\n+++ b/tests/a.rs\n@@ -1 +1 @@\n-assert_eq!(a, 1);\n+let _ = a;\n";
         assert!(weakening(&touched(text)[0]).is_some());
+        // Beside the code too.
+        let inline = text.replace("tests/a.rs", "src/lib.rs");
+        assert!(refuse_to_remember(&fix(Remedy::Patch(inline))).is_some());
+        let doctest = text.replace("tests/a.rs", "src/a.py").replace("assert_eq!(a, 1);", ">>> a");
+        assert!(refuse_to_remember(&fix(Remedy::Patch(doctest))).is_some());
+        let unwrapped = text
+            .replace("tests/a.rs", "src/lib.rs")
+            .replace("assert_eq!(a, 1);", "let b = a.expect(\"it is there\");");
+        assert_eq!(refuse_to_remember(&fix(Remedy::Patch(unwrapped))), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) struct Touched {
     pub(crate) added: Vec<String>,
     /// Lines that went.
     pub(crate) removed: Vec<String>,
+    /// Lines around them that stay, and what git says of where they are.
+    pub(crate) around: Vec<String>,
 }
 
 impl Touched {
@@ -43,6 +45,7 @@ pub(crate) fn touched(patch: &str) -> Vec<Touched> {
                 _ => {
                     old_left = old_left.saturating_sub(1);
                     new_left = new_left.saturating_sub(1);
+                    file.around.push(line.to_owned());
                 }
             }
             continue;
@@ -51,6 +54,8 @@ pub(crate) fn touched(patch: &str) -> Vec<Touched> {
             files.push(Touched { path: after_b(rest), ..Touched::default() });
         } else if let Some(hunk) = line.strip_prefix("@@ ") {
             (old_left, new_left) = spans(hunk).unwrap_or((0, 0));
+            let place = hunk.split_once("@@ ").map(|(_, place)| place.to_owned());
+            files.last_mut().into_iter().for_each(|file| file.around.extend(place.clone()));
         } else if let Some(file) = files.last_mut() {
             follow_heading(file, line);
         } else if let Some(path) = line.strip_prefix("+++ ") {
@@ -110,7 +115,7 @@ mod tests {
     #[test]
     fn files_and_lines_are_told_apart_from_what_looks_like_them() {
         let patch = "diff --git a/src/x.rs b/src/x.rs\nindex 1..2 100644\n--- a/src/x.rs\n+++ b/src/x.rs\n\
-            @@ -1,3 +1,3 @@\n one\n--- a/evil\n+++ b/evil\n two\n\
+            @@ -1,3 +1,3 @@ mod tests {\n one\n--- a/evil\n+++ b/evil\n two\n\
             diff --git a/old b/new\nrename from old\nrename to new\n\
             diff --git a/gone.rs b/gone.rs\ndeleted file mode 100644\n--- a/gone.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
         let files = touched(patch);
@@ -120,6 +125,7 @@ mod tests {
             (files[0].added.as_slice(), files[0].removed.as_slice()),
             (["++ b/evil".to_owned()].as_slice(), ["-- a/evil".to_owned()].as_slice())
         );
+        assert_eq!(files[0].around, ["mod tests {", " one", " two"]);
         assert_eq!(files[1].from.as_deref(), Some("old"));
         assert!(files[2].deleted && files[2].lines() == 1);
         assert_eq!(touched("words\nand more words"), []);

@@ -63,7 +63,7 @@ pub(super) fn refuse(
             from: file.from.clone(),
             deleted: seen.gone.contains(&file.path),
             added: vec![String::new(); usize::try_from(lines.min(10_000)).unwrap_or(0)],
-            removed: Vec::new(),
+            ..Touched::default()
         };
         refuse_path(&placed).or_else(|| names_check(&file.path, checks))
     });

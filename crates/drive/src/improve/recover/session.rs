@@ -225,7 +225,7 @@ impl Session<'_> {
 
 /// Why only a person can help, if that is so.
 fn permanent(red: &Red) -> Option<String> {
-    let found = red.found.iter().find(|found| found.class == Class::Permanent)?;
+    let found = super::classify::only_for_a_person(&red.found)?;
     Some(format!("`{}`: {}", found.check, super::first_line(&found.error.message)))
 }
 

@@ -15,7 +15,8 @@ pub struct Comparison {
     pub new: Vec<Signature>,
     /// Those that are still there.
     pub remaining: Vec<Signature>,
-    /// Those that are not there any more. One of a check that was not run this time is not among them.
+    /// Those that are not there any more. One of a check that was not run to its end this time, or whose output
+    /// was cut, is not among them.
     pub gone: Vec<Signature>,
 }
 
@@ -23,10 +24,14 @@ pub struct Comparison {
 pub fn compare(before: &Verification, after: &Verification) -> Comparison {
     let then: BTreeSet<Signature> = before.errors().map(|(_, _, signature)| signature).collect();
     let now: BTreeSet<Signature> = after.errors().map(|(_, _, signature)| signature).collect();
-    // A check that was skipped says nothing about its errors.
+    // A check that was skipped says nothing about its errors, and one whose output was cut may hide them.
     let ran = |name: &str| {
-        let ended = after.checks.iter().find(|check| check.name == name).map(|check| check.result);
-        matches!(ended, Some(CheckOutcome::Passed | CheckOutcome::Failed))
+        let check = after.checks.iter().find(|check| check.name == name);
+        check.is_some_and(|check| match check.result {
+            CheckOutcome::Passed => true,
+            CheckOutcome::Failed => !check.analysis.truncated,
+            CheckOutcome::TimedOut | CheckOutcome::Skipped | CheckOutcome::CouldNotRun => false,
+        })
     };
     let looked_at = before.errors().filter(|(check, _, _)| ran(&check.name));
     let looked_at: BTreeSet<Signature> = looked_at.map(|(_, _, signature)| signature).collect();

@@ -6,7 +6,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckOutcome, CheckReport, State, Verification};
+use super::{CheckOutcome, CheckReport, State, TestCounts, Verification, counts};
+use crate::checks::{CheckResult, CheckStatus};
 use crate::limits::TESTS_PERCENT_MIN;
 
 /// A pass that may be none.
@@ -41,17 +42,46 @@ pub enum SuspicionKind {
     ChangedState,
 }
 
-/// What is suspicious about checks that passed.
-pub(super) fn suspicions(checks: &[CheckReport], before: Option<&Verification>) -> Vec<Suspicion> {
-    let passed = checks.iter().filter(|check| check.result == CheckOutcome::Passed);
-    let mut found: Vec<Suspicion> = passed.flat_map(|check| of_one(check, before)).collect();
-    found.extend(before.into_iter().flat_map(|before| missing(checks, before)));
+/// What is suspicious about checks that passed, compared with earlier results if there are some.
+pub fn suspicions(checks: &[CheckResult], before: Option<&[CheckResult]>) -> Vec<Suspicion> {
+    let before = before.map(|before| before.iter().map(Seen::from).collect::<Vec<_>>());
+    find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
+}
+
+/// The suspicions that came with a change: what was odd about the checks before it is not the change's doing.
+pub fn brought(before: &[CheckResult], after: &[CheckResult]) -> Vec<Suspicion> {
+    let old = suspicions(before, None);
+    let was_there = |one: &Suspicion| {
+        let is_same = |old: &Suspicion| old.kind == one.kind && old.check == one.check;
+        old.iter().any(is_same)
+    };
+    // A command that cannot fail may have failed before, by a signal for instance.
+    let same_command = |one: &Suspicion| {
+        let command = |checks: &[CheckResult]| {
+            let check = checks.iter().find(|check| Some(&check.name) == one.check.as_ref());
+            check.map(|check| check.command.clone())
+        };
+        one.kind == SuspicionKind::SwallowedStatus && command(before) == command(after)
+    };
+    let mut found = suspicions(after, Some(before));
+    found.retain(|one| !was_there(one) && !same_command(one));
     found
+}
+
+/// What is suspicious about the checks of a verification that passed.
+pub(super) fn of_reports(checks: &[CheckReport], before: Option<&Verification>) -> Vec<Suspicion> {
+    let before = before.map(|before| before.checks.iter().map(Seen::from).collect::<Vec<_>>());
+    find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
 }
 
 /// What was verified has to be what is there afterwards.
 pub(super) fn changed(before: &State, after: &State) -> Option<Suspicion> {
-    let message = match (before.commit == after.commit, before.clean == after.clean) {
+    // What was changed already may change further: only the tree shows it.
+    let same_files = match (&before.tree, &after.tree) {
+        (Some(before), Some(after)) => before == after,
+        _ => before.clean == after.clean,
+    };
+    let message = match (before.commit == after.commit, same_files) {
         (true, true) => return None,
         (false, _) => "another commit is checked out than when the checks began",
         (true, false) => "a check has changed files that git knows of, or left new ones",
@@ -60,60 +90,107 @@ pub(super) fn changed(before: &State, after: &State) -> Option<Suspicion> {
     Some(Suspicion { kind: SuspicionKind::ChangedState, check: None, message })
 }
 
-fn of_one(check: &CheckReport, before: Option<&Verification>) -> Vec<Suspicion> {
+/// What is looked at of a check.
+struct Seen<'a> {
+    name: &'a str,
+    command: &'a str,
+    critical: bool,
+    passed: bool,
+    tests: Option<TestCounts>,
+}
+
+impl<'a> From<&'a CheckReport> for Seen<'a> {
+    fn from(check: &'a CheckReport) -> Self {
+        Seen {
+            name: &check.name,
+            command: &check.command,
+            critical: check.critical,
+            passed: check.result == CheckOutcome::Passed,
+            tests: check.tests,
+        }
+    }
+}
+
+impl<'a> From<&'a CheckResult> for Seen<'a> {
+    fn from(check: &'a CheckResult) -> Self {
+        Seen {
+            name: &check.name,
+            command: &check.command,
+            critical: check.critical,
+            passed: check.status == CheckStatus::Passed,
+            tests: counts(check.said()),
+        }
+    }
+}
+
+fn find(checks: &[Seen<'_>], before: Option<&[Seen<'_>]>) -> Vec<Suspicion> {
+    let before = before.unwrap_or_default();
+    let passed = checks.iter().filter(|check| check.passed);
+    let mut found: Vec<Suspicion> = passed.flat_map(|check| of_one(check, before)).collect();
+    found.extend(missing(checks, before));
+    found
+}
+
+fn of_one(check: &Seen<'_>, before: &[Seen<'_>]) -> Vec<Suspicion> {
     let mut found = Vec::new();
     let mut tell = |kind, message: String| {
-        found.push(Suspicion { kind, check: Some(check.name.clone()), message });
+        found.push(Suspicion { kind, check: Some(check.name.to_owned()), message });
     };
-    if let Some(why) = swallows(&check.command) {
+    if let Some(why) = swallows(check.command) {
         tell(SuspicionKind::SwallowedStatus, why);
     }
-    let earlier = before.and_then(|before| same(&before.checks, &check.name));
+    let earlier = before.iter().find(|earlier| earlier.name == check.name);
     if let Some(earlier) = earlier.filter(|earlier| earlier.command != check.command) {
         let message = format!("its command was `{}` before", earlier.command);
         tell(SuspicionKind::ChangedCheck, message);
     }
     let then = earlier.and_then(|earlier| earlier.tests);
-    let Some(now) = check.tests else {
-        if let Some(then) = then.filter(|then| then.run > 0) {
-            let message =
-                format!("{} tests ran before, and now nothing says that any did", then.run);
-            tell(SuspicionKind::FewerTests, message);
-        }
-        return found;
-    };
-    if now.run == 0 {
-        tell(SuspicionKind::NoTests, "no test ran".to_owned());
-    }
-    if now.failed > 0 {
-        let message = format!("{} tests failed, and the command ended with 0", now.failed);
-        tell(SuspicionKind::HiddenFailure, message);
-    }
-    let Some(then) = then else { return found };
-    if now.run > 0 && now.run.saturating_mul(100) < then.run.saturating_mul(TESTS_PERCENT_MIN) {
-        let message = format!("{} tests ran, and {} before", now.run, then.run);
-        tell(SuspicionKind::FewerTests, message);
-    }
-    if now.skipped > then.skipped && now.run < then.run {
-        let message = format!("{} tests were left out, and {} before", now.skipped, then.skipped);
-        tell(SuspicionKind::MoreSkipped, message);
+    for (kind, message) in of_tests(check.tests, then) {
+        tell(kind, message);
     }
     found
 }
 
-fn same<'a>(checks: &'a [CheckReport], name: &str) -> Option<&'a CheckReport> {
-    checks.iter().find(|check| check.name == name)
+/// What is suspicious about how many tests ran now, and then.
+fn of_tests(now: Option<TestCounts>, then: Option<TestCounts>) -> Vec<(SuspicionKind, String)> {
+    let mut found = Vec::new();
+    let Some(now) = now else {
+        if let Some(then) = then.filter(|then| then.run > 0) {
+            let message =
+                format!("{} tests ran before, and now nothing says that any did", then.run);
+            found.push((SuspicionKind::FewerTests, message));
+        }
+        return found;
+    };
+    if now.run == 0 {
+        found.push((SuspicionKind::NoTests, "no test ran".to_owned()));
+    }
+    if now.failed > 0 {
+        let message = format!("{} tests failed, and the command ended with 0", now.failed);
+        found.push((SuspicionKind::HiddenFailure, message));
+    }
+    let Some(then) = then else { return found };
+    if now.run > 0 && now.run.saturating_mul(100) < then.run.saturating_mul(TESTS_PERCENT_MIN) {
+        let message = format!("{} tests ran, and {} before", now.run, then.run);
+        found.push((SuspicionKind::FewerTests, message));
+    }
+    if now.skipped > then.skipped && now.run < then.run {
+        let message = format!("{} tests were left out, and {} before", now.skipped, then.skipped);
+        found.push((SuspicionKind::MoreSkipped, message));
+    }
+    found
 }
 
 /// Critical checks of before that are not declared any more.
 fn missing<'a>(
-    checks: &'a [CheckReport],
-    before: &'a Verification,
+    checks: &'a [Seen<'a>],
+    before: &'a [Seen<'a>],
 ) -> impl Iterator<Item = Suspicion> + 'a {
-    let earlier = before.checks.iter().filter(|earlier| earlier.critical);
-    earlier.filter(|earlier| same(checks, &earlier.name).is_none()).map(|earlier| Suspicion {
+    let is_there = |earlier: &Seen<'_>| checks.iter().any(|check| check.name == earlier.name);
+    let earlier = before.iter().filter(|earlier| earlier.critical);
+    earlier.filter(move |earlier| !is_there(earlier)).map(|earlier| Suspicion {
         kind: SuspicionKind::ChangedCheck,
-        check: Some(earlier.name.clone()),
+        check: Some(earlier.name.to_owned()),
         message: "it was declared before, and is not any more".to_owned(),
     })
 }
@@ -172,5 +249,62 @@ mod tests {
         ] {
             assert_eq!(swallows(command), None, "{command}");
         }
+    }
+
+    fn result(command: &str, status: CheckStatus, output: &str) -> CheckResult {
+        CheckResult {
+            name: "test".to_owned(),
+            command: command.to_owned(),
+            critical: true,
+            status,
+            exit_code: None,
+            attempts: 1,
+            flaky: false,
+            duration_ms: 1,
+            output: output.to_owned(),
+            telling: Vec::new(),
+            bytes_total: 1,
+            heard: std::sync::Arc::default(),
+        }
+    }
+
+    fn kinds(before: &CheckResult, after: &CheckResult) -> Vec<SuspicionKind> {
+        let found = brought(std::slice::from_ref(before), std::slice::from_ref(after));
+        found.into_iter().map(|one| one.kind).collect()
+    }
+
+    #[test]
+    fn a_change_that_leaves_no_test_to_run_is_told_from_one_that_mends() {
+        let red = result("pytest", CheckStatus::Failed, "1 failed, 7 passed in 0.1s");
+        let passed = |output| result("pytest", CheckStatus::Passed, output);
+        assert_eq!(kinds(&red, &passed("8 passed in 0.1s")), []);
+        assert_eq!(kinds(&red, &passed("no tests ran in 0.1s")), [SuspicionKind::NoTests]);
+        assert_eq!(kinds(&red, &passed("2 passed in 0.1s")), [SuspicionKind::FewerTests]);
+        assert_eq!(kinds(&red, &passed("fine")), [SuspicionKind::FewerTests]);
+        assert_eq!(
+            kinds(&red, &passed("7 passed, 1 skipped in 0.1s")),
+            [SuspicionKind::MoreSkipped]
+        );
+        assert_eq!(
+            kinds(&red, &passed("1 failed, 7 passed in 0.1s")),
+            [SuspicionKind::HiddenFailure]
+        );
+        // One that is red is not suspicious: it says what it has to say.
+        assert_eq!(kinds(&red, &red), []);
+    }
+
+    #[test]
+    fn what_was_odd_before_is_not_the_changes_doing() {
+        let passed = |command, output| result(command, CheckStatus::Passed, output);
+        let piped = passed("pytest | tee log", "2 passed in 0.1s");
+        let red = result("pytest | tee log", CheckStatus::Failed, "2 passed in 0.1s");
+        assert_eq!(kinds(&piped, &piped), []);
+        assert_eq!(kinds(&red, &piped), []);
+        let empty = passed("pytest", "no tests ran in 0.1s");
+        assert_eq!(kinds(&empty, &empty), []);
+        assert_eq!(suspicions(&[empty], None)[0].kind, SuspicionKind::NoTests);
+        let other = passed("pytest || true", "2 passed in 0.1s");
+        let expected = [SuspicionKind::SwallowedStatus, SuspicionKind::ChangedCheck];
+        assert_eq!(kinds(&passed("pytest", "2 passed in 0.1s"), &other), expected);
     }
 }
