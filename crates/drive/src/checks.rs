@@ -21,6 +21,7 @@ mod schedule;
 pub mod time;
 mod validate;
 
+pub(crate) use self::notes::fenced;
 pub use self::notes::notes;
 pub use self::validate::{CheckError, validate};
 

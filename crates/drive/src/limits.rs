@@ -303,10 +303,10 @@ pub const THREAD_COMMENTS_MAX: usize = 50;
 pub const THREAD_AUTHORS_MAX: usize = 10;
 /// Most bytes of a pull request's changes that an agent is given.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
-/// Most errors of red checks that the journal keeps of a step.
-pub const ERRORS_KEPT_MAX: usize = 20;
 /// Fixes that an agent is told of.
 pub const OFFERS_SHOWN: usize = 3;
+/// Most characters of one of them.
+pub const OFFER_CHARS_MAX: usize = 3_000;
 /// Largest file that lines around an error are taken from.
 pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -339,6 +339,12 @@ pub const RECOVER_TIMEOUT: Duration = Duration::from_secs(300);
 pub const RECOVER_WAIT_MAX: Duration = Duration::from_secs(120);
 /// How long is waited for a limit that names no time.
 pub const RECOVER_WAIT_USUAL: Duration = Duration::from_secs(60);
+/// How long a run is put off at most for a limit; above that a person is asked.
+pub const RECOVER_DEFERRAL_MAX: Duration = Duration::from_secs(6 * 60 * 60);
+/// Recoveries after one step of an agent that were put off or cut short, before it is asked again all the same.
+pub const RECOVER_CUT_SHORT_MAX: usize = 3;
+/// Most bytes of the names of files that a linter is given.
+pub const LINTER_FILES_BYTES_MAX: usize = 64 * 1024;
 /// Most lines that a linter may change.
 pub const LINTER_LINES_MAX: u64 = 200;
 /// Most lines of a lock file that a fix may change.

@@ -8,6 +8,7 @@ pub mod decide;
 pub mod file;
 pub mod keeper;
 pub mod learnings;
+pub mod lesson;
 pub mod places;
 pub mod prompt;
 pub mod records;

@@ -105,12 +105,22 @@ impl Journal {
             if answered(tx.has_batch(&receipt.run, receipt.seq, batch)).await?
                 && let Some(done) = sent.take()
             {
+                let_go(tx).await;
                 return Ok(done);
             }
         }
         *sent = None;
         let work = Work { batch, clock: self.clock() };
-        let done = answered(operation.perform(&mut tx, &work)).await?;
+        let done = match answered(operation.perform(&mut tx, &work)).await {
+            Ok(done) => done,
+            Err(fault) => {
+                // What the store itself refused may be a lost connection, which is not worth waiting for.
+                if matches!(fault, Fault::Journal(_)) {
+                    let_go(tx).await;
+                }
+                return Err(fault);
+            }
+        };
         match answered(async { Ok(tx.commit().await?) }).await {
             Ok(()) => Ok(done),
             Err(fault) => {
@@ -134,6 +144,11 @@ impl Journal {
             fault => Err(self.store().explain(fault)),
         }
     }
+}
+
+/// Gives up a transaction. If that fails, the connection is gone, and the transaction with it.
+async fn let_go(tx: Tx) {
+    drop(answered(async { Ok(tx.rollback().await?) }).await);
 }
 
 /// A connection that does not answer is a lost one.

@@ -79,7 +79,7 @@ fn section(result: &CheckResult, share: usize) -> String {
 }
 
 /// A block of code that the text in it cannot end.
-fn fenced(language: &str, text: &str) -> String {
+pub(crate) fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())

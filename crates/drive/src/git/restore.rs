@@ -1,5 +1,7 @@
 //! Patches, and files as they were.
 
+use std::collections::BTreeSet;
+
 use repertoire_agent::process::Stdin;
 
 use super::call::{Ask, pair};
@@ -28,9 +30,37 @@ impl Git {
         }
     }
 
+    /// What is ignored and there, as paths beneath the root; of a folder that is ignored as a whole only its own, with a slash.
+    pub async fn ignored(&self) -> Result<BTreeSet<String>, GitError> {
+        let at_top = Git { dir: self.top().await?, ..self.clone() };
+        let args = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+        let answer = at_top.fine(Ask::new(&args)).await?;
+        let names = answer.bytes()?.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Makes the files those of a tree that [`Git::tree_of_work`] gave: files that came since are removed, also untracked
-    /// ones. Ignored files stay as they are, and the index is not touched.
-    pub async fn restore_files(&self, tree: &TreeId) -> Result<(), GitError> {
+    /// ones. What was ignored then, as [`Git::ignored`] gave it, stays as it is, and the index is not touched.
+    ///
+    /// What says what is ignored comes first: only then it can be told which files are somebody's that were there before, and
+    /// which have come since and were hidden.
+    pub async fn restore_files(
+        &self,
+        tree: &TreeId,
+        ignored: &BTreeSet<String>,
+    ) -> Result<(), GitError> {
+        for is_meant in [is_ignore_file as fn(&str) -> bool, |_| true] {
+            self.restore_some(tree, ignored, is_meant).await?;
+        }
+        Ok(())
+    }
+
+    async fn restore_some(
+        &self,
+        tree: &TreeId,
+        ignored: &BTreeSet<String>,
+        is_meant: fn(&str) -> bool,
+    ) -> Result<(), GitError> {
         let now = self.tree_of_work().await?;
         if now == *tree {
             return Ok(());
@@ -38,6 +68,10 @@ impl Git {
         let top = self.top().await?;
         let (mut gone, mut there) = (Vec::new(), String::new());
         for change in self.tree_changes(&now, tree).await? {
+            let names = [Some(&change.name), change.from.as_ref()];
+            if !names.into_iter().flatten().any(|name| is_meant(name.path.as_str())) {
+                continue;
+            }
             if [change.old_mode, change.new_mode].contains(&Mode::Submodule) {
                 return Err(GitError::BadPath { path: change.name.path.to_string() });
             }
@@ -48,8 +82,11 @@ impl Git {
                 _ => there.push_str(&format!("{name}\0")),
             }
         }
-        for path in gone {
-            remove(&top, &path).map_err(|source| GitError::Io { path: top.join(&path), source })?;
+        for path in gone.iter().filter(|path| !was_ignored(path, ignored)) {
+            remove(&top, path).map_err(|source| GitError::Io { path: top.join(path), source })?;
+        }
+        if there.is_empty() {
+            return Ok(());
         }
         let (_keep, index) = self.index_copy().await?;
         let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
@@ -70,6 +107,25 @@ impl Git {
     pub async fn keep_commit(&self, name: &str, oid: &Oid) -> Result<(), GitError> {
         self.ok(&["update-ref", &format!("refs/repertoire/{name}"), oid.as_str()]).await.map(drop)
     }
+
+    /// A commit that was kept under this name.
+    pub async fn kept_commit(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        self.find(&format!("refs/repertoire/{name}")).await
+    }
+
+    /// Keeps a commit no longer, if it was kept.
+    pub async fn drop_commit(&self, name: &str) -> Result<(), GitError> {
+        self.ok(&["update-ref", "-d", &format!("refs/repertoire/{name}")]).await.map(drop)
+    }
+}
+
+fn is_ignore_file(path: &str) -> bool {
+    path.rsplit('/').next() == Some(".gitignore")
+}
+
+fn was_ignored(path: &str, ignored: &BTreeSet<String>) -> bool {
+    let folders = path.match_indices('/').map(|(at, _)| &path[..=at]);
+    folders.chain([path]).any(|part| ignored.contains(part))
 }
 
 fn exact(name: &Name) -> Result<String, GitError> {

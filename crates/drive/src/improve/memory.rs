@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8Path;
+use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{Failure, FailureFilter, Journal, JournalError, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -166,6 +167,8 @@ impl Look<'_> {
             };
             match self.held_back(&fix, state) {
                 Some(why) => advice.withheld.push(self.withheld(&fix, state, why)),
+                // The engine has it anyway, with the files of the present change.
+                None if fix.fix.origin == FixOrigin::Builtin => {}
                 None => advice.offers.push(Offer {
                     signature: self.name.to_owned(),
                     fix,
@@ -197,9 +200,10 @@ impl Look<'_> {
         let mut left = MEMORY_SIMILAR_MAX;
         for (likeness, failure) in near {
             let fixes = self.memory.journal.fixes(&self.memory.scope, &failure.signature).await?;
-            let best = fixes.into_iter().find(|fix| {
-                self.held_back(fix, self.memory.state_of(fix, self.now_ms).0).is_none()
-            });
+            let best =
+                fixes.into_iter().filter(|fix| fix.fix.origin != FixOrigin::Builtin).find(|fix| {
+                    self.held_back(fix, self.memory.state_of(fix, self.now_ms).0).is_none()
+                });
             let Some(fix) = best.filter(|_| left > 0) else { continue };
             left -= 1;
             advice.offers.push(Offer {

@@ -5,7 +5,7 @@
 //! it is made sure that the files are as before. Only then there is something to record. Asking an agent and giving up are
 //! the caller's: this says when their time has come.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use repertoire_agent::workplace::Workplace;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::ParsedError;
 use super::memory::{Advice, Memory, Tried, tool_name};
-use super::signature::signature;
+use super::signature::{Fingerprint, fingerprints, signature};
 use crate::checks::{Check, CheckError, CheckEvent, CheckResult, CheckStatus, Verdict};
 use crate::git::{Git, GitError, Oid};
 use crate::limits::{
@@ -139,6 +139,8 @@ pub struct RecoverRequest<'a> {
     pub tried: Tried,
     /// The commit before the present change.
     pub base: &'a Oid,
+    /// The commit before everything that agents did: only what it declares is installed.
+    pub declared: &'a Oid,
     /// Ends it.
     pub cancel: &'a CancellationToken,
     /// Hears what happens.
@@ -296,20 +298,30 @@ impl Red {
         let mut found: Vec<Found> = Vec::new();
         let failed = verdict.results.iter().filter(|result| has_failed(result));
         for result in failed.filter(|result| result.critical) {
-            for error in analyse(result) {
-                let next = Found::new(&result.name, &result.command, error, &result.output);
-                let is_same =
-                    |known: &Found| known.check == next.check && known.signature == next.signature;
-                if !found.iter().any(is_same) {
-                    found.push(next);
-                }
-            }
+            let errors = analyse(result).into_iter();
+            found.extend(
+                errors
+                    .map(|error| Found::new(&result.name, &result.command, error, &result.output)),
+            );
         }
         Red { verdict, found }
     }
 
     pub(crate) fn has(&self, signature: &str) -> bool {
         self.found.iter().any(|found| found.signature == signature)
+    }
+
+    /// How often each failure is there, and where.
+    pub(crate) fn fingerprints(&self) -> BTreeMap<Fingerprint, usize> {
+        fingerprints(self.found.iter().map(|found| (found.check.as_str(), &found.error)))
+    }
+
+    /// Whether nothing of a failure has gone since.
+    pub(crate) fn is_still_there(&self, after: &Red, signature: &str) -> bool {
+        let after = after.fingerprints();
+        let before = self.fingerprints();
+        let mut mine = before.keys().filter(|one| one.signature.to_string() == signature);
+        mine.all(|one| after.contains_key(one))
     }
 
     /// What the checks said in all.
@@ -329,7 +341,10 @@ pub(crate) struct Action {
     pub(crate) signature: String,
     pub(crate) class: Class,
     pub(crate) strategy: Strategy,
+    /// What is recorded of it.
     pub(crate) fix: Fix,
+    /// The files that a program of ours is given besides: those of the present change, and none of the record.
+    pub(crate) files: Vec<String>,
 }
 
 pub(crate) fn builtin(words: Vec<String>) -> Fix {

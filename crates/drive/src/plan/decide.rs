@@ -11,7 +11,7 @@ use super::state::{
     After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word, reference,
 };
 use super::watchdog;
-use crate::limits::{INTERRUPTIONS_MAX, NAMES_SHOWN};
+use crate::limits::{INTERRUPTIONS_MAX, NAMES_SHOWN, RECOVER_CUT_SHORT_MAX};
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,14 +132,18 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     }
 }
 
-/// Whether red checks are mended without an agent: once after each step of an agent, if that was asked for.
+/// Whether red checks are mended without an agent: once after each step of an agent, if that was asked for. What was put off or
+/// cut short has not been tried; but that, too, has an end.
 fn can_recover(state: &PlanState, request: &PlanRequest, past: &Past) -> bool {
     let is_red =
         past.kind == Kind::Verification && past.ended == Some(Ended::With(StepOutcome::Failed));
     let since = state.history.iter().rev().take_while(|past| !past.kind.is_agent());
+    let recoveries: Vec<&Past> = since.filter(|past| past.kind == Kind::Recovery).collect();
+    let is_cut = |past: &&Past| past.ended == Some(Ended::Interrupted) || is_void(past);
     request.improve.is_some()
         && is_red
-        && !since.into_iter().any(|past| past.kind == Kind::Recovery)
+        && recoveries.iter().all(is_cut)
+        && recoveries.len() < RECOVER_CUT_SHORT_MAX
 }
 
 /// Whether a step has to be done again as if it had never been.

@@ -35,6 +35,7 @@ mod preview;
 mod pulse;
 mod recover;
 mod steps;
+mod told;
 
 pub use preview::Preview;
 
@@ -317,13 +318,34 @@ impl Session<'_> {
         });
         let learnt: Vec<String> = learnt.collect();
         let seen = self.run.seq;
-        self.run = self.runner.journal.append(self.lease, payloads).await.map_err(lost)?;
+        self.run = self.stored(payloads).await.map_err(lost)?;
         // What people said in the meantime stands before it.
         self.hear(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
         }
         Ok(())
+    }
+
+    /// What is remembered of a step must not keep the step itself from being recorded: it would be refused each time that the
+    /// run is taken up.
+    async fn stored(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
+        let journal = &self.runner.journal;
+        let is_memory = |payload: &Payload| {
+            matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
+        };
+        let whole = journal.append(self.lease, payloads.clone()).await;
+        match whole {
+            Err(error @ (JournalError::TooLarge { .. } | JournalError::Refused { .. }))
+                if payloads.iter().any(is_memory) =>
+            {
+                payloads.retain(|payload| !is_memory(payload));
+                let data = json!({ "reason": error.to_string() });
+                payloads.insert(0, Payload::Note { name: "not_remembered".to_owned(), data });
+                journal.append(self.lease, payloads).await
+            }
+            whole => whole,
+        }
     }
 
     /// A worker that stood still while an agent worked may have lost the run; the branch is then not its own to write.
@@ -346,13 +368,17 @@ impl Session<'_> {
         if self.request.skills.enabled {
             payloads.extend(skills::discovered(&self.station.system.catalog()));
         }
+        self.append(std::mem::take(&mut payloads)).await?;
+        self.take_back_attempt().await?;
         let mut of_plan = self.take_up_plan()?;
         let hooks = self.git.hooks_left_out().await?;
         if !hooks.is_empty() && self.run.worktree.is_none() {
             let data = json!({ "hooks": hooks });
             payloads.push(Payload::Note { name: "hooks_left_out".to_owned(), data });
         }
-        self.append(payloads).await?;
+        if !payloads.is_empty() {
+            self.append(payloads).await?;
+        }
         while !of_plan.is_empty() {
             let rest = of_plan.split_off(of_plan.len().min(PLAN_EVENTS_MAX));
             self.append(std::mem::replace(&mut of_plan, rest)).await?;
@@ -482,18 +508,23 @@ impl Session<'_> {
         &mut self,
         finished: impl Fn(StepOutcome) -> Payload,
     ) -> Result<bool, DriveError> {
+        self.stopped_with(Vec::new(), finished).await
+    }
+
+    /// As [`Session::stopped`], with what is to be recorded all the same.
+    async fn stopped_with(
+        &mut self,
+        mut payloads: Vec<Payload>,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<bool, DriveError> {
         match self.pulse.stop() {
-            Some(Stop::Lost(reason)) => Err(DriveError::Lost(reason)),
-            Some(Stop::Cancel) => {
-                self.append(vec![finished(StepOutcome::Stopped)]).await?;
-                Ok(true)
-            }
-            None if self.shutdown.is_cancelled() => {
-                self.append(vec![finished(StepOutcome::Stopped)]).await?;
-                Ok(true)
-            }
-            None => Ok(false),
+            Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+            None if !self.shutdown.is_cancelled() => return Ok(false),
+            Some(Stop::Cancel) | None => {}
         }
+        payloads.push(finished(StepOutcome::Stopped));
+        self.append(payloads).await?;
+        Ok(true)
     }
 }
 

@@ -4,7 +4,7 @@
 use repertoire_drive::checks::Check;
 use repertoire_drive::plan::Improve;
 use repertoire_journal::run::{Limits, RunStatus};
-use repertoire_journal::{FailureFilter, Payload};
+use repertoire_journal::{FailureFilter, KnownFix, Payload};
 
 use crate::plan::{APPROVES, Bench};
 
@@ -14,8 +14,7 @@ const PLAN: &str = "# Two\n\n- [ ] Write alpha\n- [ ] Write beta\n";
 fn agent(beta: &str) -> String {
     format!(
         "\
-- when: \"# Selected task\\n\\nWrite alpha\"
-  unless: You review
+{APPROVES}- when: \"# Selected task\\n\\nWrite alpha\"
   write: alpha.txt
   content: \"alpha\\n\"
 - when: \"# Selected task\\n\\nWrite alpha\"
@@ -38,12 +37,16 @@ fn agent(beta: &str) -> String {
   unless: You review
   write: done.txt
   content: \"done\\n\"
-{APPROVES}"
+"
     )
 }
 
 async fn bench(beta: &str) -> Bench {
-    let mut bench = Bench::new(PLAN, &agent(beta)).await;
+    bench_of(PLAN, &agent(beta)).await
+}
+
+async fn bench_of(plan: &str, agent: &str) -> Bench {
+    let mut bench = Bench::new(plan, agent).await;
     bench.repo.file("settings.txt", "value = GOOD\n");
     bench.repo.file("beta.txt", "nothing\n");
     bench.repo.commit("settings that are good");
@@ -76,12 +79,18 @@ async fn tried(bench: &Bench, id: &repertoire_journal::RunId) -> Vec<String> {
     tried.collect()
 }
 
-async fn confidence(bench: &Bench) -> f64 {
+/// What is known to help against the only failure.
+async fn known(bench: &Bench) -> Vec<KnownFix> {
     let filter = FailureFilter { scope: "octo/repo".to_owned(), ..FailureFilter::default() };
     let failures = bench.journal.failures(&filter).await.unwrap().items;
-    let fixes = bench.journal.fixes("octo/repo", &failures[0].signature).await.unwrap();
-    fixes[0].confidence
+    bench.journal.fixes("octo/repo", &failures[0].signature).await.unwrap()
 }
+
+async fn confidence(bench: &Bench) -> f64 {
+    known(bench).await[0].confidence
+}
+
+const ALPHA: &str = "# One\n\n- [ ] Write alpha\n";
 
 #[tokio::test]
 async fn a_failure_that_an_agent_mended_is_mended_by_what_was_learnt_when_it_comes_again() {
@@ -123,4 +132,76 @@ async fn what_was_learnt_loses_confidence_when_it_does_not_help_and_leaves_nothi
     let steps = bench.journal.steps(&id).await.unwrap();
     let recovery = steps.iter().rev().find(|step| step.kind == "recovery").unwrap();
     assert_eq!(recovery.head_before, recovery.head_after, "what did not help was taken back");
+}
+
+#[tokio::test]
+async fn one_success_is_learnt_once_and_only_when_the_review_has_approved_it() {
+    let mut bench = bench_of(ALPHA, &agent("beta")).await;
+    bench.request.review = true;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{run:?}");
+    assert_eq!(tried(&bench, &run.id).await, ["Worked"]);
+    let fixes = known(&bench).await;
+    assert_eq!((fixes.len(), fixes[0].worked), (1, 1));
+    assert_eq!((fixes[0].confidence * 100.0).round() as u32, 65);
+    let patch = fixes[0].fix.remedy.text();
+    assert!(patch.contains("settings.txt") && !patch.contains("PLAN.md"), "{patch}");
+    // The last checks of the task, after the review, are what it was learnt from.
+    let payloads = bench.payloads(&run).await;
+    let at = |wanted: &dyn Fn(&Payload) -> bool| payloads.iter().position(wanted).unwrap();
+    let learnt = at(&|payload| matches!(payload, Payload::FixTried { .. }));
+    let reviewed =
+        at(&|payload| matches!(payload, Payload::StepStarted { kind, .. } if kind == "review"));
+    assert!(reviewed < learnt, "{reviewed} {learnt}");
+}
+
+#[tokio::test]
+async fn a_change_that_a_reviewer_sends_back_teaches_nothing() {
+    let agent = "\
+- when: You review
+  unless: rework.txt
+  finish: {structured: {verdict: send_back, summary: Not so., findings: [], learning: null}}
+- when: You review
+  finish: {structured: {verdict: approve, summary: Good., findings: [], learning: null}}
+- write: alpha.txt
+  content: \"alpha\\n\"
+- unless: Notes from the last step
+  write: settings.txt
+  content: \"value = BAD\\n\"
+- when: Notes from the last step
+  write: settings.txt
+  content: \"value = GOOD\\n\"
+- when: Not so.
+  write: rework.txt
+  content: \"rework\\n\"
+- text: Done.
+";
+    let mut bench = bench_of(ALPHA, agent).await;
+    bench.request.review = true;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{run:?}");
+    let steps = bench.steps(&run).await;
+    assert!(steps.contains(&"review Write alpha sent back".to_owned()), "{steps:?}");
+    assert_eq!(tried(&bench, &run.id).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_change_too_large_to_remember_is_no_obstacle() {
+    let long = format!("value = GOOD{}\\n", "x".repeat(40_000));
+    let agent = agent("beta").replace("value = GOOD\\n", &long);
+    let bench = bench_of(ALPHA, &agent).await;
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{run:?}");
+    assert_eq!(tried(&bench, &run.id).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_memory_that_takes_nothing_is_no_obstacle() {
+    let mut bench = bench_of(ALPHA, &agent("beta")).await;
+    bench.request.improve = Some(Improve { scope: "x".repeat(5_000), ..Improve::default() });
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Completed, "{run:?}");
+    let payloads = bench.payloads(&run).await;
+    let is_note = |payload: &Payload| matches!(payload, Payload::Note { name, .. } if name == "not_remembered");
+    assert!(payloads.iter().any(is_note));
 }

@@ -98,6 +98,10 @@ impl PostgresTx {
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
         self.transaction.commit().await
     }
+
+    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.transaction.rollback().await
+    }
 }
 
 /// Whether it is worth trying again.

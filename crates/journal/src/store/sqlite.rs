@@ -110,6 +110,10 @@ impl SqliteTx {
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
         self.transaction.commit().await
     }
+
+    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.transaction.rollback().await
+    }
 }
 
 /// Whether the file is no database, or not a whole one.

@@ -115,6 +115,15 @@ impl Tx {
         }
     }
 
+    /// Ends it with nothing written, before anybody goes on. One that is only dropped holds its locks for a moment longer, and
+    /// whoever looks for a run in that moment finds none.
+    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
+        match self {
+            Tx::Sqlite(tx) => tx.rollback().await,
+            Tx::Postgres(tx) => tx.rollback().await,
+        }
+    }
+
     /// A run that nobody else can change until the transaction ends.
     pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
         let row: Option<RunRow> = on!(self, (conn, sql =

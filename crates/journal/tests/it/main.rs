@@ -33,6 +33,7 @@ macro_rules! every_test {
             queue: a_run_that_cannot_be_read_keeps_no_other_waiting,
             queue: a_released_run_is_back_in_the_queue,
             queue: a_certain_run_can_be_taken,
+            queue: what_was_refused_stands_in_nobodys_way,
             queue: a_long_history_is_not_looked_at,
             order: a_run_that_nobody_has_is_paused_and_cancelled_at_once,
             order: a_worker_hears_of_a_wish_by_its_heartbeat,

@@ -9,11 +9,12 @@ use repertoire_journal::{FixOutcome, Remedy};
 
 use super::inspect::{self, Seen};
 use super::{
-    Action, Attempt, Backup, RecoverError, RecoverEvent, RecoverRequest, Red, Strategy, first_line,
-    has_failed,
+    Action, Attempt, Backup, Found, RecoverError, RecoverEvent, RecoverRequest, Red, Strategy,
+    first_line, has_failed,
 };
 use crate::checks::{Check, CheckResult, CheckStatus, Verdict, run_checks};
 use crate::git::DiffOf;
+use crate::improve::signature::new_ones;
 use crate::limits::RECOVER_SAID_BYTES_MAX;
 use crate::program::{self, Program};
 
@@ -87,8 +88,16 @@ async fn try_out(
     let git = request.git;
     let change = git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
     let changed_before: BTreeSet<String> = change.files.into_iter().map(|file| file.path).collect();
-    if let Err(why) = apply(request, action).await? {
-        return Ok(Judged::failed(why, Vec::new()));
+    match apply(request, action).await? {
+        Applied::Done => {}
+        Applied::Failed(why) => return Ok(Judged::failed(why, Vec::new())),
+        Applied::Unfit(why) => {
+            return Ok(Judged {
+                decision: Decision::Unknown(why),
+                changed: Vec::new(),
+                after: None,
+            });
+        }
     }
     if request.cancel.is_cancelled() {
         let decision = Decision::Unknown("it was stopped".to_owned());
@@ -110,36 +119,51 @@ async fn try_out(
     if !backup.is_checked_out(git).await? {
         return Ok(Judged::failed("a check moved what is checked out", changed));
     }
-    let decision = match &after {
-        None => Decision::Unknown("the checks could not be run to their end".to_owned()),
-        Some(after) => decide(before, after, &action.signature),
+    let (decision, after) = match after {
+        Looked::Cut => {
+            (Decision::Unknown("the checks could not be run to their end".to_owned()), None)
+        }
+        Looked::Hangs(check) => {
+            (Decision::Failed(format!("the check `{check}` does not come to an end now")), None)
+        }
+        Looked::At(after) => (decide(before, &after, &action.signature), Some(after)),
     };
     Ok(Judged { decision, changed, after })
 }
 
+/// What came of doing it.
+enum Applied {
+    Done,
+    Failed(String),
+    /// It is for other files than these. That says nothing against it.
+    Unfit(String),
+}
+
 /// Does it, or says why it could not be done.
-async fn apply(
-    request: &RecoverRequest<'_>,
-    action: &Action,
-) -> Result<Result<(), String>, RecoverError> {
-    let words = match &action.fix.remedy {
-        Remedy::Advice(_) => return Ok(Err("advice is not applied".to_owned())),
+async fn apply(request: &RecoverRequest<'_>, action: &Action) -> Result<Applied, RecoverError> {
+    match &action.fix.remedy {
+        Remedy::Advice(_) => Ok(Applied::Unfit("advice is not applied".to_owned())),
+        Remedy::Command(words) => Ok(run(request, action, words).await),
         Remedy::Patch(text) => {
             if let Err(why) = request.git.patch_fits(text).await? {
-                return Ok(Err(format!("the patch does not fit: {}", first_line(&why))));
+                let why = format!("the patch does not fit: {}", first_line(&why));
+                return Ok(Applied::Unfit(why));
             }
-            return Ok(request.git.apply_patch(text).await?);
+            let applied = request.git.apply_patch(text).await?;
+            Ok(applied.map_or_else(Applied::Failed, |()| Applied::Done))
         }
-        Remedy::Command(words) => words,
-    };
-    let [program, args @ ..] = words.as_slice() else {
-        return Ok(Err("there is no program in it".to_owned()));
+    }
+}
+
+async fn run(request: &RecoverRequest<'_>, action: &Action, words: &[String]) -> Applied {
+    let [program, args @ ..] = words else {
+        return Applied::Failed("there is no program in it".to_owned());
     };
     // A linter has what it needs.
     let may_reach = request.rules.network && action.strategy != Strategy::LinterFix;
     let program = Program {
         program: program.clone(),
-        args: args.to_vec(),
+        args: [args, &action.files].concat(),
         environment: Vec::new(),
         timeout: request.rules.timeout,
         network: if may_reach { Network::On } else { Network::Off },
@@ -149,31 +173,40 @@ async fn apply(
     let ran = program::run(program, request.workplace, request.cancel, &mut quiet).await;
     let ran = match ran {
         Ok(ran) => ran,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Applied::Failed(error.to_string()),
     };
     if let Some(change) = ran.changes.first() {
-        return Ok(Err(format!("it touched the protected path `{}`", change.path)));
+        return Applied::Failed(format!("it touched the protected path `{}`", change.path));
     }
     let said = String::from_utf8_lossy(&ran.ended.stderr.bytes);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match (ran.ended.stopped, ran.ended.code) {
-        (Some(_), _) if request.cancel.is_cancelled() => Ok(Ok(())),
-        (Some(_), _) => Ok(Err("it took too long".to_owned())),
-        (None, Some(0)) => Ok(Ok(())),
+        (Some(_), _) if request.cancel.is_cancelled() => Applied::Done,
+        (Some(_), _) => Applied::Failed("it took too long".to_owned()),
+        (None, Some(0)) => Applied::Done,
         // A linter that has mended something and not everything says so by its exit code.
-        (None, Some(1)) if action.strategy == Strategy::LinterFix => Ok(Ok(())),
-        (None, Some(code)) => Ok(Err(format!("exit code {code}: {}", first_line(last)))),
-        (None, None) => Ok(Err("it was ended by a signal".to_owned())),
+        (None, Some(1)) if action.strategy == Strategy::LinterFix => Applied::Done,
+        (None, Some(code)) => Applied::Failed(format!("exit code {code}: {}", first_line(last))),
+        (None, None) => Applied::Failed("it was ended by a signal".to_owned()),
     }
 }
 
-/// Runs the checks again: those that were red first, and all of them if the failure is gone. Nothing if they could not be
-/// run to their end.
+/// What the checks said when they were run again.
+pub(super) enum Looked {
+    /// They have spoken.
+    At(Red),
+    /// One that complains of the failure took too long, and did not before.
+    Hangs(String),
+    /// They were stopped, or another one took too long: that says nothing.
+    Cut,
+}
+
+/// Runs the checks again: those that were red first, and all of them if the failure is gone.
 pub(super) async fn verify(
     request: &RecoverRequest<'_>,
     before: &Red,
     target: Option<&str>,
-) -> Result<Option<Red>, RecoverError> {
+) -> Result<Looked, RecoverError> {
     let red: BTreeSet<&str> = before
         .verdict
         .results
@@ -189,22 +222,23 @@ pub(super) async fn verify(
         .collect();
     if !first.is_empty() && first.len() < request.checks.len() {
         let verdict = check(request, &first).await?;
-        if !ran_to_the_end(&verdict, before, request) {
-            return Ok(None);
+        if let Some(cut) = cut_short(&verdict, before, target, request) {
+            return Ok(cut);
         }
         let after = Red::of(together(&before.verdict, verdict), request.analyse);
         let is_still_there = match target {
-            Some(signature) => after.has(signature),
+            Some(signature) => before.is_still_there(&after, signature),
             None => {
                 after.verdict.results.iter().any(|result| result.critical && has_failed(result))
             }
         };
         if is_still_there {
-            return Ok(Some(after));
+            return Ok(Looked::At(after));
         }
     }
     let verdict = check(request, request.checks).await?;
-    Ok(ran_to_the_end(&verdict, before, request).then(|| Red::of(verdict, request.analyse)))
+    let cut = cut_short(&verdict, before, target, request);
+    Ok(cut.unwrap_or_else(|| Looked::At(Red::of(verdict, request.analyse))))
 }
 
 /// What some checks say now, and the others said before.
@@ -226,22 +260,34 @@ async fn check(request: &RecoverRequest<'_>, checks: &[Check]) -> Result<Verdict
     Ok(run_checks(checks, request.workplace, request.cancel, &on_event, parallel).await?)
 }
 
-/// A check that was stopped, or took too long and did not before, says nothing.
-fn ran_to_the_end(verdict: &Verdict, before: &Red, request: &RecoverRequest<'_>) -> bool {
+/// A check that was stopped, or took too long and did not before, says nothing; unless it is the one that a fix was for.
+fn cut_short(
+    verdict: &Verdict,
+    before: &Red,
+    target: Option<&str>,
+    request: &RecoverRequest<'_>,
+) -> Option<Looked> {
+    if request.cancel.is_cancelled() {
+        return Some(Looked::Cut);
+    }
     let was_slow = |name: &str| {
         let mut results = before.verdict.results.iter();
         results.any(|result| result.name == name && result.status == CheckStatus::TimedOut)
     };
-    !request.cancel.is_cancelled()
-        && !verdict
-            .results
-            .iter()
-            .any(|result| result.status == CheckStatus::TimedOut && !was_slow(&result.name))
+    let is_slow =
+        |result: &&CheckResult| result.status == CheckStatus::TimedOut && !was_slow(&result.name);
+    let slow = verdict.results.iter().find(is_slow)?;
+    let is_its =
+        |found: &Found| Some(found.signature.as_str()) == target && found.check == slow.name;
+    Some(match before.found.iter().any(is_its) {
+        true => Looked::Hangs(slow.name.clone()),
+        false => Looked::Cut,
+    })
 }
 
 /// What the checks say of a fix. A check that was not run before may show what was there already.
 fn decide(before: &Red, after: &Red, target: &str) -> Decision {
-    if after.has(target) {
+    if before.is_still_there(after, target) {
         return Decision::Failed("the failure is still there".to_owned());
     }
     let status_before = |name: &str| {
@@ -249,11 +295,16 @@ fn decide(before: &Red, after: &Red, target: &str) -> Decision {
         result.map(|result| &result.status)
     };
     let was_run = |name: &str| !matches!(status_before(name), None | Some(CheckStatus::Skipped(_)));
-    let new =
-        after.found.iter().find(|found| was_run(&found.check) && !before.has(&found.signature));
-    if let Some(found) = new {
-        let message = first_line(&found.error.message);
-        return Decision::Failed(format!("something new came, in `{}`: {message}", found.check));
+    let new = new_ones(&before.fingerprints(), &after.fingerprints());
+    if let Some(new) = new.iter().find(|new| was_run(&new.check)) {
+        let is_it = |found: &&Found| {
+            let (sign, error) = (new.signature.to_string(), &found.error);
+            (&found.check, &found.signature, &error.test, &error.file)
+                == (&new.check, &sign, &new.test, &new.file)
+        };
+        let found = after.found.iter().find(is_it);
+        let message = found.map(|found| first_line(&found.error.message)).unwrap_or_default();
+        return Decision::Failed(format!("something new came, in `{}`: {message}", new.check));
     }
     let broken = after.verdict.results.iter().find(|result| {
         result.critical

@@ -1,7 +1,9 @@
 //! The files as they are, so that they can be so again.
 
+use std::collections::BTreeSet;
+
 use super::RecoverError;
-use crate::git::{Git, Oid, TreeId};
+use crate::git::{Git, GitError, Oid, TreeId};
 
 /// A state that can be restored: commit, branch and files, untracked ones included and ignored ones not.
 #[derive(Clone, Debug)]
@@ -11,15 +13,25 @@ pub struct Backup {
     tree: TreeId,
     head: Oid,
     branch: Option<String>,
+    ignored: BTreeSet<String>,
 }
 
 impl Backup {
     /// Takes one. Nothing is changed by it.
-    pub(super) async fn take(git: &Git) -> Result<Self, RecoverError> {
+    pub(crate) async fn take(git: &Git) -> Result<Self, GitError> {
         let (head, branch) = (git.head().await?, git.branch().await?);
-        let tree = git.tree_of_work().await?;
+        let (tree, ignored) = (git.tree_of_work().await?, git.ignored().await?);
         let commit = git.commit_tree(&tree, &[&head], "Before an attempt to recover").await?;
-        Ok(Backup { commit, tree, head, branch })
+        Ok(Backup { commit, tree, head, branch, ignored })
+    }
+
+    /// The one that a worker took and could not come back to. What is ignored was not touched by taking it, and nobody knows
+    /// any more what was there then; so what is there now stays.
+    pub(crate) async fn found(git: &Git, commit: Oid) -> Result<Self, GitError> {
+        let tree = git.tree_of(&commit).await?;
+        let head = git.resolve(&format!("{commit}^")).await?;
+        let (branch, ignored) = (git.branch().await?, git.ignored().await?);
+        Ok(Backup { commit, tree, head, branch, ignored })
     }
 
     /// The files.
@@ -32,8 +44,13 @@ impl Backup {
         Ok(git.head().await? == self.head && git.branch().await? == self.branch)
     }
 
+    /// Whether both are the same state of the same branch.
+    pub(crate) fn is_same(&self, other: &Backup) -> bool {
+        (&self.tree, &self.head, &self.branch) == (&other.tree, &other.head, &other.branch)
+    }
+
     /// Restores the state, and makes sure that it is the same.
-    pub(super) async fn restore(&self, git: &Git) -> Result<(), RecoverError> {
+    pub(crate) async fn restore(&self, git: &Git) -> Result<(), RecoverError> {
         let restored = self.try_restore(git).await;
         match restored {
             Ok(()) => Ok(()),
@@ -58,7 +75,7 @@ impl Backup {
         if git.head().await.map_err(said)? != self.head {
             git.reset_branch(&self.head).await.map_err(said)?;
         }
-        git.restore_files(&self.tree).await.map_err(said)?;
+        git.restore_files(&self.tree, &self.ignored).await.map_err(said)?;
         match git.tree_of_work().await.map_err(said)? == self.tree {
             true => Ok(()),
             false => Err("the files differ from the backup".to_owned()),

@@ -1,4 +1,5 @@
-//! Installs a dependency that the manifest names and the lock file pins. It never adds one: a mistyped name may be a trap.
+//! Installs a dependency that the manifest named and the lock file pinned before anybody of this run came. It never adds one: a
+//! mistyped name may be a trap, and so may be what an agent has just declared. No script of a package is run.
 
 use std::sync::LazyLock;
 
@@ -24,23 +25,25 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         return None;
     }
     let name = MISSING.captures(&found.error.message)?.name("name")?.as_str();
-    let has = |lock: &str| facts.locks.contains(lock);
+    let has = |lock: &str| facts.locks.contains_key(lock);
+    // Without digests a list of requirements pins nothing.
+    let is_pinned = |lock: &str| facts.locks.get(lock).is_some_and(|text| has_digests(text));
     let names = |manifest: &str, name: &str| {
         facts.manifests.get(manifest).is_some_and(|text| is_named(manifest, text, name))
     };
     let package = npm_package(name);
     let (command, lock): (&[&str], &str) = match () {
         () if names("package.json", &package) && has("package-lock.json") => {
-            (&["npm", "ci"], "package-lock.json")
+            (&["npm", "ci", "--ignore-scripts"], "package-lock.json")
         }
         () if names("package.json", &package) && has("npm-shrinkwrap.json") => {
-            (&["npm", "ci"], "npm-shrinkwrap.json")
+            (&["npm", "ci", "--ignore-scripts"], "npm-shrinkwrap.json")
         }
         () if names("package.json", &package) && has("pnpm-lock.yaml") => {
-            (&["pnpm", "install", "--frozen-lockfile"], "pnpm-lock.yaml")
+            (&["pnpm", "install", "--frozen-lockfile", "--ignore-scripts"], "pnpm-lock.yaml")
         }
         () if names("package.json", &package) && has("yarn.lock") => {
-            (&["yarn", "install", "--frozen-lockfile"], "yarn.lock")
+            (&["yarn", "install", "--frozen-lockfile", "--ignore-scripts"], "yarn.lock")
         }
         () if names("Cargo.toml", name) && has("Cargo.lock") => {
             (&["cargo", "fetch", "--locked"], "Cargo.lock")
@@ -48,15 +51,34 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         () if names("pyproject.toml", python(name)) && has("uv.lock") => {
             (&["uv", "sync", "--locked"], "uv.lock")
         }
-        () if names("requirements.txt", python(name)) => {
-            (&["pip", "install", "-r", "requirements.txt"], "requirements.txt")
-        }
+        () if names("requirements.txt", python(name)) && is_pinned("requirements.txt") => (
+            &[
+                "pip",
+                "install",
+                "--require-hashes",
+                "--only-binary",
+                ":all:",
+                "-r",
+                "requirements.txt",
+            ],
+            "requirements.txt",
+        ),
         () if names("go.mod", name) && has("go.sum") => (&["go", "mod", "download"], "go.sum"),
         () => return None,
     };
     let mut fix = builtin(command.iter().map(|word| (*word).to_owned()).collect());
     fix.preconditions = vec![format!("exists {lock}")];
     Some(fix)
+}
+
+/// Whether every requirement is exact and has a digest. Options that bring in other files or places are nothing to rely on.
+fn has_digests(text: &str) -> bool {
+    let joined = text.replace("\\\n", " ");
+    let mut lines =
+        joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.clone().next().is_some()
+        && lines
+            .all(|line| !line.starts_with('-') && line.contains("==") && line.contains("--hash="))
 }
 
 /// `@scope/name/part` is in the package `@scope/name`, `name/part` in `name`.
@@ -102,7 +124,7 @@ mod tests {
     fn facts(manifest: &str, text: &str, lock: &str) -> Facts {
         Facts {
             manifests: [(manifest.to_owned(), text.to_owned())].into(),
-            locks: [lock.to_owned()].into(),
+            locks: [(lock.to_owned(), text.to_owned())].into(),
             ..Facts::default()
         }
     }
@@ -121,8 +143,12 @@ mod tests {
             r#"{"dependencies":{"left-pad":"1","@a/b":"2"}}"#,
             "package-lock.json",
         );
-        check("Cannot find module 'left-pad'", &npm, Some("npm ci"));
-        check("Cannot find package '@a/b/c' imported from /x", &npm, Some("npm ci"));
+        check("Cannot find module 'left-pad'", &npm, Some("npm ci --ignore-scripts"));
+        check(
+            "Cannot find package '@a/b/c' imported from /x",
+            &npm,
+            Some("npm ci --ignore-scripts"),
+        );
         check("Cannot find module 'right-pad'", &npm, None);
         check("Cannot find module './left-pad'", &npm, None);
         let cargo = facts("Cargo.toml", "[dependencies]\nserde_json = \"1\"\n", "Cargo.lock");
@@ -130,9 +156,17 @@ mod tests {
         check("failed to get `serde` as a dependency", &cargo, None);
         let uv = facts("pyproject.toml", "dependencies = [\"requests>=2\"]\n", "uv.lock");
         check("No module named 'requests.adapters'", &uv, Some("uv sync --locked"));
-        let pip = facts("requirements.txt", "# flask\nrequests==2\n", "none");
-        check("No module named 'requests'", &pip, Some("pip install -r requirements.txt"));
+        let pinned = "# flask\nrequests==2 \\\n    --hash=sha256:00\n";
+        let pip = facts("requirements.txt", pinned, "requirements.txt");
+        let command = "pip install --require-hashes --only-binary :all: -r requirements.txt";
+        check("No module named 'requests'", &pip, Some(command));
         check("No module named 'flask'", &pip, None);
+        for loose in
+            ["requests==2\n", &format!("{pinned}-r more.txt\n"), &format!("{pinned}flask\n")]
+        {
+            let pip = facts("requirements.txt", loose, "requirements.txt");
+            check("No module named 'requests'", &pip, None);
+        }
         let go = facts("go.mod", "module x\nrequire example.com/a/b v1.0.0\n", "go.sum");
         check(
             "no required module provides package example.com/a/b/c; to add it:",

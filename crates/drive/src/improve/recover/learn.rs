@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use repertoire_journal::limits::FIX_BYTES_MAX;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{Fix, Remedy};
 
-use crate::improve::error::ParsedError;
 use crate::improve::memory::patch::touched;
 use crate::improve::memory::refuse_to_remember;
-use crate::improve::signature::signature;
 use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
 
 /// What was learnt.
@@ -20,8 +19,8 @@ pub struct Learnt {
     pub fix: Fix,
 }
 
-/// What a change has taught: `before` are the errors of the red checks, `after` those that are left, `diff` is the change
-/// as `git diff` writes it.
+/// What a change has taught: `before` are the signatures of what the red checks found, `after` those of what is left, `diff`
+/// is the change as `git diff` writes it.
 ///
 /// Something is learnt only if one failure is gone and none is new, and if the change is small enough to be its remedy. A
 /// change that weakens what is checked, holds a secret or touches what configures checks and agents teaches nothing.
@@ -29,15 +28,15 @@ pub struct Learnt {
 /// # Errors
 ///
 /// Why nothing was learnt.
-pub fn learn(before: &[ParsedError], after: &[ParsedError], diff: &str) -> Result<Learnt, String> {
-    let names = |errors: &[ParsedError]| -> BTreeSet<String> {
-        errors.iter().map(|error| signature(error).to_string()).collect()
-    };
-    let (before, after) = (names(before), names(after));
-    if !after.is_subset(&before) {
+pub fn learn(
+    before: &BTreeSet<String>,
+    after: &BTreeSet<String>,
+    diff: &str,
+) -> Result<Learnt, String> {
+    if !after.is_subset(before) {
         return Err("something new came".to_owned());
     }
-    let mut gone = before.difference(&after);
+    let mut gone = before.difference(after);
     let (Some(signature), None) = (gone.next(), gone.next()) else {
         let count = before.len() - after.len();
         return Err(format!("{count} failures went at once, so nobody knows what helped which"));
@@ -55,6 +54,9 @@ pub fn learn(before: &[ParsedError], after: &[ParsedError], diff: &str) -> Resul
     }
     // git does not take a patch whose last line has no end.
     let diff = format!("{}\n", diff.trim_end_matches('\n'));
+    if diff.len() > FIX_BYTES_MAX {
+        return Err(format!("the change has {} bytes: more than is remembered", diff.len()));
+    }
     let fix =
         Fix { remedy: Remedy::Patch(diff), preconditions: Vec::new(), origin: FixOrigin::Learnt };
     match refuse_to_remember(&fix) {
@@ -66,10 +68,9 @@ pub fn learn(before: &[ParsedError], after: &[ParsedError], diff: &str) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::improve::error::{Category, Tool};
 
-    fn error(message: &str) -> ParsedError {
-        ParsedError::new(Tool::Cargo, Category::Build, message)
+    fn names(words: &[&str]) -> BTreeSet<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     fn patch(path: &str, added: &str) -> String {
@@ -80,35 +81,31 @@ mod tests {
 
     #[test]
     fn one_failure_that_is_gone_teaches_its_remedy() {
-        let learnt =
-            learn(&[error("one"), error("two")], &[error("two")], &patch("src/a.rs", "new"))
-                .unwrap();
-        assert_eq!(learnt.signature, signature(&error("one")).to_string());
+        let learnt = learn(&names(&["one", "two"]), &names(&["two"]), &patch("src/a.rs", "new"));
+        let learnt = learnt.unwrap();
+        assert_eq!(learnt.signature, "one");
         assert!(matches!(learnt.fix.remedy, Remedy::Patch(_)));
     }
 
     #[test]
     fn what_proves_nothing_teaches_nothing() {
         let fine = patch("src/a.rs", "new");
-        let (one, two) = (error("one"), error("two"));
         let large = "+x\n".repeat(100);
         let large =
             format!("diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -0,0 +1,100 @@\n{large}");
-        for (before, after, diff) in [
-            (vec![one.clone(), two.clone()], vec![], fine.as_str()),
-            (vec![one.clone()], vec![two.clone()], &fine),
-            (vec![one.clone()], vec![one.clone()], &fine),
-            (vec![one.clone()], vec![], ""),
-            (vec![one.clone()], vec![], &large),
-            (vec![one.clone()], vec![], &patch("src/a.rs", "#[ignore]")),
-            (vec![one.clone()], vec![], &patch("clippy.toml", "x")),
-            (
-                vec![one.clone()],
-                vec![],
-                &patch("src/a.rs", "let k = \"ghp_abcdefghijklmnop1234\";"),
-            ),
-        ] {
-            assert!(learn(&before, &after, diff).is_err(), "{diff}");
+        let cases: [(&[&str], &[&str], &str); 9] = [
+            (&["one", "two"], &[], &fine),
+            (&["one"], &["two"], &fine),
+            (&["one"], &["one"], &fine),
+            (&["one"], &[], ""),
+            (&["one"], &[], &large),
+            (&["one"], &[], &patch("data.json", &"x".repeat(FIX_BYTES_MAX))),
+            (&["one"], &[], &patch("src/a.rs", "#[ignore]")),
+            (&["one"], &[], &patch("clippy.toml", "x")),
+            (&["one"], &[], &patch("src/a.rs", "let k = \"ghp_abcdefghijklmnop1234\";")),
+        ];
+        for (before, after, diff) in cases {
+            assert!(learn(&names(before), &names(after), diff).is_err(), "{diff}");
         }
     }
 }

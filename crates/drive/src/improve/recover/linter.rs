@@ -5,13 +5,15 @@ use repertoire_journal::Fix;
 use super::facts::Facts;
 use super::{Found, builtin};
 use crate::improve::error::{Category, Tool};
+use crate::limits::LINTER_FILES_BYTES_MAX;
 
 const SCRIPT: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte"];
 const WEB: &[&str] =
     &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "json", "css", "graphql"];
 
-/// The tool's own correction, if it has one.
-pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
+/// The tool's own correction, if it has one, and the files that it is for. They are no part of the fix: with other files it is
+/// the same one.
+pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)> {
     let is_format = match found.error.category {
         Category::Format => true,
         Category::Lint => false,
@@ -34,7 +36,8 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         ),
         Tool::Eslint => (&["npx", "--no-install", "eslint", "--fix", "--"], SCRIPT),
         Tool::Biome => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
-        Tool::Go => (&["gofmt", "-w"], &["go"]),
+        // What `go vet` complains of is no matter of format.
+        Tool::Go if is_format => (&["gofmt", "-w"], &["go"]),
         _ if says("ruff") && is_format => (&["ruff", "format", "--"], &["py", "pyi"]),
         _ if says("ruff") => (&["ruff", "check", "--fix", "--"], &["py", "pyi"]),
         _ if says("gofmt") => (&["gofmt", "-w"], &["go"]),
@@ -44,19 +47,22 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         _ if says("biome") => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
         _ => return None,
     };
-    let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    let fix = builtin(command.iter().map(|word| (*word).to_owned()).collect());
     if endings.is_empty() {
         // It takes no files; what it does to others is taken back.
-        return (!facts.changed_with(&["rs"]).is_empty()).then(|| builtin(words));
+        return (!facts.changed_with(&["rs"]).is_empty()).then(|| (fix, Vec::new()));
     }
-    let files = facts.changed_with(endings);
     // A file that looks like an option is none of ours.
-    words.extend(files.into_iter().filter(|file| !file.starts_with('-')));
-    (words.len() > command.len()).then(|| builtin(words))
+    let files = facts.changed_with(endings).into_iter().filter(|file| !file.starts_with('-'));
+    let files: Vec<String> = files.collect();
+    let bytes: usize = files.iter().map(|file| file.len() + 1).sum();
+    (!files.is_empty() && bytes <= LINTER_FILES_BYTES_MAX).then_some((fix, files))
 }
 
 #[cfg(test)]
 mod tests {
+    use repertoire_journal::Remedy;
+
     use super::*;
     use crate::improve::error::ParsedError;
 
@@ -66,8 +72,13 @@ mod tests {
             ["src/a.rs", "src/b.ts", "c.py", "-evil.py", "d.go"].map(str::to_owned).into();
         let facts = Facts { changed, ..Facts::default() };
         let error = ParsedError::new(tool, category, "would reformat");
-        let fix = choose(&Found::new("fmt", command, error, ""), &facts);
-        assert_eq!(fix.map(|fix| fix.remedy.text()).as_deref(), expected);
+        let chosen = choose(&Found::new("fmt", command, error, ""), &facts);
+        let said = chosen.map(|(fix, files)| {
+            let Remedy::Command(words) = fix.remedy else { panic!("{fix:?}") };
+            assert!(!words.iter().any(|word| facts.changed.contains(word)), "{words:?}");
+            [words, files].concat().join(" ")
+        });
+        assert_eq!(said.as_deref(), expected);
     }
 
     #[test]
@@ -93,6 +104,8 @@ mod tests {
         );
         check(Tool::Generic, Category::Lint, "ruff check .", Some("ruff check --fix -- c.py"));
         check(Tool::Generic, Category::Format, "gofmt -l .", Some("gofmt -w d.go"));
+        check(Tool::Go, Category::Format, "gofmt -l .", Some("gofmt -w d.go"));
+        check(Tool::Go, Category::Lint, "go vet ./...", None);
         check(Tool::Generic, Category::Format, "make fmt", None);
         check(Tool::Cargo, Category::Type, "cargo check", None);
     }

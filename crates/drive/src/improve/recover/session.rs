@@ -1,16 +1,16 @@
 //! One recovery: what is tried, in which order, and when it ends.
 
-use repertoire_journal::{FixOutcome, Payload};
+use repertoire_journal::{FixOutcome, Payload, Remedy};
 
+use super::attempt::Looked;
 use super::{
     Action, Attempt, Class, Facts, Found, RecoverError, RecoverEvent, RecoverRequest, RecoverRules,
     Recovered, Red, Service, State, Strategy, attempt, install, is_limit, learned, linter,
     wait_for_limit,
 };
-use crate::git::DiffOf;
 use crate::improve::error::ParsedError;
-use crate::improve::memory::{Advice, FixState, Tried};
-use crate::limits::RECOVER_WITHOUT_EFFECT_MAX;
+use crate::improve::memory::{Advice, FixState, Tried, Withheld};
+use crate::limits::{RECOVER_DEFERRAL_MAX, RECOVER_WITHOUT_EFFECT_MAX};
 
 pub(super) struct Session<'a> {
     pub(super) request: &'a RecoverRequest<'a>,
@@ -86,6 +86,11 @@ impl Session<'_> {
             }
         };
         let reason = found.error.message.clone();
+        if length > RECOVER_DEFERRAL_MAX {
+            let hours = length.as_secs() / 3_600;
+            let reason = format!("it asks to be left alone for {hours} h: {reason}");
+            return Ok(Some(State::Permanent { reason }));
+        }
         if length > request.rules.wait_max {
             let wait_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
             let until_ms = begun_ms.saturating_add(wait_ms);
@@ -96,7 +101,10 @@ impl Session<'_> {
             () = tokio::time::sleep(length) => {}
             () = request.cancel.cancelled() => return Ok(None),
         }
-        let after = attempt::verify(request, &self.red, None).await?;
+        let after = match attempt::verify(request, &self.red, None).await? {
+            Looked::At(after) => Some(after),
+            Looked::Hangs(_) | Looked::Cut => None,
+        };
         let is_gone = after.as_ref().is_some_and(|after| !after.has(&found.signature));
         let outcome = match (&after, is_gone) {
             (None, _) => FixOutcome::Unknown,
@@ -130,11 +138,32 @@ impl Session<'_> {
             self.red.found.iter().map(|found| found.error.clone()).collect();
         let dir = &request.workplace.dir;
         let advice = request.memory.look_up(&errors, dir, &self.tried, (request.clock)()).await?;
-        let change = request.git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
-        let facts = Facts::of(dir, change.files.into_iter().map(|file| file.path));
+        let advice = self.fitting(advice).await?;
+        let facts = Facts::of(request).await?;
         let open: Vec<&Found> =
             self.red.found.iter().filter(|found| self.may_try(&found.signature)).collect();
         Ok(choose(&open, &facts, &advice, request.rules, &self.tried))
+    }
+
+    /// A patch that does not fit is for other files than these. It is held back, and nothing is held against it.
+    async fn fitting(&self, mut advice: Advice) -> Result<Advice, RecoverError> {
+        for offer in std::mem::take(&mut advice.offers) {
+            let fits = match &offer.fix.fix.remedy {
+                Remedy::Patch(text) => self.request.git.patch_fits(text).await?,
+                Remedy::Command(_) | Remedy::Advice(_) => Ok(()),
+            };
+            match fits {
+                Ok(()) => advice.offers.push(offer),
+                Err(why) => advice.withheld.push(Withheld {
+                    signature: offer.signature,
+                    id: offer.fix.id,
+                    state: offer.state,
+                    confidence: offer.fix.confidence,
+                    reason: format!("it does not apply here: {}", super::first_line(&why)),
+                }),
+            }
+        }
+        Ok(advice)
     }
 
     fn may_try(&self, signature: &str) -> bool {
@@ -159,8 +188,11 @@ impl Session<'_> {
                 super::first_line(&action.fix.remedy.text())
             ),
         });
-        self.tried.insert((action.signature.clone(), action.fix.id()));
         let (attempt, after) = attempt::perform(request, &self.red, &action).await?;
+        // The same thing twice teaches nothing; but what helped may help when the failure comes back.
+        if attempt.outcome != FixOutcome::Worked {
+            self.tried.insert((action.signature.clone(), action.fix.id()));
+        }
         // Recorded only now, after the checks have spoken and the files are in order.
         self.payloads.push(Payload::FixTried {
             scope: request.memory.scope().to_owned(),
@@ -197,6 +229,15 @@ fn permanent(red: &Red) -> Option<String> {
     Some(format!("`{}`: {}", found.check, super::first_line(&found.error.message)))
 }
 
+/// The ways to mend something, in this order. A fix that is only suggested comes last: it has a backup and the checks as any
+/// other has, and it is the only way in which it can come to be trusted.
+const WAYS: &[(Strategy, FixState)] = &[
+    (Strategy::InstallDependency, FixState::Automatic),
+    (Strategy::LinterFix, FixState::Automatic),
+    (Strategy::LearnedFix, FixState::Automatic),
+    (Strategy::LearnedFix, FixState::Suggested),
+];
+
 /// What is tried next. Pure: the same facts give the same answer.
 pub(crate) fn choose(
     open: &[&Found],
@@ -205,26 +246,30 @@ pub(crate) fn choose(
     rules: &RecoverRules,
     tried: &Tried,
 ) -> Option<Action> {
-    let ways = [Strategy::InstallDependency, Strategy::LinterFix, Strategy::LearnedFix];
-    let allowed = ways.into_iter().filter(|way| rules.strategies.contains(way));
     let is_held_back = |signature: &str, id: &str| {
         advice.withheld.iter().any(|held| held.signature == signature && held.id == id)
     };
-    for strategy in allowed {
+    for (strategy, state) in WAYS.iter().filter(|(way, _)| rules.strategies.contains(way)) {
         for found in open {
-            let (fix, class) = match strategy {
+            let none = Vec::new();
+            let (chosen, class) = match strategy {
                 // An installation without the network would only fail.
                 Strategy::InstallDependency if !rules.network => (None, found.class),
-                Strategy::InstallDependency => (install::choose(found, facts), Class::Mechanical),
+                Strategy::InstallDependency => {
+                    (install::choose(found, facts).map(|fix| (fix, none)), Class::Mechanical)
+                }
                 Strategy::LinterFix => (linter::choose(found, facts), Class::Mechanical),
-                _ => (learned::choose(found, advice), Class::Known),
+                _ => {
+                    let fix = learned::choose(found, advice, *state);
+                    (fix.map(|fix| (fix, none)), Class::Known)
+                }
             };
-            let Some(fix) = fix else { continue };
+            let Some((fix, files)) = chosen else { continue };
             let (signature, id) = (found.signature.clone(), fix.id());
             if is_held_back(&signature, &id) || tried.contains(&(signature.clone(), id)) {
                 continue;
             }
-            return Some(Action { signature, class, strategy, fix });
+            return Some(Action { signature, class, strategy: *strategy, fix, files });
         }
     }
     None

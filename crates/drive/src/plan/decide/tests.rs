@@ -505,3 +505,16 @@ fn what_mended_the_checks_is_itself_checked() {
     assert_eq!(verified, "verification Write the parser [implemented]");
     assert!(matches!(one.next(), Next::Review { .. }), "{:?}", one.next());
 }
+
+#[test]
+fn a_recovery_that_was_put_off_or_cut_short_is_tried_again_but_not_for_ever() {
+    let mut one = Loop::new(PLAN);
+    one.request.improve = Some(crate::plan::Improve::default());
+    one.step(StepOutcome::Ok, json!({ "changed": true }));
+    for _ in 0..crate::limits::RECOVER_CUT_SHORT_MAX {
+        assert_eq!(one.fail("red", json!({})), "verification Write the parser");
+        assert_eq!(one.step(StepOutcome::Stopped, json!({})), "recovery Write the parser");
+    }
+    assert_eq!(one.fail("red", json!({})), "verification Write the parser [open]");
+    assert!(matches!(one.next(), Next::Implement { .. }), "{:?}", one.next());
+}

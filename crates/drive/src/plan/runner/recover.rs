@@ -1,24 +1,30 @@
 //! Mends what checks found before an agent is asked, and learns from agents that mended it.
 
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{FixOutcome, Payload};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::steps::millis;
+use super::told::told;
 use super::{DriveError, Session};
-use crate::checks::{self, Check, CheckResult, Verdict};
+use crate::checks::{Check, CheckResult, Verdict};
 use crate::git::{DiffOf, Oid};
 use crate::improve::analyse::analyse_check;
 use crate::improve::error::ParsedError;
-use crate::improve::memory::{Advice, Memory};
+use crate::improve::memory::Memory;
 use crate::improve::recover::{
-    self, Attempt, RecoverRequest, RecoverRules, Recovered, State, learn,
+    self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn,
 };
-use crate::limits::{DIFF_BYTES_MAX, ERRORS_KEPT_MAX, OFFERS_SHOWN};
+use crate::improve::signature::signature;
+use crate::limits::LEARNT_FILES_MAX;
+use crate::plan::lesson::{self, Lesson};
 use crate::plan::request::Improve;
-use crate::plan::state::{After, Kind, Past};
+use crate::plan::state::{After, Ended, Kind};
 
 impl Session<'_> {
     /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
@@ -33,11 +39,21 @@ impl Session<'_> {
         let head = self.git.head().await?;
         let step = self.run.steps + 1;
         let attempt = self.attempt_of(&task).max(1);
-        let detail = json!({ "after": after.as_str() });
+        // Whoever takes the run up after this worker finds the files by it as they were.
+        let backup = Backup::take(&self.git).await?;
+        self.git.keep_commit(&self.backup_of(step), &backup.commit).await?;
+        let detail = json!({ "after": after.as_str(), "backup": backup.commit.as_str() });
         let started = self.started(step, Kind::Recovery, &task, attempt, &head, detail);
         self.append(vec![started]).await?;
         let begun = Instant::now();
-        let recovered = self.mend(&task, after, &rules).await?;
+        let recovered = match self.mend(&task, after, &rules).await {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                // What could be taken back is. A person looks at the rest, and it is theirs from then on.
+                self.git.drop_commit(&self.backup_of(step)).await?;
+                return Err(error);
+            }
+        };
         self.check_lease().await?;
         let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
         let is_green = recovered.state == State::Green;
@@ -48,9 +64,11 @@ impl Session<'_> {
             self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
         }
         let now = self.git.head().await?.as_str().to_owned();
-        let notes = (!is_green).then(|| self.notes_with(&recovered));
+        let notes = (!is_green).then(|| told(&recovered));
         let reason = why(&recovered.state);
-        let result = json!({ "attempts": recovered.attempts, "notes": notes });
+        let failures = self.failures(&recovered.verdict);
+        let result =
+            json!({ "attempts": recovered.attempts, "notes": notes, "failures": failures });
         let finished = move |outcome| Payload::StepFinished {
             step,
             outcome,
@@ -59,12 +77,22 @@ impl Session<'_> {
             spent,
             result: result.clone(),
         };
-        let mut payloads = recovered.payloads;
-        if self.work.is_cancelled() {
-            self.stopped(&finished).await?;
+        self.recovered(recovered.state, recovered.payloads, finished).await?;
+        self.git.drop_commit(&self.backup_of(step)).await?;
+        Ok(())
+    }
+
+    /// Records how a recovery ended. What the checks have said of a fix stands, also if somebody stops the run just then.
+    async fn recovered(
+        &mut self,
+        state: State,
+        mut payloads: Vec<Payload>,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<(), DriveError> {
+        if self.stopped_with(payloads.clone(), &finished).await? {
             return Ok(());
         }
-        match recovered.state {
+        match state {
             State::Green => payloads.push(finished(StepOutcome::Ok)),
             State::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
             State::Deferred { until_ms, reason } => {
@@ -80,6 +108,35 @@ impl Session<'_> {
             }
         }
         self.conclude(payloads).await
+    }
+
+    /// What the files were like before a step that mends is kept under this name while it is under way.
+    fn backup_of(&self, step: u32) -> String {
+        format!("backup/{}-{step}", self.run.id)
+    }
+
+    /// Takes back what a worker that is gone was trying: nobody has looked at it, and the checks have not spoken.
+    pub(super) async fn take_back_attempt(&mut self) -> Result<(), DriveError> {
+        let Some(past) = self.state.last().filter(|past| past.kind == Kind::Recovery) else {
+            return Ok(());
+        };
+        let (name, is_cut) = (self.backup_of(past.number), past.ended == Some(Ended::Interrupted));
+        let Some(commit) = self.git.kept_commit(&name).await? else { return Ok(()) };
+        if is_cut {
+            let backup = Backup::found(&self.git, commit).await?;
+            let found = Backup::take(&self.git).await?;
+            if !backup.is_same(&found) {
+                // It may be a person's by now.
+                self.git.keep_commit(&format!("{name}-found"), &found.commit).await?;
+                let restored = backup.restore(&self.git).await;
+                restored.map_err(|error| DriveError::Stopped(error.to_string()))?;
+                let data =
+                    json!({ "backup": backup.commit.as_str(), "found": found.commit.as_str() });
+                let name = "attempt_taken_back".to_owned();
+                self.append(vec![Payload::Note { name, data }]).await?;
+            }
+        }
+        Ok(self.git.drop_commit(&name).await?)
     }
 
     async fn mend(
@@ -115,6 +172,7 @@ impl Session<'_> {
             },
             tried: std::mem::take(&mut self.tried),
             base: &base,
+            declared: &self.worktree.base_oid,
             cancel: self.work,
             on_event: &|_| {},
             clock: &clock,
@@ -139,44 +197,24 @@ impl Session<'_> {
         all
     }
 
-    /// What the last checks said, with what was tried and what may help.
-    fn notes_with(&self, recovered: &Recovered) -> String {
-        let mut notes = checks::notes(&recovered.verdict);
-        let tried: Vec<String> = recovered.attempts.iter().map(in_words).collect();
-        if !tried.is_empty() {
-            notes.push_str(&format!(
-                "\nTried without success, and taken back:\n\n{}\n",
-                tried.join("\n")
-            ));
-        }
-        notes.push_str(&offers(&recovered.advice));
-        notes
-    }
-
-    /// The errors of red checks, for the record: what an agent mends next is compared with them.
-    pub(super) fn errors_of(&self, verdict: &Verdict) -> Vec<ParsedError> {
+    /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
+    pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
         let red = verdict.results.iter().filter(|result| recover::has_failed(result));
-        let mut errors: Vec<ParsedError> =
-            red.flat_map(|result| errors_of(result, &self.worktree.dir)).collect();
-        errors.truncate(ERRORS_KEPT_MAX);
-        errors.iter_mut().for_each(|error| error.context.clear());
-        errors
+        let errors = red
+            .filter(|result| result.critical)
+            .flat_map(|result| errors_of(result, &self.worktree.dir));
+        errors.map(|error| signature(&error).to_string()).collect()
     }
 
-    /// What an agent has taught that turned red checks green.
-    pub(super) async fn learnt(
-        &self,
-        task: &Option<TaskRef>,
-        head: &Oid,
-    ) -> Result<Option<Payload>, DriveError> {
+    /// What an agent has taught that turned red checks green, now that they are.
+    pub(super) async fn learnt(&self, head: &Oid) -> Result<Option<Payload>, DriveError> {
         let Some(rules) = &self.request.improve else { return Ok(None) };
-        let Some((red, errors)) = self.mended(task) else { return Ok(None) };
-        let of = DiffOf::Commits { from: red, to: head.clone() };
-        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
-        if diff.cut {
+        let Some(lesson) = lesson::proved(&self.state.history, self.request.review) else {
             return Ok(None);
-        }
-        Ok(learn(&errors, &[], &diff.text).ok().map(|learnt| Payload::FixTried {
+        };
+        let Some(diff) = self.remedy(&lesson, head).await? else { return Ok(None) };
+        let learnt = learn(&lesson.failures, &BTreeSet::new(), &diff);
+        Ok(learnt.ok().map(|learnt| Payload::FixTried {
             scope: rules.scope.clone(),
             signature: learnt.signature,
             fix: learnt.fix,
@@ -185,25 +223,35 @@ impl Session<'_> {
         }))
     }
 
-    /// The commit and the errors of the red checks that agents, and nobody else, have worked on since.
-    fn mended(&self, task: &Option<TaskRef>) -> Option<(Oid, Vec<ParsedError>)> {
-        let steps = || self.state.history.iter().rev();
-        let is_red = |past: &&Past| past.kind == Kind::Verification && past.is_bad();
-        let red = steps().find(is_red).filter(|past| past.task == *task)?;
-        let since = || steps().take_while(|past| past.number > red.number);
-        let by_agent = since().any(|past| past.kind == Kind::Implementation);
-        let by_us = since().any(|past| past.kind == Kind::Recovery && past.is_ok());
-        let errors: Vec<ParsedError> =
-            serde_json::from_value(red.result.get("errors")?.clone()).ok()?;
-        let commit = Oid::parse(red.began_on.as_deref()?)?;
-        (by_agent && !by_us && !errors.is_empty()).then_some((commit, errors))
+    /// The change of a lesson, without the plan. Nothing if somebody has worked on the same files since: then nobody knows
+    /// whether it would have been right as it was.
+    async fn remedy(&self, lesson: &Lesson, head: &Oid) -> Result<Option<String>, DriveError> {
+        let (Some(from), Some(to)) = (Oid::parse(&lesson.from), Oid::parse(&lesson.to)) else {
+            return Ok(None);
+        };
+        let files = self.files_between(&from, &to).await?;
+        let since = self.files_between(&to, head).await?;
+        if files.is_empty() || files.len() > LEARNT_FILES_MAX || !files.is_disjoint(&since) {
+            return Ok(None);
+        }
+        let paths: Vec<&Utf8Path> = files.iter().map(|path| Utf8Path::new(path)).collect();
+        let (from, to) = (self.git.tree_of(&from).await?, self.git.tree_of(&to).await?);
+        Ok(String::from_utf8(self.git.patch_of(&from, &to, &paths).await?).ok())
+    }
+
+    /// Files that differ between two commits, but for the plan, whose marks are the engine's.
+    async fn files_between(&self, from: &Oid, to: &Oid) -> Result<BTreeSet<String>, DriveError> {
+        let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+        let files = self.git.diff(&of, 0).await?.files.into_iter();
+        let names = files.flat_map(|file| file.from.into_iter().chain([file.path]));
+        Ok(names.filter(|path| self.request.plan != *path).collect())
     }
 }
 
 /// The errors of what a check said.
-fn errors_of(result: &CheckResult, dir: &camino::Utf8Path) -> Vec<ParsedError> {
+fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
     let read = |file: &str| {
-        let path = camino::Utf8Path::new(file);
+        let path = Utf8Path::new(file);
         repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
     };
     analyse_check(result, &read).errors
@@ -218,41 +266,10 @@ fn why(state: &State) -> Option<String> {
     }
 }
 
-fn in_words(attempt: &Attempt) -> String {
-    format!("- {}: {}", attempt.strategy.as_str().replace('_', " "), attempt.reason)
-}
-
-/// What helped before and may help again, for an agent to judge.
-fn offers(advice: &Advice) -> String {
-    let lines: Vec<String> = advice
-        .offers
-        .iter()
-        .take(OFFERS_SHOWN)
-        .map(|offer| {
-            let fix = &offer.fix.fix.remedy;
-            format!("- {} (it is {}): {}", fix.kind(), offer.reason, one_line(&fix.text()))
-        })
-        .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("\nSeen before; this is what was tried then:\n\n{}\n", lines.join("\n")),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(400).collect()
-}
-
 /// A number between 0 and 1 that differs from run to run, and not from replay to replay.
 fn jitter(run: &str, step: u32) -> f64 {
     let sum = run
         .bytes()
         .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     (sum % 1_000) as f64 / 1_000.0
-}
-
-/// The value that errors are kept as.
-pub(super) fn kept(errors: &[ParsedError]) -> Value {
-    serde_json::to_value(errors).unwrap_or_default()
 }

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-use super::recover::kept;
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
@@ -86,7 +85,7 @@ impl Session<'_> {
         let is_there = self.git.head().await? == head;
         let is_green = verdict.green && is_there;
         let learnt = match is_green {
-            true => self.learnt(&task, &head).await?,
+            true => self.learnt(&head).await?,
             false => None,
         };
         let head = head.as_str().to_owned();
@@ -108,10 +107,7 @@ impl Session<'_> {
                 "checks": results,
                 "failure": print_of(&notes),
                 "notes": notes,
-                "errors": match self.request.improve {
-                    Some(_) => kept(&self.errors_of(&verdict)),
-                    None => Value::Null,
-                },
+                "failures": self.request.improve.as_ref().map(|_| self.failures(&verdict)),
             }),
         };
         if !is_green {

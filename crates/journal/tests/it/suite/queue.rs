@@ -287,3 +287,16 @@ pub(crate) async fn a_long_history_is_not_looked_at(place: Place) {
     }
     assert_eq!(claim(&journal, &worker("w")).await.run.id, id);
 }
+
+pub(crate) async fn what_was_refused_stands_in_nobodys_way(place: Place) {
+    let journal = place.open().await;
+    for _ in 0..100 {
+        let lost = claimed(&journal, &doomed("w")).await.lease;
+        journal.reap().await.unwrap();
+        let late = journal.append(&lost, vec![started(1)]).await;
+        assert!(matches!(late, Err(JournalError::Fenced { .. })), "{late:?}");
+        // At once, while the refused transaction may still be on its way.
+        let next = journal.claim_run(&lost.run, &worker("v"), &Rules::default()).await.unwrap();
+        journal.append(&next.expect("it is free").lease, vec![completed()]).await.unwrap();
+    }
+}

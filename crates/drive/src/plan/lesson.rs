@@ -1,0 +1,158 @@
+//! Which change of an agent has taught something. A pure look back at the steps of a run: one success is one lesson, and only
+//! the change between the red checks and the green ones is part of it.
+
+use std::collections::BTreeSet;
+
+use repertoire_journal::event::StepOutcome;
+use serde_json::Value;
+
+use super::state::{After, Ended, Kind, Past};
+
+/// A change that made failures go away, as far as the journal knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// The signatures of the failures that were there before it.
+    pub failures: BTreeSet<String>,
+    /// The commit that the agent began on.
+    pub from: String,
+    /// The commit that the checks were first green on.
+    pub to: String,
+}
+
+/// What the last step proves, given that it is a verification and green. What a reviewer has yet to look at proves nothing,
+/// and what was proved once is not proved again.
+pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
+    let (last, before) = history.split_last()?;
+    if !is_proof(last, review) {
+        return None;
+    }
+    let mut to = last.began_on.clone()?;
+    let mut from = None;
+    for past in before.iter().rev().filter(|past| !is_void(past)) {
+        match (past.kind, &from) {
+            (Kind::Implementation, _) => from = past.began_on.clone(),
+            (Kind::Verification, None) if past.is_ok() && past.after != last.after => {
+                to = past.began_on.clone()?;
+            }
+            // Without a verdict the review is done again; the work stays as it is.
+            (Kind::Review, None) if past.ended != Some(Ended::With(StepOutcome::SentBack)) => {}
+            (Kind::Verification | Kind::Recovery, Some(_)) if is_red_for(past, last) => {
+                let failures = signatures(past.result.get("failures")?)?;
+                return Some(Lesson { failures, from: from?, to });
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether nobody looks at a task any more when this verification of it is green.
+fn is_proof(past: &Past, review: bool) -> bool {
+    let end = if review { After::Review } else { After::Implementation };
+    past.kind == Kind::Verification && [Some(After::Everything), Some(end)].contains(&past.after)
+}
+
+/// Only the same checks can say that what they found is gone: the final ones are more than those of a task.
+fn is_red_for(red: &Past, green: &Past) -> bool {
+    let is_final = |past: &Past| past.after == Some(After::Everything);
+    red.is_bad() && is_final(red) == is_final(green) && (is_final(red) || red.task == green.task)
+}
+
+fn is_void(past: &Past) -> bool {
+    matches!(past.ended, None | Some(Ended::Interrupted | Ended::With(StepOutcome::Stopped)))
+}
+
+fn signatures(value: &Value) -> Option<BTreeSet<String>> {
+    let all: BTreeSet<String> = serde_json::from_value(value.clone()).ok()?;
+    (!all.is_empty()).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use repertoire_journal::event::TaskRef;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Steps in words: the kind, what it came after, and how it ended. The last one is under way.
+    fn history(words: &[&str]) -> Vec<Past> {
+        let task = |id: &str| Some(TaskRef { id: id.to_owned(), label: id.to_owned() });
+        let past = |(at, words): (usize, &&str)| {
+            let mut parts = words.split(' ');
+            let kind = Kind::from_word(parts.next().unwrap()).unwrap();
+            let (mut ended, mut after, mut about) = (None, None, task("a"));
+            for part in parts {
+                match part {
+                    "ok" => ended = Some(Ended::With(StepOutcome::Ok)),
+                    "red" => ended = Some(Ended::With(StepOutcome::Failed)),
+                    "back" => ended = Some(Ended::With(StepOutcome::SentBack)),
+                    "lost" => ended = Some(Ended::Interrupted),
+                    "done" => after = Some(After::Implementation),
+                    "reviewed" => after = Some(After::Review),
+                    "final" => (after, about) = (Some(After::Everything), None),
+                    other => about = task(other),
+                }
+            }
+            let number = u32::try_from(at).unwrap();
+            let result = match ended {
+                Some(Ended::With(StepOutcome::Failed | StepOutcome::SentBack)) => {
+                    json!({ "failures": [format!("of {at}")] })
+                }
+                _ => Value::Null,
+            };
+            let (began_on, reason) = (Some(format!("c{at}")), None);
+            Past { number, kind, after, task: about, began_on, ended, reason, result }
+        };
+        words.iter().enumerate().map(past).collect()
+    }
+
+    /// The step whose failures are gone, and the two commits; or nothing.
+    #[track_caller]
+    fn check(review: bool, words: &[&str], expected: Option<(&str, &str, &str)>) {
+        let lesson = proved(&history(words), review);
+        let found = lesson.as_ref().map(|lesson| {
+            let failure = lesson.failures.first().unwrap();
+            (failure.as_str(), lesson.from.as_str(), lesson.to.as_str())
+        });
+        assert_eq!(found, expected, "{words:?}");
+    }
+
+    const I: &str = "implementation ok";
+    const RED: &str = "verification done red";
+    const GREEN: &str = "verification done ok";
+
+    #[test]
+    fn without_a_review_green_checks_are_the_proof() {
+        let now = "verification done";
+        check(false, &[I, RED, I, now], Some(("of 1", "c2", "c3")));
+        check(false, &[I, RED, I, RED, "implementation red", I, now], Some(("of 3", "c4", "c6")));
+        check(false, &[I, RED, "recovery done back", I, now], Some(("of 2", "c3", "c4")));
+        check(false, &[I, RED, "recovery done lost", I, now], Some(("of 1", "c3", "c4")));
+        check(false, &[I, RED, "recovery done ok", now], None);
+        check(false, &[I, now], None);
+        check(false, &[I, RED, "implementation ok b", "verification done b"], None);
+    }
+
+    #[test]
+    fn with_a_review_the_last_checks_are_the_proof_of_the_first_green_change() {
+        let now = "verification reviewed";
+        check(true, &[I, RED, I, "verification done"], None);
+        check(true, &[I, RED, I, GREEN, "review ok", now], Some(("of 1", "c2", "c3")));
+        let twice = ["review red", "review lost", "review ok"];
+        let twice = [&[I, RED, I, GREEN], &twice[..], &[now]].concat();
+        check(true, &twice, Some(("of 1", "c2", "c3")));
+        check(true, &[I, RED, I, GREEN, "review back", I, GREEN, "review ok", now], None);
+        check(true, &[I, RED, I, GREEN, "review ok", "verification reviewed ok", now], None);
+    }
+
+    #[test]
+    fn what_the_final_checks_found_is_proved_by_them_and_by_nothing_less() {
+        let red = "verification final red";
+        let (work, done) = ("implementation ok f", "verification done ok f");
+        check(false, &[red, work, "verification done f"], None);
+        check(false, &[red, work, done, "verification final"], Some(("of 0", "c1", "c2")));
+        let now = "verification final";
+        check(false, &[red, work, done, "verification final ok", now], None);
+        check(false, &[I, RED, I, GREEN, now], None);
+    }
+}
