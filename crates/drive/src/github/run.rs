@@ -7,13 +7,11 @@ use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
 use repertoire_github::event::Context;
 use repertoire_github::trigger::{Match, TriggerSettings, matched};
-use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::ground::Ground;
@@ -27,17 +25,22 @@ use super::tasks;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
 use crate::git::{Git, Oid, Remote};
+use crate::improve::recover::Class;
 use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
 use crate::worktree::Worktrees;
 
+mod allowance;
 mod ask;
+mod basis;
 pub mod ground;
+mod letters;
 mod merge;
 mod queue;
 pub mod words;
 mod work;
 
 pub use ask::complete;
+pub use letters::Started;
 pub use queue::Continuous;
 
 /// How a run on GitHub ended.
@@ -84,6 +87,8 @@ pub struct Outcome {
     pub conclusion: Conclusion,
     /// Why, in a sentence.
     pub reason: String,
+    /// What kind of failure it was, by what can be done about it; null if it was none.
+    pub class: Option<Class>,
     /// The mode that was chosen.
     pub mode: Option<String>,
     /// The branch with the work.
@@ -112,6 +117,8 @@ impl Outcome {
         Outcome {
             conclusion,
             reason: reason.into(),
+            // What the work itself came to is known only to whoever did it.
+            class: (!conclusion.is_fine()).then_some(Class::Permanent),
             mode: None,
             branch: None,
             pushed: false,
@@ -200,6 +207,8 @@ pub struct Desk<'a> {
     pub secrets: Vec<Secret>,
     /// What happened, as it was given to us: for whoever takes it up again.
     pub event: &'a str,
+    /// The dead letter that this run takes up again, if it does.
+    pub letter: Option<&'a str>,
 }
 
 impl Desk<'_> {
@@ -275,6 +284,14 @@ impl Desk<'_> {
             _ if mode.execution.requires_branch == RequiresBranch::Never => Admission::Read,
             admission => admission,
         };
+        // Tasks are worked on with nobody watching: who may only ask would have them all fail.
+        if mode.execution.supports_continuous && admission != Admission::Write {
+            let (mode, actor) = (&mode.name, &context.actor.login);
+            let reason = format!(
+                "the mode `{mode}` works through tasks, and {actor} may not have work done here"
+            );
+            return Err(left(Conclusion::Refused, reason));
+        }
         let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
         Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
     }
@@ -305,6 +322,8 @@ struct Wanted {
     tick: Option<(Utf8PathBuf, String)>,
     /// The issue that it is for.
     about: Option<u64>,
+    /// What it may use.
+    limits: Limits,
 }
 
 impl Desk<'_> {
@@ -326,8 +345,9 @@ impl Desk<'_> {
             }
         };
         outcome.notes.extend(notes);
-        if outcome.conclusion == Conclusion::Failed {
-            self.bury(call, &outcome).await;
+        // Nobody takes up here what waits, so that it waits for a person as well; whoever stopped it knows.
+        if !outcome.conclusion.is_fine() && !shutdown.is_cancelled() {
+            self.bury(call, &mut outcome).await;
         }
         outcome
     }
@@ -368,7 +388,9 @@ impl Desk<'_> {
         let title =
             entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
         let about = entity.map(|entity| entity.number);
-        Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
+        let limits = self.limits;
+        let (plan, tick) = (None, None);
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, about, limits })
     }
 
     fn facts(&self, call: &Call<'_>, grant: &Grant) -> Facts {
@@ -447,7 +469,7 @@ impl Desk<'_> {
         };
         let bench =
             Bench { journal: self.journal, runner: self.runner, worker: self.worker, house };
-        let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
+        let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
         bench.work(piece, shutdown).await
     }
 
@@ -489,6 +511,7 @@ impl Desk<'_> {
             checks: worked.checks.clone(),
             answer: worked.answer.clone(),
             run: Some(worked.run.id.clone()),
+            class: worked.class,
             ..Outcome::new(worked.conclusion, worked.reason.clone())
         };
         let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
@@ -498,6 +521,7 @@ impl Desk<'_> {
         };
         if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
             outcome.conclusion = Conclusion::Waiting;
+            outcome.class = Some(Class::Permanent);
             outcome.reason = why;
         }
         outcome
@@ -593,25 +617,6 @@ impl Desk<'_> {
         let saying = super::tracking::Saying { ours, theirs: "" };
         let (tracking, errors) = Tracking::begin(self.client.clone(), settings, saying).await;
         (Some(tracking), errors.iter().map(ToString::to_string).collect())
-    }
-
-    /// Hands over what could not be done.
-    async fn bury(&self, call: &Call<'_>, outcome: &Outcome) {
-        let title = call.context.entity.as_ref().map_or("a prompt", |entity| entity.title.as_str());
-        let letter = NewLetter {
-            scope: self.scope.to_owned(),
-            source: LetterSource::Event,
-            title: title.to_owned(),
-            priority: Priority::High,
-            class: "substantive".to_owned(),
-            reason: outcome.reason.clone(),
-            question: "what would let this succeed?".to_owned(),
-            run: outcome.run.clone(),
-            data: json!({ "event": self.event, "event_name": call.context.event.as_str() }),
-            by: self.worker.name.clone(),
-        };
-        // A journal that cannot be written has failed the run already.
-        let _ = self.journal.bury(letter).await;
     }
 }
 
