@@ -295,6 +295,10 @@ pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const TASK_TITLE_CHARS_MAX: usize = 300;
 /// Most characters of a task's text.
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
+/// Most characters of what an agent said that a dead letter has as its question.
+pub const LETTER_QUESTION_CHARS_MAX: usize = 1_000;
+/// How long the label of a run at work holds others back, if nobody says otherwise: as long as a job on GitHub may take.
+pub const CLAIM_LEASE: Duration = Duration::from_secs(6 * 60 * 60);
 /// Longest pause between tasks that a mode may ask for.
 pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
 /// Most comments of a discussion that an agent is given.

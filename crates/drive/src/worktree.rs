@@ -207,7 +207,7 @@ impl Names {
 }
 
 /// A name that is fine in paths and branches everywhere.
-fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
         match c.is_ascii_alphanumeric() {

@@ -174,6 +174,11 @@ pub fn admit(context: &Context, answers: &Answers, rules: &Rules) -> Admitted {
     Admitted { admission, because, warnings }
 }
 
+/// Whether somebody may have work done, whatever they do it by: an event or a label. It is the same answer for both.
+pub fn may_have_work_done(account: &Account, answers: &Answers, rules: &Rules) -> bool {
+    verdict(account, answers, rules).rights == Rights::Write
+}
+
 /// Whoever caused the event and whoever had it run again. The clock is nobody.
 fn behind(context: &Context) -> Vec<&Account> {
     let actor = (context.event != EventName::Schedule).then_some(&context.actor);

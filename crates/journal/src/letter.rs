@@ -114,8 +114,6 @@ pub enum LetterStatus {
     Resolved,
     /// Somebody decided that it will not be done.
     Abandoned,
-    /// A person looks into it.
-    ManualReview,
 }
 
 /// Something that happened to a dead letter.
@@ -172,7 +170,6 @@ impl LetterStatus {
         LetterStatus::Retrying,
         LetterStatus::Resolved,
         LetterStatus::Abandoned,
-        LetterStatus::ManualReview,
     ];
 
     /// The word for it.
@@ -182,7 +179,6 @@ impl LetterStatus {
             LetterStatus::Retrying => "retrying",
             LetterStatus::Resolved => "resolved",
             LetterStatus::Abandoned => "abandoned",
-            LetterStatus::ManualReview => "manual_review",
         }
     }
 
@@ -193,14 +189,14 @@ impl LetterStatus {
 
     /// Whether it may become this, or why not.
     pub fn refuse(self, to: LetterStatus) -> Result<(), &'static str> {
-        use LetterStatus::{Abandoned, ManualReview, Queued, Resolved, Retrying};
+        use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
         match (self, to) {
             (Resolved, _) => Err("it is resolved, and that is the end of it"),
             (Abandoned, Queued) => Ok(()),
             (Abandoned, _) => Err("it was abandoned; put it back into the queue first"),
             (Retrying, Retrying) => Err("somebody is trying it again already"),
-            (Queued, Queued) | (ManualReview, ManualReview) => Err("it is so already"),
-            (Queued | Retrying | ManualReview, _) => Ok(()),
+            (Queued, Queued) => Err("it is so already"),
+            (Queued | Retrying, _) => Ok(()),
         }
     }
 }
@@ -258,14 +254,12 @@ mod tests {
 
     #[test]
     fn what_may_become_of_a_letter() {
-        use LetterStatus::{Abandoned, ManualReview, Queued, Resolved, Retrying};
+        use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
         for to in LetterStatus::ALL {
             assert!(Resolved.refuse(*to).is_err(), "{to}");
             assert_eq!(Abandoned.refuse(*to).is_ok(), *to == Queued, "{to}");
             assert_eq!(Retrying.refuse(*to).is_ok(), *to != Retrying, "{to}");
         }
-        for from in [Queued, ManualReview] {
-            assert!(from.refuse(Retrying).is_ok() && from.refuse(from).is_err());
-        }
+        assert!(Queued.refuse(Retrying).is_ok() && Queued.refuse(Queued).is_err());
     }
 }

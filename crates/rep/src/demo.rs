@@ -362,18 +362,9 @@ fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> 
     let line = format!("{number} {} {rule}", step.title);
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
     writeln!(ui.out, "{}", ui::wrap(step.about, ui.columns.min(100), ""))?;
-    let args: Vec<String> = step.args.iter().map(|arg| quoted(arg)).collect();
+    let args: Vec<String> = step.args.iter().map(|arg| ui::quoted(arg)).collect();
     let command = format!("$ rep {}", args.join(" "));
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
-}
-
-/// An argument as it is typed into a shell.
-fn quoted(arg: &str) -> String {
-    match arg {
-        _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),
-        _ if arg.contains([' ', '\'']) => format!("\"{arg}\""),
-        _ => arg.to_owned(),
-    }
 }
 
 /// One place for data and talk, in the order in which a terminal shows them.
@@ -440,7 +431,7 @@ mod tests {
     fn a_shell_takes_the_shown_arguments_as_they_are() {
         let all = STEPS.iter().flat_map(|step| step.args).copied();
         for arg in all.chain([r#"it's "quoted""#, "it's"]) {
-            assert_eq!(Command::split(&quoted(arg)), Some(vec![arg.to_owned()]), "{arg}");
+            assert_eq!(Command::split(&ui::quoted(arg)), Some(vec![arg.to_owned()]), "{arg}");
         }
     }
 

@@ -188,6 +188,15 @@ pub fn count(number: usize, one: &str) -> String {
     }
 }
 
+/// An argument as it is typed into a shell.
+pub(crate) fn quoted(arg: &str) -> String {
+    match arg {
+        _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),
+        _ if arg.contains([' ', '\'']) => format!("\"{arg}\""),
+        _ => arg.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -144,6 +144,18 @@ impl FakeGitHub {
         self.with(|state| state.add_label(number, label, actor))
     }
 
+    /// The text of an issue is written anew, now.
+    #[must_use]
+    pub fn edit(self, number: u64, body: &str) -> Self {
+        self.with(|state| state.edit(number, body))
+    }
+
+    /// Somebody gives an issue another title, now.
+    #[must_use]
+    pub fn rename(self, number: u64, title: &str, actor: &str) -> Self {
+        self.with(|state| state.rename(number, title, actor))
+    }
+
     /// Assigns an issue.
     #[must_use]
     pub fn assign(self, number: u64, login: &str) -> Self {

@@ -49,6 +49,22 @@ impl Git {
             .transpose()
     }
 
+    /// The branches of a remote repository that begin with something.
+    pub async fn remote_branches(
+        &self,
+        remote: &Remote,
+        prefix: &str,
+    ) -> Result<Vec<String>, GitError> {
+        let pattern = format!("refs/heads/{prefix}*");
+        let place = Borrowed::of(self).await?;
+        let args = ["ls-remote", "--quiet", "--", &remote.url, &pattern];
+        let answer = place.git.fine(place.ask(&args, remote)).await?;
+        let text = answer.text()?;
+        let names = text.lines().filter_map(|line| line.split_once('\t'));
+        let names = names.filter_map(|(_, name)| name.strip_prefix("refs/heads/"));
+        Ok(names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect())
+    }
+
     /// Brings the commit that a name of a remote repository stands for, and says which it is. No name here changes.
     pub async fn fetch(&self, remote: &Remote, name: &str) -> Result<Oid, GitError> {
         let place = Borrowed::of(self).await?;

@@ -9,13 +9,11 @@ use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
 use repertoire_github::event::Context;
 use repertoire_github::trigger::{Match, TriggerSettings, matched};
-use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::ground::Ground;
@@ -29,19 +27,24 @@ use super::tasks;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
 use crate::git::{DiffOf, Git, Oid, Remote};
+use crate::improve::recover::Class;
 use crate::limits::PROMPT_DIFF_BYTES_MAX;
 use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
 use crate::worktree::Worktrees;
 
 mod again;
+mod allowance;
 mod ask;
+mod basis;
 pub mod ground;
+mod letters;
 mod merge;
 mod queue;
 pub mod words;
 mod work;
 
 pub use ask::complete;
+pub use letters::Started;
 pub use queue::Continuous;
 
 /// How a run on GitHub ended.
@@ -88,6 +91,8 @@ pub struct Outcome {
     pub conclusion: Conclusion,
     /// Why, in a sentence.
     pub reason: String,
+    /// What kind of failure it was, by what can be done about it; null if it was none.
+    pub class: Option<Class>,
     /// The mode that was chosen.
     pub mode: Option<String>,
     /// The branch with the work.
@@ -116,6 +121,8 @@ impl Outcome {
         Outcome {
             conclusion,
             reason: reason.into(),
+            // What the work itself came to is known only to whoever did it.
+            class: (!conclusion.is_fine()).then_some(Class::Permanent),
             mode: None,
             branch: None,
             pushed: false,
@@ -227,6 +234,8 @@ pub struct Desk<'a> {
     pub event: &'a str,
     /// Hears of every run in the journal before it begins.
     pub on_run: &'a (dyn Fn(&RunId) + Sync),
+    /// The dead letter that this run takes up again, if it does.
+    pub letter: Option<&'a str>,
 }
 
 impl Desk<'_> {
@@ -237,19 +246,18 @@ impl Desk<'_> {
         modes: &Modes,
         shutdown: &CancellationToken,
     ) -> Outcome {
-        let mut outcome = match self.call(context, modes).await {
-            Err(outcome) => *outcome,
-            Ok((call, warnings)) => {
-                let mut outcome = match call.mode.execution.supports_continuous {
-                    true => self.work_through(&call, shutdown).await,
-                    false => self.answer(&call, shutdown).await,
-                };
-                outcome.mode = Some(call.mode.name.clone());
-                outcome.notes.extend(warnings);
-                outcome
+        let call = match self.call(context, modes).await {
+            Ok(call) => call,
+            Err(mut outcome) => {
+                outcome.notes.extend(modes.warnings.iter().cloned());
+                return *outcome;
             }
         };
-        outcome.notes.extend(modes.warnings.iter().cloned());
+        let mut outcome = match call.mode.execution.supports_continuous {
+            true => self.work_through(&call, shutdown).await,
+            false => self.answer(&call, shutdown).await,
+        };
+        outcome.mode = Some(call.mode.name.clone());
         outcome
     }
 
@@ -257,7 +265,7 @@ impl Desk<'_> {
     async fn would_do(&self, context: &Context, modes: &Modes) -> Outcome {
         let mut outcome = match self.call(context, modes).await {
             Err(outcome) => *outcome,
-            Ok((call, warnings)) => {
+            Ok(call) => {
                 let may = match call.admission {
                     Admission::Write => "work",
                     Admission::Read | Admission::Refused { .. } => "look and answer",
@@ -266,8 +274,8 @@ impl Desk<'_> {
                 let reason = format!("a dry run: the mode `{mode}` would {may} for {actor}");
                 let mut outcome = Outcome::new(Conclusion::Skipped, reason);
                 outcome.mode = Some(mode.clone());
-                outcome.notes.extend(warnings);
-                outcome
+                outcome.notes.extend(call.warnings);
+                return outcome;
             }
         };
         outcome.notes.extend(modes.warnings.iter().cloned());
@@ -279,7 +287,7 @@ impl Desk<'_> {
         &self,
         context: &'a Context,
         modes: &'a Modes,
-    ) -> Result<(Call<'a>, Vec<String>), Box<Outcome>> {
+    ) -> Result<Call<'a>, Box<Outcome>> {
         let matches = matched(context, &self.settings.triggers);
         let detection = detect(&modes.modes, &matches, self.settings.mode.as_deref());
         let Some(mode) = detection.mode.as_deref().and_then(|name| modes.get(name)) else {
@@ -305,8 +313,18 @@ impl Desk<'_> {
         if let Some(why) = self.not_held(&admission) {
             return Err(left(Conclusion::Failed, why));
         }
+        // Tasks are worked on with nobody watching: who may only ask would have them all fail.
+        if mode.execution.supports_continuous && admission != Admission::Write {
+            let (mode, actor) = (&mode.name, &context.actor.login);
+            let reason = format!(
+                "the mode `{mode}` works through tasks, and {actor} may not have work done here"
+            );
+            return Err(left(Conclusion::Refused, reason));
+        }
         let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
-        Ok((Call { context, mode, admission, answers, trigger }, admitted.warnings))
+        let mut warnings = admitted.warnings;
+        warnings.extend(modes.warnings.iter().cloned());
+        Ok(Call { context, mode, admission, answers, trigger, warnings })
     }
 }
 
@@ -341,6 +359,8 @@ struct Call<'a> {
     admission: Admission,
     answers: Answers,
     trigger: Option<Match>,
+    /// What people should know, whatever comes of it.
+    warnings: Vec<String>,
 }
 
 /// A piece of work in the words of GitHub.
@@ -359,6 +379,8 @@ struct Wanted {
     tick: Option<(Utf8PathBuf, String)>,
     /// The issue that it is for.
     about: Option<u64>,
+    /// What it may use.
+    limits: Limits,
 }
 
 impl Wanted {
@@ -393,8 +415,9 @@ impl Desk<'_> {
             }
         };
         outcome.notes.extend(notes);
-        if outcome.conclusion == Conclusion::Failed {
-            self.bury(call, &outcome).await;
+        // Nobody takes up here what waits, so that it waits for a person as well; whoever stopped it knows.
+        if !outcome.conclusion.is_fine() && !shutdown.is_cancelled() {
+            self.bury(call, &mut outcome).await;
         }
         outcome
     }
@@ -406,7 +429,7 @@ impl Desk<'_> {
         };
         let notes = hidden(&wanted.prompt);
         let mut outcome = self.deliver(call, wanted, shutdown).await;
-        outcome.notes.extend(notes);
+        outcome.notes.extend(notes.into_iter().chain(call.warnings.iter().cloned()));
         outcome
     }
 
@@ -434,7 +457,9 @@ impl Desk<'_> {
         let title =
             entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
         let about = entity.map(|entity| entity.number);
-        Ok(Wanted { name, title, prompt, grant, answer: true, plan: None, tick: None, about })
+        let limits = self.limits;
+        let (plan, tick) = (None, None);
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, about, limits })
     }
 
     /// What a pull request changes, at the commit that the agent gets. The service is asked where the history here ends before
@@ -536,7 +561,7 @@ impl Desk<'_> {
             house,
             on_run: self.on_run,
         };
-        let piece = Piece { name: wanted.name.clone(), request, start, limits: self.limits };
+        let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
         bench.work(piece, shutdown).await
     }
 
@@ -595,6 +620,7 @@ impl Desk<'_> {
             checks: worked.checks.clone(),
             answer: worked.answer.clone(),
             run: Some(worked.run.id.clone()),
+            class: worked.class,
             ..Outcome::new(worked.conclusion, worked.reason.clone())
         };
         let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
@@ -604,6 +630,7 @@ impl Desk<'_> {
         };
         if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
             outcome.conclusion = Conclusion::Waiting;
+            outcome.class = Some(Class::Permanent);
             outcome.reason = why;
         }
         outcome
@@ -706,25 +733,6 @@ impl Desk<'_> {
         let saying = super::tracking::Saying { ours, theirs: "" };
         let (tracking, errors) = Tracking::begin(self.client.clone(), settings, saying).await;
         (Some(tracking), errors.iter().map(ToString::to_string).collect())
-    }
-
-    /// Hands over what could not be done.
-    async fn bury(&self, call: &Call<'_>, outcome: &Outcome) {
-        let title = call.context.entity.as_ref().map_or("a prompt", |entity| entity.title.as_str());
-        let letter = NewLetter {
-            scope: self.scope.to_owned(),
-            source: LetterSource::Event,
-            title: title.to_owned(),
-            priority: Priority::High,
-            class: "substantive".to_owned(),
-            reason: outcome.reason.clone(),
-            question: "what would let this succeed?".to_owned(),
-            run: outcome.run.clone(),
-            data: json!({ "event": self.event, "event_name": call.context.event.as_str() }),
-            by: self.worker.name.clone(),
-        };
-        // A journal that cannot be written has failed the run already.
-        let _ = self.journal.bury(letter).await;
     }
 }
 

@@ -4,7 +4,7 @@
 //! priority with 1 first, then the oldest. A task is named by its source's own id or by its content, never by a line number, so
 //! that editing a list does not confuse tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,14 @@ impl Task {
         (self.source == Source::Issue).then_some(self.position)
     }
 
+    /// Whether a branch is that of a run for this task: ours begin with a prefix, the name of the task and a word of the run.
+    pub fn is_branch(&self, prefix: &str, branch: &str) -> bool {
+        let name = crate::worktree::slug(&self.id);
+        let rest = branch.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(&name));
+        let word = rest.and_then(|rest| rest.strip_prefix('-'));
+        word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_hexdigit()))
+    }
+
     /// What it says, without what does not matter for whether two are the same.
     fn content(&self) -> String {
         words(&format!("{} {}", self.title, self.body)).to_lowercase()
@@ -107,20 +115,17 @@ impl PassedOver {
     }
 }
 
-/// Puts tasks into the one order. Sources that are not listed are not picked from; those that failed before are not picked
-/// again; of several with the same content the first stays.
-pub fn order(tasks: Vec<Task>, sources: &[Source], failed: &BTreeSet<String>) -> Queue {
+/// Puts tasks into the one order. Sources that are not listed are not picked from; those that are held back are passed over
+/// with the reason; of several with the same content the first stays.
+pub fn order(tasks: Vec<Task>, sources: &[Source], held: &BTreeMap<String, String>) -> Queue {
     let place = |source: Source| sources.iter().position(|listed| *listed == source);
     let mut queue = Queue::default();
     let mut keyed = Vec::new();
     for task in tasks {
-        match place(task.source) {
-            Some(_) if failed.contains(&task.id) => {
-                let why = "failed before, and is not tried again until somebody edits it";
-                queue.passed_over.push(PassedOver::new(task.id, why));
-            }
-            Some(place) => keyed.push((place, task)),
-            None => {}
+        match (place(task.source), held.get(&task.id)) {
+            (Some(_), Some(why)) => queue.passed_over.push(PassedOver::new(task.id, why)),
+            (Some(place), None) => keyed.push((place, task)),
+            (None, _) => {}
         }
     }
     keyed.sort_by(|(place, task), (other_place, other)| {
@@ -177,6 +182,8 @@ fn priority_of(digits: &str) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -208,20 +215,20 @@ mod tests {
             task(Source::Issue, 12, 2, Some("2026-02-01")),
             task(Source::Plan, 1, 1, None),
         ];
-        let queue = order(tasks.clone(), &Source::ALL, &BTreeSet::new());
+        let queue = order(tasks.clone(), &Source::ALL, &BTreeMap::new());
         let all = ["issue-12", "issue-9", "issue-3", "file-1", "file-2", "plan-1", "prompt-1"];
         assert_eq!(ids(&queue), all);
-        let queue = order(tasks, &[Source::Prompt, Source::File], &BTreeSet::new());
+        let queue = order(tasks, &[Source::Prompt, Source::File], &BTreeMap::new());
         assert_eq!(ids(&queue), ["prompt-1", "file-1", "file-2"]);
     }
 
     #[test]
-    fn what_failed_is_not_picked_again() {
-        let failed = BTreeSet::from(["file-1".to_owned()]);
+    fn what_is_held_back_is_passed_over_with_the_reason() {
+        let held = BTreeMap::from([("file-1".to_owned(), "failed before".to_owned())]);
         let tasks = vec![task(Source::File, 1, 1, None), task(Source::File, 2, 5, None)];
-        let queue = order(tasks, &Source::ALL, &failed);
+        let queue = order(tasks, &Source::ALL, &held);
         assert_eq!(ids(&queue), ["file-2"]);
-        assert_eq!(queue.passed_over[0].id, "file-1");
+        assert_eq!(queue.passed_over, [PassedOver::new("file-1", "failed before")]);
     }
 
     #[test]
@@ -229,7 +236,7 @@ mod tests {
         let mut same = task(Source::File, 1, 1, None);
         same.title = "ISSUE  task 9".to_owned();
         let tasks = vec![same, task(Source::Issue, 9, 5, None)];
-        let queue = order(tasks, &Source::ALL, &BTreeSet::new());
+        let queue = order(tasks, &Source::ALL, &BTreeMap::new());
         assert_eq!(ids(&queue), ["issue-9"]);
         assert_eq!(queue.passed_over, [PassedOver::new("file-1", "says the same as issue-9")]);
     }
@@ -270,7 +277,7 @@ mod tests {
             let at = turn.min(turned.len());
             turned.rotate_left(at);
             turned.reverse();
-            let none = BTreeSet::new();
+            let none = BTreeMap::new();
             prop_assert_eq!(
                 order(tasks, &Source::ALL, &none).tasks,
                 order(turned, &Source::ALL, &none).tasks
@@ -281,7 +288,7 @@ mod tests {
         fn every_task_is_picked_or_passed_over_once(
             tasks in prop::collection::vec(any_task(), 0..12),
         ) {
-            let queue = order(tasks.clone(), &Source::ALL, &BTreeSet::new());
+            let queue = order(tasks.clone(), &Source::ALL, &BTreeMap::new());
             let contents: BTreeSet<String> = tasks.iter().map(Task::content).collect();
             prop_assert_eq!(queue.tasks.len(), contents.len());
             for pair in queue.tasks.windows(2) {

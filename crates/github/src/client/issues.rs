@@ -164,20 +164,30 @@ impl Client {
         Ok(Listed { items: items.collect(), whole: events.whole })
     }
 
-    /// Who added a label last, if it is there now. An app may have done it, and then it has a name that ends in `[bot]`.
-    pub async fn who_labelled(
-        &self,
-        number: u64,
-        label: &str,
-    ) -> Result<Option<User>, ClientError> {
-        let events = self.timeline(number).await?;
-        let about = |event: &TimelineEvent| {
-            let named = event.label.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(label));
-            named && matches!(event.event.as_str(), "labeled" | "unlabeled")
-        };
-        let last = events.items.into_iter().rfind(about).filter(|event| event.event == "labeled");
-        // What was cut off could say otherwise.
-        Ok(last.filter(|_| events.whole).and_then(|event| event.actor))
+    /// When the text of an issue was last edited; `None` if it never was. Only the other interface of GitHub says so: here
+    /// every comment and every label moves the time of the last change.
+    pub async fn last_edited(&self, number: u64) -> Result<Option<String>, ClientError> {
+        let variables = json!({ "owner": self.owner, "name": self.repository, "number": number });
+        let body = json!({ "query": LAST_EDITED, "variables": variables });
+        let answer = self.send(&Call::change(Method::POST, self.graphql_url(), body)).await?;
+        let read: Value = answer.read()?;
+        match read.pointer("/data/repository/issue/lastEditedAt") {
+            Some(Value::Null) => Ok(None),
+            Some(Value::String(at)) => Ok(Some(at.clone())),
+            _ => {
+                let said = read.pointer("/errors/0/message").and_then(Value::as_str);
+                Err(answer.unclear(said.unwrap_or("it says nothing of edits").to_owned()))
+            }
+        }
+    }
+
+    /// Where the other interface is. An enterprise has the two side by side.
+    fn graphql_url(&self) -> reqwest::Url {
+        let mut url = self.base.clone();
+        let path = url.path().trim_end_matches('/');
+        let above = path.strip_suffix("/v3").unwrap_or(path).to_owned();
+        url.set_path(&format!("{above}/graphql"));
+        url
     }
 
     pub(super) fn issue_url(&self, number: u64, rest: &[&str]) -> reqwest::Url {
@@ -185,6 +195,22 @@ impl Client {
         let mut parts = vec!["issues", number.as_str()];
         parts.extend(rest);
         self.at(&parts)
+    }
+}
+
+const LAST_EDITED: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+    repository(owner: $owner, name: $name) { issue(number: $number) { lastEditedAt } } }";
+
+impl Listed<TimelineEvent> {
+    /// When a label was added last and by whom, if it is there now. An app may have done it, and then it has a name that ends
+    /// in `[bot]`. What was cut off could say otherwise, so that a part of the list says nothing.
+    pub fn labelled(&self, label: &str) -> Option<&TimelineEvent> {
+        let about = |event: &&TimelineEvent| {
+            let named = event.label.as_ref().is_some_and(|it| it.name.eq_ignore_ascii_case(label));
+            named && matches!(event.event.as_str(), "labeled" | "unlabeled")
+        };
+        let last = self.items.iter().rfind(about).filter(|event| event.event == "labeled");
+        last.filter(|_| self.whole)
     }
 }
 

@@ -276,12 +276,26 @@ async fn labels_are_added_and_removed_one_by_one() {
 async fn who_added_a_label_is_the_last_who_did() {
     let server = repository().label_by(31, "other", "stranger").start().await;
     let client = client(&server);
-    let who =
-        async |label: &str| client.who_labelled(31, label).await.unwrap().map(|who| who.login);
+    let who = async |label: &str| {
+        let events = client.timeline(31).await.unwrap();
+        events.labelled(label)?.actor.clone().map(|who| who.login)
+    };
     assert_eq!(who("Agent-Task").await.as_deref(), Some("ada"));
     assert_eq!(who("other").await.as_deref(), Some("stranger"));
     client.remove_label(31, "other").await.unwrap();
     assert_eq!(who("other").await, None);
+}
+
+#[tokio::test]
+async fn an_edit_is_told_from_every_other_change() {
+    let server = repository().comment(31, "ada", "and?").start().await;
+    let client = client(&server);
+    assert_eq!(client.last_edited(31).await.unwrap(), None);
+    client.update_issue(31, "Other title", "Other text").await.unwrap();
+    let edited = client.last_edited(31).await.unwrap().unwrap();
+    assert!(edited.ends_with('Z'), "{edited}");
+    let error = client.last_edited(9_999).await.unwrap_err().to_string();
+    assert!(error.contains("Could not resolve"), "{error}");
 }
 
 #[tokio::test]

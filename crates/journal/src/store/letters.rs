@@ -39,7 +39,7 @@ impl Tx {
         digest: &str,
     ) -> Result<Option<(DeadLetter, String)>, Fault> {
         const SQL: &str = "SELECT id, state, batch FROM letter WHERE scope = $1 AND digest = $2 \
-            AND status IN ('queued', 'retrying', 'manual_review') ORDER BY number LIMIT 1";
+            AND status IN ('queued', 'retrying') ORDER BY number LIMIT 1";
         let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(scope)
             .bind(digest)

@@ -54,7 +54,6 @@ enum StatusArg {
     Retrying,
     Resolved,
     Abandoned,
-    ManualReview,
 }
 
 impl From<StatusArg> for LetterStatus {
@@ -64,7 +63,6 @@ impl From<StatusArg> for LetterStatus {
             StatusArg::Retrying => LetterStatus::Retrying,
             StatusArg::Resolved => LetterStatus::Resolved,
             StatusArg::Abandoned => LetterStatus::Abandoned,
-            StatusArg::ManualReview => LetterStatus::ManualReview,
         }
     }
 }
@@ -76,8 +74,10 @@ enum Action {
     List(ListArgs),
     /// Show a dead letter: why it was given up, the question, and what happened to it
     Show(act::LetterArg),
-    /// Try it again: a run goes back to the queue, an event is written to a file
+    /// Try it again: a run goes back to the queue, an event is written to a file, a task may be picked again
     Retry(act::RetryArgs),
+    /// Put it back into the queue, if it was dropped or nobody tries it any more
+    Requeue(act::EndArgs),
     /// Say that it is done
     Resolve(act::EndArgs),
     /// Say that it will not be done
@@ -92,6 +92,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Some(Action::List(args)) => list(ctx, args, ui),
         Some(Action::Show(args)) => act::show(ctx, args, ui),
         Some(Action::Retry(args)) => act::retry(ctx, args, ui),
+        Some(Action::Requeue(args)) => act::end(ctx, args, LetterStatus::Queued, ui),
         Some(Action::Resolve(args)) => act::end(ctx, args, LetterStatus::Resolved, ui),
         Some(Action::Drop(args)) => act::end(ctx, args, LetterStatus::Abandoned, ui),
         Some(Action::Export(args)) => {
@@ -103,7 +104,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 /// What the journal did not do.
-fn failed(error: JournalError) -> Failure {
+pub(crate) fn failed(error: JournalError) -> Failure {
     match &error {
         JournalError::NoLetter { .. } => {
             Failure::no(error.to_string()).hint("`rep dlq list --all` lists them.")

@@ -397,6 +397,18 @@ pub static KEYS: &[Key] = &[
         "\"agent-failed\"",
         "The label of tasks that failed; they are not picked again.",
     ),
+    key(
+        "github.done_label",
+        Shape::Text,
+        "\"agent-done\"",
+        "The label of issues whose task is done and waits to be looked at; they are not picked again.",
+    ),
+    key(
+        "github.waiting_label",
+        Shape::Text,
+        "\"agent-waiting\"",
+        "The label of issues whose task has a question; they are not picked again until it is taken off.",
+    ),
     key("github.push", Shape::Bool, "false", "Whether branches of finished work are pushed."),
     key(
         "github.pull_request",
@@ -440,6 +452,24 @@ pub static KEYS: &[Key] = &[
         Shape::Number,
         "",
         "Most tasks of a run, if not as many as the mode says.",
+    ),
+    key(
+        "github.continuous.max_time",
+        Shape::Duration,
+        "",
+        "How long all tasks of a run may take together.",
+    ),
+    key(
+        "github.continuous.max_cost",
+        Shape::Amount,
+        "",
+        "Most US dollars of all tasks of a run together.",
+    ),
+    key(
+        "github.continuous.claim",
+        Shape::Duration,
+        "\"6h\"",
+        "How long the label of a run at work keeps other runs from its task, if nobody takes it off.",
     ),
     key(
         "github.continuous.delay",

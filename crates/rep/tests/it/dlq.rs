@@ -21,6 +21,10 @@ fn workspace() -> Workspace {
     ws
 }
 
+fn event() -> serde_json::Value {
+    json!({ "action": "opened", "issue": { "number": 7 } })
+}
+
 fn letter(source: LetterSource, title: &str, priority: Priority) -> NewLetter {
     NewLetter {
         scope: "github.com/somebody/something".into(),
@@ -31,7 +35,13 @@ fn letter(source: LetterSource, title: &str, priority: Priority) -> NewLetter {
         reason: "the actor may not write".into(),
         question: "May octocat write here?".into(),
         run: None,
-        data: json!({ "action": "opened", "issue": { "number": 7 } }),
+        data: match source {
+            LetterSource::Event => {
+                json!({ "event": event(), "event_name": "issues", "push": true })
+            }
+            LetterSource::Task => json!({ "task": { "id": "file-9ac1e02b", "title": title } }),
+            LetterSource::Run => json!({}),
+        },
         by: "rep github run".into(),
     }
 }
@@ -95,11 +105,12 @@ fn an_event_is_written_to_a_file_and_only_one_person_tries_it() {
     let id = buried(&ws, letter(LetterSource::Event, "issue 7", Priority::High));
     let done = ws.json(&format!("dlq retry {id} --json"), "dlq-retry.json");
     let file = done["file"].as_str().unwrap();
-    assert!(done["command"].as_str().unwrap().ends_with(&format!("rep github run --event {file}")));
+    let command = format!("rep github run --event {file} --event-name issues --letter {id}");
+    assert!(done["command"].as_str().unwrap().ends_with(&command), "{done}");
     let name = file.rsplit('/').next().unwrap();
-    let event: serde_json::Value =
+    let written: serde_json::Value =
         serde_json::from_str(&ws.text(&format!("data/letters/{name}"))).unwrap();
-    assert_eq!(event["issue"]["number"], 7);
+    assert_eq!(written, event(), "as GitHub tells it, and nothing around it");
     let again = ws.rep(&format!("dlq retry {id}"));
     assert_eq!(again.code, 1);
     assert!(again.stderr.contains("somebody is trying it again already (last, by ada"), "{again}");
@@ -115,6 +126,33 @@ fn an_event_is_written_to_a_file_and_only_one_person_tries_it() {
         (&all["letters"][0]["status"], &all["letters"][0]["attempts"]),
         (&"resolved".into(), &2.into())
     );
+}
+
+#[test]
+fn a_task_is_left_to_the_next_run_and_what_was_dropped_can_be_put_back() {
+    let ws = workspace();
+    let id = buried(&ws, letter(LetterSource::Task, "write the docs", Priority::Low));
+    let done = ws.json(&format!("dlq retry {id} --json"), "dlq-retry.json");
+    assert_eq!((&done["letter"]["status"], &done["file"]), (&"retrying".into(), &json!(null)));
+    assert_eq!(ws.rep(&format!("dlq drop {id}")).code, 0);
+    let refused = ws.rep(&format!("dlq retry {id}"));
+    assert!(refused.code == 1 && refused.stderr.contains("put it back"), "{refused}");
+    assert!(ws.rep(&format!("dlq show {id}")).stdout.contains(&format!("rep dlq requeue {id}")));
+    let back = ws.rep(&format!("dlq requeue {id}"));
+    assert_eq!(back.stdout, format!("{id} is queued: write the docs\n"));
+    let again = ws.rep(&format!("dlq retry {id}"));
+    assert!(again.stdout.contains("works through tasks picks it again"), "{again}");
+}
+
+#[test]
+fn a_letter_that_holds_no_event_says_so_and_stays_in_the_queue() {
+    let ws = workspace();
+    let new = letter(LetterSource::Event, "issue 7", Priority::High);
+    let id = buried(&ws, NewLetter { data: json!({ "event": "text" }), ..new });
+    let refused = ws.rep(&format!("dlq retry {id}"));
+    assert!(refused.code == 1 && refused.stderr.contains("does not hold an event"), "{refused}");
+    let letter = ws.json(&format!("dlq show {id} --json"), "dlq-show.json");
+    assert_eq!(letter["status"], "queued");
 }
 
 /// A run that failed, with the letter that speaks of it.

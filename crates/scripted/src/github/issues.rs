@@ -62,11 +62,30 @@ pub(super) fn update(state: &mut State, ask: &Ask<'_>, number: u64) -> Reply {
             state.happened(number, event, &login, json!({}));
         }
     }
-    if let Some(issue) = state.issues.get_mut(&number) {
-        issue.title = ask.text("title").unwrap_or_else(|| issue.title.clone());
-        issue.body = ask.text("body").unwrap_or_else(|| issue.body.clone());
+    if let Some(title) = ask.text("title") {
+        state.rename(number, &title, &login);
+    }
+    if let Some(body) = ask.text("body") {
+        state.edit(number, &body);
     }
     get(state, number)
+}
+
+/// The one question of the other interface that the client asks: when an issue was last edited.
+pub(super) fn last_edited(state: &State, ask: &Ask<'_>) -> Reply {
+    let number = ask.body["variables"]["number"].as_u64().unwrap_or_default();
+    let is_asked = ask.text("query").is_some_and(|query| query.contains("lastEditedAt"));
+    match state.issues.get(&number).filter(|_| is_asked) {
+        Some(issue) => {
+            let issue = json!({ "issue": { "lastEditedAt": issue.edited_at } });
+            Reply::json(200, &json!({ "data": { "repository": issue } }))
+        }
+        None => {
+            let message = format!("Could not resolve to an Issue with the number of {number}.");
+            let data = json!({ "repository": { "issue": null } });
+            Reply::json(200, &json!({ "data": data, "errors": [{ "message": message }] }))
+        }
+    }
 }
 
 pub(super) fn comments(state: &State, ask: &Ask<'_>, number: u64) -> Reply {

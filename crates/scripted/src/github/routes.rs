@@ -11,6 +11,7 @@ pub(super) fn answer(state: &mut State, ask: &Ask<'_>) -> Reply {
     let parts: Vec<&str> = ask.parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["user"] if ask.method == "GET" => who_am_i(state),
+        ["graphql"] if ask.method == "POST" => issues::last_edited(state, ask),
         ["repos", owner, name, rest @ ..] => {
             let ours =
                 owner.eq_ignore_ascii_case(&state.owner) && name.eq_ignore_ascii_case(&state.name);

@@ -111,6 +111,8 @@ pub struct Issue {
     pub events: Vec<Value>,
     /// When it was opened.
     pub created_at: String,
+    /// When its text was last edited.
+    pub edited_at: Option<String>,
 }
 
 /// A comment.
@@ -314,6 +316,25 @@ impl State {
         pull.head_sha = after.to_owned();
         let (branch, by, after) = (pull.head.clone(), by.to_owned(), after.to_owned());
         self.moves.push(Move { branch, by, after });
+    }
+
+    /// Writes the text of an issue anew.
+    pub(crate) fn edit(&mut self, number: u64, body: &str) {
+        let now = self.now();
+        if let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.body != body) {
+            issue.body = body.to_owned();
+            issue.edited_at = Some(now);
+        }
+    }
+
+    /// Gives an issue another title.
+    pub(crate) fn rename(&mut self, number: u64, title: &str, actor: &str) {
+        let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.title != title) else {
+            return;
+        };
+        let from = std::mem::replace(&mut issue.title, title.to_owned());
+        let detail = serde_json::json!({ "rename": { "from": from, "to": title } });
+        self.happened(number, "renamed", actor, detail);
     }
 
     /// Adds a label to an issue, and to the repository.

@@ -43,14 +43,14 @@ impl Desk<'_> {
         shutdown: &CancellationToken,
     ) -> Outcome {
         let Some((subject, ours)) = self.ready(context).await else {
-            return self.called(context, modes, shutdown).await;
+            return Box::pin(self.called(context, modes, shutdown)).await;
         };
         let merging = match ours {
             Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
             Ok(ours) => told(&self.merge_all(context, &ours).await),
         };
         match subject {
-            Subject::All => besides(self.called(context, modes, shutdown).await, merging),
+            Subject::All => besides(Box::pin(self.called(context, modes, shutdown)).await, merging),
             Subject::Pull(_) | Subject::Branches(_) => merging,
         }
     }

@@ -59,13 +59,12 @@ impl Desk<'_> {
         let mut all: BTreeSet<String> = here.map(|account| account.login.to_lowercase()).collect();
         if let Some(number) = issue {
             let triggers = &self.settings.triggers;
-            let mut users = vec![self.client.issue(number).await?.user];
-            for label in [Some(&triggers.task_label), triggers.label.as_ref()] {
-                if let Some(label) = label {
-                    users.push(self.client.who_labelled(number, label).await?);
-                }
-            }
-            all.extend(users.into_iter().flatten().map(|user| user.login.to_lowercase()));
+            let opened = self.client.issue(number).await?.user;
+            let events = self.client.timeline(number).await?;
+            let labels = [Some(&triggers.task_label), triggers.label.as_ref()];
+            let labelled = labels.into_iter().flatten().filter_map(|label| events.labelled(label));
+            let users = labelled.filter_map(|event| event.actor.clone()).chain(opened);
+            all.extend(users.map(|user| user.login.to_lowercase()));
         }
         Ok(all.into_iter().collect())
     }

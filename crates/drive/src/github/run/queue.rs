@@ -1,32 +1,36 @@
 //! Continuous mode: task after task through the plan loop, each on a fresh branch, until there is a reason to stop.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use repertoire_flow::limits::PLAN_BYTES_MAX;
 use repertoire_github::comment::Harmless;
-use repertoire_journal::letter::{LetterFilter, LetterSource, NewLetter, Priority};
+use repertoire_journal::run::Limits;
 use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::allowance::{self, Allowance};
+use super::basis::Basis;
+use super::letters::TaskLetters;
 use super::words;
 use super::{Call, Conclusion, Desk, Outcome, TaskOutcome, Wanted};
-use crate::checks;
 use crate::github::grant::grant;
-use crate::github::tasks::issues::{self, IssueRules, Report};
+use crate::github::mode::Execution;
+use crate::github::tasks::issues::{self, EndLabels, IssueRules, Report};
 use crate::github::tasks::{self, PassedOver, Queue, Source, Task};
 use crate::github::template::{Facts, TaskFacts, prompt};
-use crate::limits::TASKS_FILE_BYTES_MAX;
+use crate::github::tracking::{CommentKind, Saying, Tracking, TrackingSettings};
+use crate::improve::recover::Class;
+use crate::limits::{CLAIM_LEASE, TASKS_FILE_BYTES_MAX};
 
 /// Tasks in a row that may fail before something common must be broken.
 const FAILURES_MAX: usize = 3;
 
 /// How tasks are worked through.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Continuous {
     /// Where tasks come from, in this order.
@@ -39,10 +43,20 @@ pub struct Continuous {
     pub plan: Option<Utf8PathBuf>,
     /// Most tasks of a run; the mode's own number if absent.
     pub max_tasks: Option<u32>,
+    /// How long all tasks of a run may take.
+    pub max_time: Option<Duration>,
+    /// Most US dollars of all tasks of a run.
+    pub max_cost: Option<f64>,
     /// The pause between tasks; the mode's own if absent.
     pub delay: Option<Duration>,
     /// Whether the first failure ends the run.
     pub stop_on_first_failure: bool,
+    /// The label of issues whose task is done.
+    pub done_label: String,
+    /// The label of issues whose task waits for a person.
+    pub waiting_label: String,
+    /// How long the label of a run at work holds other runs back.
+    pub claim: Duration,
 }
 
 impl Default for Continuous {
@@ -52,23 +66,70 @@ impl Default for Continuous {
             tasks_file: "TASKS.md".into(),
             plan: None,
             max_tasks: None,
+            max_time: None,
+            max_cost: None,
             delay: None,
             stop_on_first_failure: false,
+            done_label: "agent-done".to_owned(),
+            waiting_label: "agent-waiting".to_owned(),
+            claim: CLAIM_LEASE,
         }
     }
 }
 
-/// Whether to stop before the next task, and why.
-fn stop(done: &[TaskOutcome], max: u32, first_failure: bool) -> Option<String> {
-    let failed = |task: &TaskOutcome| task.conclusion == Conclusion::Failed;
-    let in_a_row = done.iter().rev().take_while(|task| failed(task)).count();
-    if in_a_row >= FAILURES_MAX {
-        return Some(format!("{in_a_row} tasks in a row failed: something common is broken"));
+/// How many tasks, how fast, and how failures count.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    max: u32,
+    delay: Duration,
+    first_failure: bool,
+}
+
+impl Pace {
+    fn new(rules: &Continuous, mode: &Execution) -> Self {
+        Pace {
+            max: rules.max_tasks.or(mode.max_tasks).unwrap_or(1),
+            delay: rules.delay.unwrap_or(Duration::from_millis(mode.delay_ms.unwrap_or_default())),
+            first_failure: rules.stop_on_first_failure || mode.stop_on_first_failure,
+        }
     }
-    if first_failure && done.iter().any(failed) {
-        return Some("a task failed, and `stop_on_first_failure` is set".to_owned());
+
+    /// Whether to stop before the next task, and why.
+    fn stop(&self, done: &[TaskOutcome]) -> Option<String> {
+        let failed = |task: &TaskOutcome| task.conclusion == Conclusion::Failed;
+        let in_a_row = done.iter().rev().take_while(|task| failed(task)).count();
+        if in_a_row >= FAILURES_MAX {
+            return Some(format!("{in_a_row} tasks in a row failed: something common is broken"));
+        }
+        if self.first_failure && done.iter().any(failed) {
+            return Some("a task failed, and `stop_on_first_failure` is set".to_owned());
+        }
+        let max = self.max;
+        (done.len() >= max as usize).then(|| format!("{max} tasks are as many as one run does"))
     }
-    (done.len() >= max as usize).then(|| format!("{max} tasks are as many as one run does"))
+}
+
+/// What waits, and what letters say of it.
+struct Waiting {
+    queue: Queue,
+    letters: TaskLetters,
+}
+
+/// A task among those of its run.
+struct Turn<'a> {
+    task: &'a Task,
+    earlier: &'a [TaskOutcome],
+    max: u32,
+    limits: Limits,
+    letters: &'a TaskLetters,
+}
+
+/// A task that was worked on.
+struct Worked {
+    outcome: TaskOutcome,
+    notes: Vec<String>,
+    cost_usd: f64,
+    class: Option<Class>,
 }
 
 impl Desk<'_> {
@@ -78,94 +139,170 @@ impl Desk<'_> {
         call: &Call<'_>,
         shutdown: &CancellationToken,
     ) -> Outcome {
-        let queue = match self.queue().await {
-            Ok(queue) => queue,
-            Err(why) => return Outcome::new(Conclusion::Failed, why),
+        let mut outcome = match self.waiting(call).await {
+            Ok(waiting) => self.tasks(call, &waiting, shutdown).await,
+            Err(why) => Outcome::new(Conclusion::Failed, why),
         };
-        let notes: Vec<String> =
-            queue.passed_over.iter().map(|one| format!("{} {}", one.id, one.why)).collect();
-        let mut outcome = self.tasks(call, &queue, shutdown).await;
+        // What ended before any task was begun is in no other letter.
+        let is_kept = !outcome.tasks.is_empty() || shutdown.is_cancelled();
+        if !outcome.conclusion.is_fine() && !is_kept {
+            self.bury(call, &mut outcome).await;
+        }
+        outcome.notes.extend(call.warnings.iter().cloned());
+        outcome
+    }
+
+    async fn tasks(
+        &self,
+        call: &Call<'_>,
+        waiting: &Waiting,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let queue = &waiting.queue;
+        let passed = queue.passed_over.iter().map(|one| format!("{} {}", one.id, one.why));
+        let notes: Vec<String> = passed.collect();
+        let mut outcome = match queue.tasks.is_empty() {
+            true => Outcome::new(Conclusion::Skipped, "no task waits that may be picked"),
+            false => match self.basis(shutdown).await {
+                Basis::Green => self.one_after_another(call, waiting, shutdown).await,
+                Basis::Red(why) => Outcome::new(Conclusion::Failed, why),
+                Basis::Stopped => Outcome::new(Conclusion::Waiting, "somebody stopped it"),
+            },
+        };
         outcome.notes.extend(notes);
         outcome
     }
 
-    async fn tasks(&self, call: &Call<'_>, queue: &Queue, shutdown: &CancellationToken) -> Outcome {
-        if queue.tasks.is_empty() {
-            return Outcome::new(Conclusion::Skipped, "no task waits that may be picked");
-        }
-        if let Some(red) = self.red_base(shutdown).await {
-            return Outcome::new(Conclusion::Failed, red);
-        }
-        let (rules, mode) = (&self.settings.continuous, &call.mode.execution);
-        let max = rules.max_tasks.or(mode.max_tasks).unwrap_or(1);
-        let delay = rules.delay.unwrap_or(Duration::from_millis(mode.delay_ms.unwrap_or_default()));
-        let first_failure = rules.stop_on_first_failure || mode.stop_on_first_failure;
-        let mut done: Vec<TaskOutcome> = Vec::new();
-        let mut why = None;
-        for task in &queue.tasks {
-            why = stop(&done, max, first_failure)
-                .or_else(|| shutdown.is_cancelled().then(|| "somebody stopped it".to_owned()));
+    async fn one_after_another(
+        &self,
+        call: &Call<'_>,
+        waiting: &Waiting,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let rules = &self.settings.continuous;
+        let pace = Pace::new(rules, &call.mode.execution);
+        let mut left = Allowance::new(rules, Instant::now());
+        let (mut done, mut notes) = (Vec::<TaskOutcome>::new(), Vec::new());
+        let (mut why, mut limited, mut passed) = (None, None, 0);
+        for task in &waiting.queue.tasks {
+            let now = Instant::now();
+            why = pace.stop(&done).or_else(|| left.used_up(now)).or(limited.take());
+            why = why.or_else(|| shutdown.is_cancelled().then(|| "somebody stopped it".to_owned()));
             if why.is_some() {
                 break;
             }
-            if !done.is_empty() && !delay.is_zero() {
+            if !done.is_empty() && !pace.delay.is_zero() {
                 tokio::select! {
-                    () = tokio::time::sleep(delay) => {}
+                    () = tokio::time::sleep(pace.delay) => {}
                     () = shutdown.cancelled() => continue,
                 }
             }
-            done.push(self.task(call, task, &done, max, shutdown).await);
+            let (max, limits) = (pace.max, left.of_task(self.limits, Instant::now()));
+            let turn = Turn { task, earlier: &done, max, limits, letters: &waiting.letters };
+            match self.task(call, &turn, shutdown).await {
+                Ok(worked) => {
+                    left.spend(worked.cost_usd);
+                    limited = (worked.class == Some(Class::Transient))
+                        .then(|| format!("work cannot go on just now: {}", worked.outcome.reason));
+                    notes.extend(worked.notes);
+                    done.push(worked.outcome);
+                }
+                Err(one) => {
+                    passed += 1;
+                    notes.push(format!("{} {}", one.id, one.why));
+                }
+            }
         }
-        ended(done, queue.tasks.len(), why)
+        let mut outcome = ended(done, waiting.queue.tasks.len() - passed, why);
+        outcome.notes.extend(notes);
+        outcome
     }
 
-    /// Work on a red base proves nothing.
-    async fn red_base(&self, shutdown: &CancellationToken) -> Option<String> {
-        let all: Vec<_> =
-            self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
-        let station = match self.runner.crew.station(self.house.dir(), self.request) {
-            Ok(station) => station,
-            Err(why) => return Some(why),
-        };
-        let mut place = station.system.in_dir(self.house.dir(), Vec::new()).workplace_of("base");
-        place.environment = station.environment;
-        let at_once = self.request.bounds.checks_at_once.max(1) as usize;
-        match checks::run_checks(&all, &place, shutdown, &|_| {}, at_once).await {
-            Ok(verdict) if verdict.green => None,
-            Ok(verdict) => Some(format!(
-                "the base branch `{}` is red, and work on it would prove nothing: {}",
-                self.ground.base_ref,
-                checks::notes(&verdict)
-            )),
-            Err(error) => Some(error.to_string()),
-        }
-    }
-
+    /// Does a task, unless somebody else was quicker.
     async fn task(
         &self,
         call: &Call<'_>,
-        task: &Task,
-        earlier: &[TaskOutcome],
-        max: u32,
+        turn: &Turn<'_>,
         shutdown: &CancellationToken,
-    ) -> TaskOutcome {
-        let wanted = self.wanted_of(call, task, earlier, max);
-        let mut outcome = self.deliver(call, wanted, shutdown).await;
-        if outcome.conclusion == Conclusion::Answered {
-            outcome.conclusion = Conclusion::Waiting;
+    ) -> Result<Worked, PassedOver> {
+        let (task, rules) = (turn.task, self.issue_rules(call, turn.letters));
+        let work = self.done_and_told(call, turn, &rules, shutdown);
+        let Some(number) = task.issue() else { return Ok(work.await) };
+        match issues::claim(self.client, number, &rules).await {
+            Ok(None) => {}
+            Ok(Some(why)) => return Err(PassedOver::new(&task.id, why)),
+            Err(error) => {
+                return Err(PassedOver::new(&task.id, format!("could not be taken: {error}")));
+            }
         }
-        self.tell(call, task, &mut outcome).await;
-        TaskOutcome {
-            id: task.id.clone(),
-            title: task.title.clone(),
-            conclusion: outcome.conclusion,
-            reason: outcome.reason,
-            branch: outcome.branch,
-            pull_request: outcome.pull_request,
+        let claim = self.claim(call, number, &rules);
+        let (claim, errors) = Tracking::begin(self.client.clone(), claim, Saying::default()).await;
+        let (mut worked, ended) = claim.around(work, |_| Default::default()).await;
+        let errors = errors.iter().chain(&ended.errors);
+        worked.notes.extend(errors.map(|error| format!("{}: {error}", task.id)));
+        Ok(worked)
+    }
+
+    /// The label of an issue that is worked on. What is said there is said in the end.
+    fn claim(&self, call: &Call<'_>, number: u64, rules: &IssueRules) -> TrackingSettings {
+        TrackingSettings {
+            number,
+            own_login: rules.who.bot_login.clone(),
+            comment: CommentKind::None,
+            mode: call.mode.name.clone(),
+            run: self.nonce.to_owned(),
+            label: rules.working_label.clone(),
+            answer_chars_max: call.mode.tracking.comment_limit,
+            triggers: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 
-    fn wanted_of(&self, call: &Call<'_>, task: &Task, earlier: &[TaskOutcome], max: u32) -> Wanted {
+    async fn done_and_told(
+        &self,
+        call: &Call<'_>,
+        turn: &Turn<'_>,
+        rules: &IssueRules,
+        shutdown: &CancellationToken,
+    ) -> Worked {
+        let task = turn.task;
+        let mut outcome = self.deliver(call, self.wanted_of(call, turn), shutdown).await;
+        if outcome.conclusion == Conclusion::Answered {
+            outcome.conclusion = Conclusion::Waiting;
+            outcome.class = Some(Class::Permanent);
+            outcome.reason = "nothing was changed; what the agent said needs a decision".to_owned();
+        }
+        // Whoever stopped it does not mean that it should not be done.
+        let is_stopped = outcome.conclusion == Conclusion::Waiting && shutdown.is_cancelled();
+        self.tell(call, task, rules, is_stopped, &mut outcome).await;
+        if !is_stopped {
+            self.keep_task(task, &mut outcome, turn.letters).await;
+        }
+        let notes = outcome.notes.iter().map(|note| format!("{}: {note}", task.id)).collect();
+        Worked {
+            notes,
+            cost_usd: self.cost_of(&outcome).await,
+            class: outcome.class,
+            outcome: TaskOutcome {
+                id: task.id.clone(),
+                title: task.title.clone(),
+                conclusion: outcome.conclusion,
+                reason: outcome.reason,
+                branch: outcome.branch,
+                pull_request: outcome.pull_request,
+            },
+        }
+    }
+
+    /// What a piece of work cost, as far as that is known.
+    async fn cost_of(&self, outcome: &Outcome) -> f64 {
+        let Some(run) = &outcome.run else { return 0.0 };
+        let run = self.journal.run(run).await.ok().flatten();
+        run.map_or(0.0, |run| run.spent.cost_usd())
+    }
+
+    fn wanted_of(&self, call: &Call<'_>, turn: &Turn<'_>) -> Wanted {
+        let task = turn.task;
         let grant = grant(call.mode, &call.admission, &self.settings.network);
         let line = |one: &TaskOutcome| {
             let branch = one.branch.as_deref().unwrap_or("no branch");
@@ -177,10 +314,11 @@ impl Desk<'_> {
             title: task.title.clone(),
             body: task.body.clone(),
             author: (task.source == Source::Issue).then(|| "whoever opened the issue".to_owned()),
-            number: format!("{} of at most {max}", earlier.len() + 1),
-            earlier: earlier.iter().map(line).collect(),
+            number: format!("{} of at most {}", turn.earlier.len() + 1, turn.max),
+            earlier: turn.earlier.iter().map(line).collect(),
         };
-        let facts = Facts { task: Some(facts), ..self.facts(call, &grant) };
+        let limits = allowance::words(&turn.limits);
+        let facts = Facts { task: Some(facts), limits, ..self.facts(call, &grant) };
         let prompt = prompt(call.mode, call.context, &self.settings.triggers, &facts);
         let plan =
             (task.source == Source::Plan).then(|| self.settings.continuous.plan.clone()).flatten();
@@ -195,115 +333,129 @@ impl Desk<'_> {
             plan,
             tick,
             about: task.issue(),
+            limits: turn.limits,
         }
     }
 
-    /// Says at the source of a task how it ended, and keeps what failed for a person.
-    async fn tell(&self, call: &Call<'_>, task: &Task, outcome: &mut Outcome) {
-        if let Some(number) = task.issue() {
-            let run = outcome.run.as_ref().map(ToString::to_string);
-            let run = run.unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
-            let (phrases, secrets) = (self.phrases(), self.secrets());
-            let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
-            let ours = words::comment(outcome, call.context.run.url.as_deref(), &rules);
-            let report = Report {
-                outcome: match outcome.conclusion {
-                    Conclusion::Done => issues::Outcome::Done,
-                    Conclusion::Failed => issues::Outcome::Failed,
-                    _ => issues::Outcome::Waiting,
-                },
-                run: &run,
-                ours: &ours,
-                theirs: outcome.answer.as_deref().unwrap_or_default(),
-                chars_max: call.mode.tracking.comment_limit,
-            };
-            let told =
-                issues::report(self.client, number, &self.issue_rules(), &report, &rules).await;
-            outcome.notes.extend(told.err().map(|error| error.to_string()));
-        }
-        if outcome.conclusion == Conclusion::Failed {
-            let letter = NewLetter {
-                scope: self.scope.to_owned(),
-                source: LetterSource::Task,
-                title: task.title.clone(),
-                priority: if task.priority <= 3 { Priority::High } else { Priority::Medium },
-                class: "substantive".to_owned(),
-                reason: outcome.reason.clone(),
-                question: "what would let this task succeed?".to_owned(),
-                run: outcome.run.clone(),
-                data: json!({ "task": task }),
-                by: self.worker.name.clone(),
-            };
-            if let Err(error) = self.journal.bury(letter).await {
-                outcome.notes.push(format!("it could not be kept as a dead letter: {error}"));
-            }
-        }
+    /// Says at the source of a task how it ended.
+    async fn tell(
+        &self,
+        call: &Call<'_>,
+        task: &Task,
+        rules: &IssueRules,
+        is_stopped: bool,
+        outcome: &mut Outcome,
+    ) {
+        let Some(number) = task.issue() else { return };
+        let run = outcome.run.as_ref().map(ToString::to_string);
+        let run = run.unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
+        let (phrases, secrets) = (self.phrases(), self.secrets());
+        let harmless = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+        let ours = words::comment(outcome, call.context.run.url.as_deref(), &harmless);
+        let report = Report {
+            outcome: match (outcome.conclusion, outcome.class) {
+                _ if is_stopped => issues::Outcome::Stopped,
+                (Conclusion::Done, _) => issues::Outcome::Done,
+                (Conclusion::Failed, _) => issues::Outcome::Failed,
+                (_, Some(Class::Transient)) => issues::Outcome::Stopped,
+                _ => issues::Outcome::Waiting,
+            },
+            run: &run,
+            ours: &ours,
+            theirs: outcome.answer.as_deref().unwrap_or_default(),
+            chars_max: call.mode.tracking.comment_limit,
+        };
+        let told = issues::report(self.client, number, rules, &report, &harmless).await;
+        outcome.notes.extend(told.err().map(|error| error.to_string()));
     }
 
-    pub(super) fn issue_rules(&self) -> IssueRules {
-        let rules = &self.settings.rules;
+    fn issue_rules(&self, call: &Call<'_>, letters: &TaskLetters) -> IssueRules {
+        let (settings, continuous) = (self.settings, &self.settings.continuous);
         IssueRules {
-            task_label: self.settings.triggers.task_label.clone(),
-            failed_label: self.settings.failed_label.clone(),
-            own_login: rules.bot_login.clone(),
-            allowed_bots: rules.allowed_bots.clone(),
-            // Who may only ask questions cannot have work done by a label either.
-            allowed_users: Vec::new(),
+            task_label: settings.triggers.task_label.clone(),
+            ended: EndLabels {
+                done: continuous.done_label.clone(),
+                failed: settings.failed_label.clone(),
+                waiting: continuous.waiting_label.clone(),
+            },
+            working_label: call.mode.tracking.status_label.clone(),
+            lease: continuous.claim,
+            who: settings.rules.clone(),
+            again: letters.again(),
         }
     }
 
     /// Everything that waits, in one order.
-    async fn queue(&self) -> Result<Queue, String> {
-        let rules = &self.settings.continuous;
-        let mut all: Vec<Task> = Vec::new();
-        let mut passed_over: Vec<PassedOver> = Vec::new();
-        for source in &rules.sources {
-            match source {
-                Source::Issue => {
-                    let found = issues::tasks(self.client, &self.issue_rules()).await;
-                    let (tasks, passed) = found.map_err(|error| error.to_string())?;
-                    all.extend(tasks);
-                    passed_over.extend(passed);
-                }
-                Source::File => {
-                    let text = fs::read_text_beneath(
-                        self.house.dir(),
-                        &rules.tasks_file,
-                        TASKS_FILE_BYTES_MAX,
-                    );
-                    all.extend(text.map(|text| tasks::file::tasks(&text)).unwrap_or_default());
-                }
-                Source::Plan => {
-                    if let Some(path) = &rules.plan {
-                        let text =
-                            fs::read_text_beneath(self.house.dir(), path, PLAN_BYTES_MAX as u64)
-                                .map_err(|error| {
-                                    format!("the plan `{path}` cannot be read: {error}")
-                                })?;
-                        let (next, passed) = tasks::plan::next(&text, path);
-                        all.extend(next);
-                        passed_over.extend(passed);
-                    }
-                }
-                Source::Prompt => all
-                    .extend(self.settings.triggers.prompt.as_deref().and_then(tasks::prompt::task)),
-            }
+    async fn waiting(&self, call: &Call<'_>) -> Result<Waiting, String> {
+        let letters = self.task_letters().await.map_err(|error| error.to_string())?;
+        let sources = &self.settings.continuous.sources;
+        let (mut all, mut passed_over) = (Vec::new(), Vec::new());
+        for source in sources {
+            let (tasks, passed) = self.of_source(*source, call, &letters).await?;
+            all.extend(tasks);
+            passed_over.extend(passed);
         }
-        let failed = self.failed().await?;
-        let mut queue = tasks::order(all, &rules.sources, &failed);
+        let held = self.held(&all, &letters).await?;
+        let mut queue = tasks::order(all, sources, &held);
         queue.passed_over.extend(passed_over);
-        Ok(queue)
+        Ok(Waiting { queue, letters })
     }
 
-    /// Tasks that are dead letters: what is not an issue has no label to say so.
-    async fn failed(&self) -> Result<BTreeSet<String>, String> {
-        let scope = Some(self.scope.to_owned());
-        let filter = LetterFilter { scope, ..LetterFilter::default() };
-        let page = self.journal.letters(&filter).await.map_err(|error| error.to_string())?;
-        let open = page.items.iter().filter(|letter| letter.status.is_open());
-        let id = |data: &serde_json::Value| Some(data.get("task")?.get("id")?.as_str()?.to_owned());
-        let ids = open.filter_map(|letter| id(&letter.data));
-        Ok(ids.filter(|id| !id.starts_with("issue-")).collect())
+    async fn of_source(
+        &self,
+        source: Source,
+        call: &Call<'_>,
+        letters: &TaskLetters,
+    ) -> Result<(Vec<Task>, Vec<PassedOver>), String> {
+        let (rules, house) = (&self.settings.continuous, self.house.dir());
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        match source {
+            Source::Issue => issues::tasks(self.client, &self.issue_rules(call, letters))
+                .await
+                .map_err(|error| text(&error)),
+            Source::File => {
+                let found = fs::read_text_beneath(house, &rules.tasks_file, TASKS_FILE_BYTES_MAX);
+                Ok((found.map(|text| tasks::file::tasks(&text)).unwrap_or_default(), Vec::new()))
+            }
+            Source::Plan => {
+                let Some(path) = &rules.plan else { return Ok(Default::default()) };
+                let plan = fs::read_text_beneath(house, path, PLAN_BYTES_MAX as u64)
+                    .map_err(|error| format!("the plan `{path}` cannot be read: {error}"))?;
+                let (next, passed) = tasks::plan::next(&plan, path);
+                Ok((next.into_iter().collect(), passed))
+            }
+            Source::Prompt => {
+                let task = self.settings.triggers.prompt.as_deref().and_then(tasks::prompt::task);
+                Ok((task.into_iter().collect(), Vec::new()))
+            }
+        }
+    }
+
+    /// What is not to be picked though it is there. Issues have labels to say so; other tasks have letters, and branches that
+    /// wait for somebody to look at them.
+    async fn held(
+        &self,
+        all: &[Task],
+        letters: &TaskLetters,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let mut held = letters.held.clone();
+        let others: Vec<&Task> = all.iter().filter(|task| task.issue().is_none()).collect();
+        if others.is_empty() {
+            return Ok(held);
+        }
+        let prefix = &self.settings.branch_prefix;
+        let branches = self.house.remote_branches(self.remote, prefix).await;
+        let branches = branches
+            .map_err(|error| format!("the branches of the remote cannot be listed: {error}"))?;
+        for task in others {
+            if let Some(branch) = branches.iter().find(|branch| task.is_branch(prefix, branch)) {
+                let why = format!(
+                    "has been worked on in the branch `{branch}`; merge or delete it to have it picked again"
+                );
+                held.insert(task.id.clone(), why);
+            }
+        }
+        Ok(held)
     }
 }
 
@@ -342,11 +494,15 @@ mod tests {
     #[test]
     fn a_run_ends_by_itself() {
         use Conclusion::{Done, Failed};
+        let stop = |done: &[Conclusion], max, first_failure| {
+            let pace = Pace { max, delay: Duration::ZERO, first_failure };
+            pace.stop(&some(done))
+        };
         assert_eq!(stop(&[], 1, true), None);
-        assert!(stop(&some(&[Done]), 1, false).unwrap().contains("1 tasks"));
-        assert_eq!(stop(&some(&[Failed, Failed, Done]), 9, false), None);
-        assert!(stop(&some(&[Done, Failed, Failed, Failed]), 9, false).unwrap().contains("common"));
-        assert!(stop(&some(&[Failed, Done]), 9, true).unwrap().contains("stop_on_first_failure"));
+        assert!(stop(&[Done], 1, false).unwrap().contains("1 tasks"));
+        assert_eq!(stop(&[Failed, Failed, Done], 9, false), None);
+        assert!(stop(&[Done, Failed, Failed, Failed], 9, false).unwrap().contains("common"));
+        assert!(stop(&[Failed, Done], 9, true).unwrap().contains("stop_on_first_failure"));
     }
 
     #[test]

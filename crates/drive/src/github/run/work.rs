@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use repertoire_flow::plan::Mark;
 use repertoire_journal::run::{Limits, Run, RunStatus, Step};
 use repertoire_journal::{Journal, JournalError, NewRun, Rules, RunId, Worker};
 use serde_json::Value;
@@ -9,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Conclusion;
 use crate::git::{Git, GitError, Oid};
-use crate::plan::state::mark_word;
-use crate::plan::{DriveError, KIND, PlanRequest, Runner};
+use crate::improve::recover::Class;
+use crate::plan::{DriveError, KIND, Places, PlanRequest, PlanState, Runner};
 
 /// A piece of work.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub(super) struct Worked {
     pub(super) run: Run,
     pub(super) conclusion: Conclusion,
     pub(super) reason: String,
+    /// What kind of failure it was, if it was one.
+    pub(super) class: Option<Class>,
     /// What the agent said in the end.
     pub(super) answer: Option<String>,
     /// The checks on the last commit, in words.
@@ -51,6 +54,9 @@ pub(super) enum WorkError {
     /// The worktree cannot be used.
     #[error(transparent)]
     Worktree(#[from] crate::worktree::WorktreeError),
+    /// The checks cannot be run.
+    #[error(transparent)]
+    Checks(#[from] crate::checks::CheckError),
     /// A file cannot be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -127,17 +133,40 @@ impl Bench<'_> {
         worker.kinds.insert(KIND.to_owned());
         worker.labels.insert(format!("github:{id}"));
         let claimed = self.journal.claim_run(&id, &worker, &Rules::default()).await?;
-        let claimed = claimed.ok_or(WorkError::Taken(id))?;
-        let run = self.runner.drive(claimed, shutdown).await?;
+        let claimed = claimed.ok_or_else(|| WorkError::Taken(id.clone()))?;
+        let run = self.alone(&id).drive(claimed, shutdown).await?;
         let steps = self.journal.steps(&run.id).await?;
         let changed =
             run.worktree.as_ref().zip(steps.iter().rev().find_map(|step| step.head_after.clone()));
         let head = changed
             .filter(|(worktree, head)| worktree.base != *head)
             .and_then(|(_, head)| Oid::parse(&head));
-        let (conclusion, reason) = conclude(&run, &steps);
+        let (conclusion, reason) = conclude(&run, &steps, self.has_failed(&run.id).await?);
+        let class = class(&run, conclusion);
         let answer = steps.iter().rev().find_map(said);
-        Ok(Worked { conclusion, reason, answer, checks: checks(&steps), head, run })
+        Ok(Worked { conclusion, reason, class, answer, checks: checks(&steps), head, run })
+    }
+
+    /// Who does the work, without what other runs wrote down for later ones: that may be words of a stranger, which nobody
+    /// but their own task may hear.
+    fn alone(&self, run: &RunId) -> Runner {
+        let learnings = self.runner.places.runs.join(run.as_str()).join("learnings");
+        let places = Places { learnings, ..self.runner.places.clone() };
+        Runner { places, ..self.runner.clone() }
+    }
+
+    /// Whether the loop gave a task of the run up.
+    async fn has_failed(&self, run: &RunId) -> Result<bool, JournalError> {
+        let (mut state, mut after) = (PlanState::default(), 0);
+        loop {
+            let page = self.journal.events(run, after, 0).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            page.iter().for_each(|event| state.apply(&event.payload));
+        }
+        // A plan may have tasks that failed long ago.
+        let has_failed = state.marked(Mark::Failed).any(|(_, task)| task.touched);
+        Ok(has_failed)
     }
 }
 
@@ -162,21 +191,18 @@ fn checks(steps: &[Step]) -> Option<String> {
 }
 
 /// How a run of the plan loop ended, as people on GitHub understand it.
-fn conclude(run: &Run, steps: &[Step]) -> (Conclusion, String) {
+fn conclude(run: &Run, steps: &[Step], has_failed: bool) -> (Conclusion, String) {
     let reason = run.reason.clone().unwrap_or_default();
     let is_answer =
         steps.last().is_some_and(|step| step.result.get("answered") == Some(&Value::Bool(true)));
-    // A task that was given up leaves a run that waits for a person.
-    let gave_up = format!("is {}", mark_word(repertoire_flow::plan::Mark::Failed));
     match run.status {
         RunStatus::Completed if is_answer => {
             (Conclusion::Answered, "nothing was changed".to_owned())
         }
         RunStatus::Completed => (Conclusion::Done, or(&reason, "plan, review and checks agree")),
         RunStatus::Failed => (Conclusion::Failed, or(&reason, "the run failed")),
-        RunStatus::Waiting if reason.ends_with(&gave_up) => {
-            (Conclusion::Failed, last_failure(steps, &reason))
-        }
+        // A task that was given up leaves a run that waits for a person.
+        RunStatus::Waiting if has_failed => (Conclusion::Failed, last_failure(steps, &reason)),
         RunStatus::Waiting => (Conclusion::Waiting, or(&reason, "a person has to decide")),
         RunStatus::Queued | RunStatus::Running => {
             (Conclusion::Waiting, or(&reason, "it was stopped, and can be taken up again"))
@@ -184,6 +210,17 @@ fn conclude(run: &Run, steps: &[Step]) -> (Conclusion, String) {
         RunStatus::Paused | RunStatus::Cancelled => {
             (Conclusion::Waiting, or(&reason, "somebody stopped it"))
         }
+    }
+}
+
+/// What kind of failure it was, by what can be done about it.
+fn class(run: &Run, conclusion: Conclusion) -> Option<Class> {
+    match (conclusion, run.status) {
+        (Conclusion::Failed, _) => Some(Class::Substantive),
+        // It waits for a time, or its worker was told to stop.
+        (Conclusion::Waiting, RunStatus::Queued | RunStatus::Running) => Some(Class::Transient),
+        (Conclusion::Waiting, _) => Some(Class::Permanent),
+        _ => None,
     }
 }
 

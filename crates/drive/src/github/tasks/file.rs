@@ -83,7 +83,7 @@ fn boxes(text: &str) -> Vec<Found> {
             position,
             priority,
             labels: labels(&title),
-            title,
+            title: without_labels(&title).to_owned(),
             body,
         });
     }
@@ -173,17 +173,35 @@ fn priority_and_title(rest: &str) -> (u8, String) {
 fn labels(title: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for (at, part) in title.split('`').enumerate() {
-        for word in part.split_whitespace().filter(|_| at % 2 == 0) {
-            let Some(tag) = word.strip_prefix('#') else { continue };
-            let tag = tag.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
-            let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | ':');
-            let starts = tag.chars().next().is_some_and(char::is_alphabetic);
-            if starts && tag.chars().all(fine) && !out.iter().any(|there| there == tag) {
+        for tag in part.split_whitespace().filter(|_| at % 2 == 0).filter_map(label) {
+            if !out.iter().any(|there| there == tag) {
                 out.push(tag.to_owned());
             }
         }
     }
     out
+}
+
+/// The label that a word is, if it is one.
+fn label(word: &str) -> Option<&str> {
+    let tag = word.strip_prefix('#')?;
+    let tag = tag.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | ':');
+    let starts = tag.chars().next().is_some_and(char::is_alphabetic);
+    (starts && tag.chars().all(fine)).then_some(tag)
+}
+
+/// A title without the labels at its end. Within the sentence they are words of it, and a title of nothing else stays.
+fn without_labels(title: &str) -> &str {
+    let mut rest = title;
+    while let Some((before, last)) = rest.rsplit_once(' ') {
+        let in_code = before.matches('`').count() % 2 == 1;
+        if in_code || label(last).is_none() {
+            break;
+        }
+        rest = before;
+    }
+    rest
 }
 
 fn dedented(lines: &[&str]) -> String {
@@ -214,7 +232,7 @@ mod tests {
             shown,
             [
                 (2, "Fix search #search #12", "search".to_owned()),
-                (5, "Write docs `#code` #docs.", "docs".to_owned()),
+                (5, "Write docs `#code`", "docs".to_owned()),
                 (5, "A part", String::new()),
                 (5, "[P11] Odd priority", String::new()),
             ]
@@ -224,15 +242,30 @@ mod tests {
     }
 
     #[test]
+    fn labels_at_the_end_are_not_part_of_the_title() {
+        for (title, plain) in [
+            ("Fix search #bug #ui", "Fix search"),
+            ("Fix #search results", "Fix #search results"),
+            ("Fix what #12 says #bug, #12", "Fix what #12 says #bug, #12"),
+            ("Say `a #b` and #c!", "Say `a #b` and"),
+            ("Keep `x #y", "Keep `x #y"),
+            ("#bug", "#bug"),
+            ("#bug #ui", "#bug"),
+        ] {
+            assert_eq!(tasks(&format!("- [ ] {title}\n"))[0].title, plain);
+        }
+    }
+
+    #[test]
     fn a_name_stays_when_the_list_is_edited() {
         let id = |text: &str, title: &str| {
             tasks(text).into_iter().find(|task| task.title == title).map(|task| task.id)
         };
-        let before = id(LIST, "Write docs `#code` #docs.").unwrap();
+        let before = id(LIST, "Write docs `#code`").unwrap();
         let moved = format!("- [ ] New one\n\n{}", LIST.replace("* [ ] Write", "- [ ] [P1] Write"));
-        assert_eq!(id(&moved, "Write docs `#code` #docs."), Some(before.clone()));
+        assert_eq!(id(&moved, "Write docs `#code`"), Some(before.clone()));
         let edited = LIST.replace("Write docs", "Write all docs");
-        assert_ne!(id(&edited, "Write all docs `#code` #docs."), Some(before));
+        assert_ne!(id(&edited, "Write all docs `#code`"), Some(before));
     }
 
     #[test]

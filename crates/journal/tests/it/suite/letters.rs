@@ -89,11 +89,11 @@ pub(crate) async fn a_letter_goes_only_where_it_can(place: Place) {
     let refused = turn(LetterStatus::Retrying).await.unwrap_err();
     assert!(matches!(refused, JournalError::LetterRefused { .. }), "{refused}");
     turn(LetterStatus::Queued).await.unwrap();
-    turn(LetterStatus::ManualReview).await.unwrap();
+    turn(LetterStatus::Retrying).await.unwrap();
     let letter = turn(LetterStatus::Resolved).await.unwrap();
     let told: Vec<_> = letter.history.iter().skip(1).map(|line| line.what.as_str()).collect();
     let expected =
-        ["abandoned: because", "queued: because", "manual_review: because", "resolved: because"];
+        ["abandoned: because", "queued: because", "retrying: because", "resolved: because"];
     assert_eq!(told, expected);
     assert!(turn(LetterStatus::Queued).await.is_err());
     let none = journal.letter_status("nothing", LetterStatus::Queued, "me", "").await;

@@ -1,6 +1,7 @@
-//! `rep dlq show`, `retry`, `resolve` and `drop`.
+//! `rep dlq show`, `retry`, `requeue`, `resolve` and `drop`.
 
 use camino::Utf8PathBuf;
+use repertoire_drive::github::run::Started;
 use repertoire_journal::letter::LetterSource;
 use repertoire_journal::{Command, DeadLetter, Journal, LetterStatus};
 
@@ -26,7 +27,7 @@ pub(crate) struct LetterArg {
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     letter: LetterArg,
-    /// Where to write its data, if it is not a run
+    /// Where to write the event, if it is one
     #[arg(long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
     /// Although somebody began to: for one whose program is gone
@@ -73,11 +74,12 @@ fn print(letter: &DeadLetter, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let at = ui.paint(ui::FAINT, clock.full(line.at_ms));
         writeln!(ui.out, "{at}  {}: {}", plain(&line.by), plain(&line.what))?;
     }
-    let next = match letter.status.is_open() {
-        true => {
+    let next = match letter.status {
+        LetterStatus::Queued | LetterStatus::Retrying => {
             format!("rep dlq retry {0} | rep dlq resolve {0} | rep dlq drop {0}", letter.short())
         }
-        false => return Ok(()),
+        LetterStatus::Abandoned => format!("rep dlq requeue {}", letter.short()),
+        LetterStatus::Resolved => return Ok(()),
     };
     writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, next))
 }
@@ -95,7 +97,7 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
         let turn = journal.letter_status(&letter.id, LetterStatus::Retrying, &by, "");
         let letter = turn.await.map_err(failed)?;
         match take_up(ctx, args, &journal, &letter).await {
-            Ok((file, command)) => Ok(RetriedJson { letter, file, command }),
+            Ok((said, file, command)) => Ok((RetriedJson { letter, file, command }, said)),
             Err(failure) => {
                 let why = "it could not be taken up";
                 let back = journal.letter_status(&letter.id, LetterStatus::Queued, &by, why);
@@ -104,48 +106,69 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
             }
         }
     })?;
+    let (done, said) = done;
     if ui.json {
         ui.print_json(&done)?;
         return Ok(Exit::Done);
     }
-    let short = done.letter.short().to_owned();
-    match (&done.file, &done.command) {
-        (Some(file), _) => writeln!(ui.out, "Wrote {file}.")?,
-        (None, _) => writeln!(ui.out, "The run is back in the queue.")?,
-    }
+    writeln!(ui.out, "{said}")?;
     if let Some(command) = &done.command {
         writeln!(ui.out, "{command}")?;
     }
-    ui.note(&format!("when it is done: `rep dlq resolve {short}`"))?;
+    // A run says by itself how an event or a task went.
+    if done.letter.source == LetterSource::Run {
+        ui.note(&format!("when it is done: `rep dlq resolve {}`", done.letter.short()))?;
+    }
     Ok(Exit::Done)
 }
 
-/// Takes it up, and says what was written and what to type next.
+/// What people are told, the file that was written, and what to type next.
+type TakenUp = (String, Option<String>, Option<String>);
+
 async fn take_up(
     ctx: &Ctx<'_>,
     args: &RetryArgs,
     journal: &Journal,
     letter: &DeadLetter,
-) -> Result<(Option<String>, Option<String>), Failure> {
-    if let (LetterSource::Run, Some(run)) = (letter.source, &letter.run) {
-        let order = Command::Retry { by: ctx.person(), tasks: Vec::new() };
-        let run = journal.order(run, order).await.map_err(crate::commands::runs::failed)?;
-        let next = format!("rep runs resume {} --here", run.id.short());
-        return Ok((None, Some(next)));
+) -> Result<TakenUp, Failure> {
+    match (letter.source, &letter.run) {
+        (LetterSource::Run, Some(run)) => {
+            let order = Command::Retry { by: ctx.person(), tasks: Vec::new() };
+            let run = journal.order(run, order).await.map_err(crate::commands::runs::failed)?;
+            let next = format!("rep runs resume {} --here", run.id.short());
+            Ok(("The run is back in the queue.".to_owned(), None, Some(next)))
+        }
+        (LetterSource::Run, None) => Err(Failure::no("it does not say which run it is about")),
+        (LetterSource::Task, _) => {
+            let said = "The next run that works through tasks picks it again.";
+            Ok((said.to_owned(), None, None))
+        }
+        (LetterSource::Event, _) => event(ctx, args, letter),
     }
-    let name = format!("{}-{}.json", letter.source.as_str(), letter.short());
+}
+
+/// Writes the event down as GitHub tells it, with the command that handles it.
+fn event(ctx: &Ctx<'_>, args: &RetryArgs, letter: &DeadLetter) -> Result<TakenUp, Failure> {
+    let Some(started) = Started::of(letter) else {
+        let short = letter.short();
+        return Err(Failure::no("it does not hold an event that could be handled again")
+            .hint(format!("`rep dlq show {short} --json` has what it holds.")));
+    };
+    let name = format!("event-{}.json", letter.short());
     let file = match &args.output {
         Some(path) => ctx.env.here.join(path),
         None => ctx.env.data_dir().join("letters").join(name),
     };
-    let text = serde_json::to_string_pretty(&letter.data).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&started.event).unwrap_or_default();
     repertoire_text::fs::write_private(&file, format!("{text}\n").as_bytes())
         .map_err(|error| Failure::cannot_run(format!("{file}: {error}")))?;
-    let command = match letter.source {
-        LetterSource::Event => Some(format!("rep github run --event {file}")),
-        LetterSource::Task | LetterSource::Run => None,
-    };
-    Ok((Some(file.to_string()), command))
+    let command = format!(
+        "rep github run --event {} --event-name {} --letter {}",
+        ui::quoted(file.as_str()),
+        started.event_name,
+        letter.short()
+    );
+    Ok((format!("Wrote {file}."), Some(file.to_string()), Some(command)))
 }
 
 pub(crate) fn end(ctx: &Ctx<'_>, args: &EndArgs, to: LetterStatus, ui: &mut Ui<'_>) -> Outcome {

@@ -12,14 +12,14 @@ use repertoire_drive::github::base;
 use repertoire_drive::github::credentials;
 use repertoire_drive::github::publish;
 use repertoire_drive::github::run::{
-    self as on_github, Conclusion, Desk, Outcome as Came, Settings, Walls, ground, words,
+    self as on_github, Conclusion, Desk, Outcome as Came, Settings, Started, Walls, ground, words,
 };
 use repertoire_drive::improve::memory::scope_of;
 use repertoire_github::client::{Client, Settings as ClientSettings};
 use repertoire_github::comment::Harmless;
 use repertoire_github::event::Context;
 use repertoire_github::outputs;
-use repertoire_journal::{Journal, RunId, Worker};
+use repertoire_journal::{DeadLetter, Journal, LetterStatus, RunId, Worker};
 use repertoire_text::fs;
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::settings;
 use super::{Checkout, EventArgs};
 use crate::cli::Ctx;
+use crate::commands::dlq;
 use crate::commands::plan::run::not_recorded;
 use crate::commands::worker::stop_when_asked;
 use crate::config::{Config, Flags};
@@ -68,6 +69,9 @@ pub(crate) struct Args {
     /// Open a pull request for it, as a draft
     #[arg(long)]
     pull_request: bool,
+    /// The dead letter that this takes up again: it is resolved, or goes back to the queue
+    #[arg(long, value_name = "LETTER")]
+    letter: Option<String>,
     /// Who executes the turns, as `rep run --backend`
     #[arg(long, value_name = "BACKEND")]
     backend: Option<String>,
@@ -91,6 +95,17 @@ impl Args {
         self.push |= flag("PUSH");
         self.pull_request |= flag("PULL_REQUEST");
         self.dry_run |= flag("DRY_RUN");
+        self
+    }
+
+    /// With what the run was started with that is tried again.
+    fn with_started(mut self, started: Option<Started>) -> Self {
+        let Some(started) = started else { return self };
+        self.prompt = self.prompt.or(started.prompt);
+        self.mode = self.mode.or(started.mode);
+        self.continuous |= started.continuous;
+        self.push |= started.push;
+        self.pull_request |= started.pull_request;
         self
     }
 }
@@ -204,34 +219,69 @@ impl Handling<'_> {
     ) -> Result<Came, Failure> {
         let env = Env { here: house.dir().to_owned(), moved: true, ..self.env.clone() };
         let ctx = Ctx { env: &env, config: Config::load(&env, house.dir(), &Flags::default())? };
+        let journal = ctx.journal(None).await?;
+        let letter = self.taken_up(&journal).await?;
+        let started = letter.as_ref().and_then(Started::of);
+        let args = self.args.clone().with_started(started);
+        let letter = letter.map(|letter| letter.id);
+        let place = Place { ctx: &ctx, journal: &journal, house, git };
+        let came = self.at_desk(&place, &args, letter.as_deref(), ui).await;
+        if let (Err(failure), Some(letter), false) = (&came, &letter, self.args.dry_run) {
+            let (by, why) = (by(), &failure.message);
+            let turn = journal.letter_status(letter, LetterStatus::Queued, &by, why);
+            turn.await.map_err(dlq::failed)?;
+        }
+        came
+    }
+
+    /// The letter that is taken up. Whoever asked for that may have said so before, with `rep dlq retry`.
+    async fn taken_up(&self, journal: &Journal) -> Result<Option<DeadLetter>, Failure> {
+        let Some(id) = &self.args.letter else { return Ok(None) };
+        let letter = journal.letter(id).await.map_err(dlq::failed)?;
+        if letter.status == LetterStatus::Retrying || self.args.dry_run {
+            return Ok(Some(letter));
+        }
+        let by = by();
+        let turn = journal.letter_status(&letter.id, LetterStatus::Retrying, &by, "");
+        turn.await.map(Some).map_err(dlq::failed)
+    }
+
+    async fn at_desk(
+        &self,
+        place: &Place<'_>,
+        args: &Args,
+        letter: Option<&str>,
+        ui: &mut Ui<'_>,
+    ) -> Result<Came, Failure> {
+        let Place { ctx, journal, house, git } = *place;
+        let env = ctx.env;
         let modes = ctx.modes(Checkout::OfBase)?;
         for warning in modes.warnings.iter() {
             ui.note(&ui.paint_err(ui::WARN, format!("! {warning}")))?;
         }
-        let mut settings = settings(&ctx, self.args.prompt.as_deref(), self.args.mode.as_deref())?;
-        settings.triggers.continuous |= self.args.continuous;
-        settings.push |= self.args.push || self.args.pull_request;
-        settings.pull_request |= self.args.pull_request;
+        let mut settings = settings(ctx, args.prompt.as_deref(), args.mode.as_deref())?;
+        settings.triggers.continuous |= args.continuous;
+        settings.push |= args.push || args.pull_request;
+        settings.pull_request |= args.pull_request;
         self.find_out_who_we_are(&mut settings, ui).await?;
         let flags = PlanFlags {
-            backend: self.args.backend.clone(),
-            model: self.args.model.clone(),
+            backend: args.backend.clone(),
+            model: args.model.clone(),
             self_improve: true,
             ..PlanFlags::default()
         };
-        let ground = self.work_begins_on(&ctx, git).await?;
+        let ground = self.work_begins_on(ctx, git).await?;
         let mut request = ctx.plan_request(Utf8PathBuf::new(), house.dir(), &flags)?;
         let scope = scope_of(git).await.map_err(cannot)?;
         if let Some(improve) = &mut request.improve {
             improve.scope.clone_from(&scope);
         }
-        let crew = House::new(&env).vouched_for(house.clone());
-        let journal = ctx.journal(None).await?;
+        let crew = House::new(env).vouched_for(house.clone());
         let mut runner = ctx.runner(journal.clone(), None);
         runner.crew = Arc::new(crew);
         let nonce = RunId::new();
         let worker = Worker {
-            name: format!("{}:{}", host(), std::process::id()),
+            name: by(),
             labels: Default::default(),
             kinds: Default::default(),
             lease: ctx.lease(),
@@ -240,7 +290,7 @@ impl Handling<'_> {
         let desk = Desk {
             client: self.client,
             remote: self.remote,
-            journal: &journal,
+            journal,
             runner: &runner,
             worker: &worker,
             house: git,
@@ -253,6 +303,7 @@ impl Handling<'_> {
             secrets: self.env.secrets(),
             event: self.payload,
             on_run: &|id| begun.add(id),
+            letter,
         };
         if self.args.dry_run {
             return Ok(desk.decide(self.context, &modes).await);
@@ -262,9 +313,10 @@ impl Handling<'_> {
         let shutdown = CancellationToken::new();
         stop_when_asked(shutdown.clone())?;
         let work = desk.handle(self.context, &modes, &shutdown);
-        let mut came = begun.told(work, &journal, ui).await;
-        let kept = self.keep_events(&journal, &begun.all()).await;
-        let patch = self.keep_patch(git, &journal, &came).await;
+        let mut came = begun.told(work, journal, ui).await;
+        desk.settle(&mut came).await;
+        let kept = self.keep_events(journal, &begun.all()).await;
+        let patch = self.keep_patch(git, journal, &came).await;
         came.notes.extend([kept, patch].into_iter().filter_map(|kept| Some(kept.err()?.message)));
         Ok(came)
     }
@@ -404,6 +456,19 @@ fn within(sandbox: &Sandbox, walls: Walls) -> Result<(), Failure> {
             "On a machine that has nothing to lose, set `sandbox = \"off\"` in the user's configuration, or \
              REPERTOIRE_SANDBOX=off.",
         ))
+}
+
+/// Where the work is done, and where it is recorded.
+struct Place<'a> {
+    ctx: &'a Ctx<'a>,
+    journal: &'a Journal,
+    house: &'a base::House,
+    git: &'a Git,
+}
+
+/// Who we are for the journal.
+fn by() -> String {
+    format!("{}:{}", host(), std::process::id())
 }
 
 fn client(env: &Env, context: &Context) -> Result<Client, Failure> {

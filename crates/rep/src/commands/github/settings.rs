@@ -18,6 +18,8 @@ pub(super) fn settings(
     let config = &ctx.config;
     let auto_merge = auto_merge(ctx)?;
     let text = |name: &str| config.text(name).map(str::to_owned);
+    let time = |name: &str| config.text(name).and_then(|text| duration(text).ok());
+    let usual = Continuous::default();
     Ok(Settings {
         triggers: config.triggers(prompt, mode),
         rules: config.github_rules(),
@@ -36,8 +38,13 @@ pub(super) fn settings(
             tasks_file: Utf8PathBuf::from(text("github.continuous.tasks_file").unwrap_or_default()),
             plan: text("github.continuous.plan").map(Utf8PathBuf::from),
             max_tasks: config.amount("github.continuous.max_tasks").map(|number| number as u32),
-            delay: config.text("github.continuous.delay").and_then(|text| duration(text).ok()),
+            max_time: time("github.continuous.max_time"),
+            max_cost: config.amount("github.continuous.max_cost"),
+            delay: time("github.continuous.delay"),
             stop_on_first_failure: config.flag("github.continuous.stop_on_first_failure"),
+            done_label: text("github.done_label").unwrap_or(usual.done_label),
+            waiting_label: text("github.waiting_label").unwrap_or(usual.waiting_label),
+            claim: time("github.continuous.claim").unwrap_or(usual.claim),
         },
         auto_merge,
     })

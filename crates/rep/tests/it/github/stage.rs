@@ -108,6 +108,14 @@ impl Stage {
         git(&self.ws.path("project"), args)
     }
 
+    /// Changes a file of the base branch, here and on the service.
+    pub(crate) fn base(&self, path: &str, text: &str) {
+        self.ws.write(&format!("project/{path}"), text);
+        commit(&self.ws.path("project"), "a change of the base");
+        self.git(&["push", "--quiet", "origin", "main"]);
+        self.git(&["fetch", "--quiet", "origin"]);
+    }
+
     /// A branch of the repository on the service, with these files changed. It stays checked out, as it does in a workflow: what
     /// we stand in is the stranger's.
     pub(crate) fn branch(&self, name: &str, files: &[(&str, &str)]) -> String {

@@ -1,0 +1,105 @@
+//! What a run over several tasks may use as a whole, whatever each of them may.
+
+use std::time::{Duration, Instant};
+
+use repertoire_journal::run::Limits;
+
+use super::queue::Continuous;
+
+/// What is left of time and money.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    until: Option<(Instant, Duration)>,
+    cost_usd: Option<(f64, f64)>,
+}
+
+impl Allowance {
+    /// All of it, from now on.
+    pub(super) fn new(rules: &Continuous, now: Instant) -> Self {
+        Allowance {
+            until: rules.max_time.map(|time| (now + time, time)),
+            cost_usd: rules.max_cost.map(|cost| (cost, cost)),
+        }
+    }
+
+    /// Takes something off.
+    pub(super) fn spend(&mut self, cost_usd: f64) {
+        if let Some((left, _)) = &mut self.cost_usd {
+            *left -= cost_usd;
+        }
+    }
+
+    /// Why no further task may begin.
+    pub(super) fn used_up(&self, now: Instant) -> Option<String> {
+        if let Some((until, all)) = self.until
+            && now >= until
+        {
+            return Some(format!("the time of the run is used up ({} s)", all.as_secs()));
+        }
+        let (_, all) = self.cost_usd.filter(|(left, _)| *left <= 0.0)?;
+        Some(format!("the money of the run is used up (${all})"))
+    }
+
+    /// What a task may use: as much as any may, and no more than is left.
+    pub(super) fn of_task(&self, each: Limits, now: Instant) -> Limits {
+        let time = self.until.map(|(until, _)| until.saturating_duration_since(now));
+        let time_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let cost_usd = self.cost_usd.map(|(left, _)| left.max(0.0));
+        Limits {
+            time_ms: [each.time_ms, time_ms].into_iter().flatten().min(),
+            cost_usd: [each.cost_usd, cost_usd].into_iter().flatten().reduce(f64::min),
+            tokens: each.tokens,
+        }
+    }
+}
+
+/// Limits as an agent is told of them; `None` if there are none.
+pub(super) fn words(limits: &Limits) -> Option<String> {
+    let time = limits.time_ms.map(|ms| format!("{} s of work", ms / 1000));
+    let cost = limits.cost_usd.map(|cost| format!("${cost:.2}"));
+    let tokens = limits.tokens.map(|tokens| format!("{tokens} tokens"));
+    let all: Vec<String> = [time, cost, tokens].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(time: Option<u64>, cost: Option<f64>) -> Continuous {
+        Continuous {
+            max_time: time.map(Duration::from_secs),
+            max_cost: cost,
+            ..Continuous::default()
+        }
+    }
+
+    #[test]
+    fn a_task_gets_what_is_left_of_the_run() {
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let mut left = Allowance::new(&rules(Some(100), Some(2.0)), now);
+        let each = Limits { time_ms: Some(60_000), cost_usd: Some(1.5), tokens: Some(9) };
+        assert_eq!(left.of_task(each, now), each);
+        left.spend(1.25);
+        let expect = Limits { time_ms: Some(30_000), cost_usd: Some(0.75), tokens: Some(9) };
+        assert_eq!((left.of_task(each, after(70)), left.used_up(after(70))), (expect, None));
+        let why = left.used_up(after(100)).unwrap();
+        assert_eq!(why, "the time of the run is used up (100 s)");
+    }
+
+    #[test]
+    fn money_ends_a_run_too_and_without_limits_nothing_does() {
+        let now = Instant::now();
+        let mut left = Allowance::new(&rules(None, Some(0.5)), now);
+        left.spend(0.6);
+        assert_eq!(left.used_up(now).unwrap(), "the money of the run is used up ($0.5)");
+        let mut free = Allowance::new(&rules(None, None), now);
+        free.spend(1e6);
+        let none = Limits::default();
+        assert_eq!((free.used_up(now), free.of_task(none, now)), (None, none));
+        assert_eq!(words(&none), None);
+        let some = Limits { time_ms: Some(90_000), cost_usd: Some(0.5), tokens: None };
+        assert_eq!(words(&some).unwrap(), "90 s of work, $0.50");
+    }
+}
