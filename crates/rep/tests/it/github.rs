@@ -8,6 +8,7 @@ use self::stage::{Stage, comment, dispatch, issue, on_issue};
 
 mod act;
 mod attacks;
+mod merging;
 mod stage;
 
 /// Writes a file, and approves.

@@ -232,3 +232,83 @@ fn besides(mut called: Outcome, mut merging: Outcome) -> Outcome {
     called.notes.extend(merging.notes);
     called
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use repertoire_github::event::{Surroundings, read};
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(event: &str, payload: Value, expect: Option<Subject>) {
+        let mut whole = json!({
+            "repository": { "full_name": "octo/repo" }, "sender": { "login": "ada", "type": "User" },
+            "pull_request": { "number": 40 },
+        });
+        whole.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+        let around = Surroundings::from_pairs([("GITHUB_EVENT_NAME", event)]);
+        let context = read(&whole.to_string(), &around).unwrap();
+        assert_eq!(subject(&context, &whole), expect, "{event} {whole}");
+    }
+
+    #[test]
+    fn an_approval_is_a_reason_to_look_again_and_other_reviews_are_not() {
+        let review = |state: &str| json!({ "action": "submitted", "review": { "state": state } });
+        check("pull_request_review", review("approved"), Some(Subject::Pull(40)));
+        for state in ["commented", "changes_requested", ""] {
+            check("pull_request_review", review(state), None);
+        }
+        let dismissed = json!({ "action": "dismissed", "review": { "state": "approved" } });
+        check("pull_request_review", dismissed, None);
+    }
+
+    #[test]
+    fn checks_that_ended_are_found_by_their_branch() {
+        let branch = || Some(Subject::Branches(vec!["rep/31".to_owned()]));
+        let suite = json!({ "head_branch": "rep/31" });
+        let with = |action: &str, name: &str, value: &Value| {
+            let mut payload = json!({ "action": action });
+            payload[name] = value.clone();
+            payload
+        };
+        check("check_suite", with("completed", "check_suite", &suite), branch());
+        check("check_suite", with("requested", "check_suite", &suite), None);
+        check("check_suite", with("completed", "check_suite", &json!({})), None);
+        let run = json!({ "check_suite": suite });
+        check("check_run", with("completed", "check_run", &run), branch());
+        check("check_run", with("created", "check_run", &run), None);
+        check("workflow_run", with("completed", "workflow_run", &suite), branch());
+        check("status", json!({ "branches": [{ "name": "rep/31" }, {}] }), branch());
+        check("push", json!({ "ref": "refs/heads/rep/31" }), None);
+    }
+
+    #[test]
+    fn a_draft_that_is_ready_is_looked_at_and_one_that_was_opened_is_not() {
+        for (action, expect) in [
+            ("ready_for_review", Some(Subject::Pull(40))),
+            ("unlabeled", Some(Subject::Pull(40))),
+            ("reopened", Some(Subject::Pull(40))),
+            ("opened", None),
+            ("synchronize", None),
+        ] {
+            check("pull_request", json!({ "action": action }), expect);
+        }
+        check("workflow_dispatch", json!({}), Some(Subject::All));
+        check("schedule", json!({}), Some(Subject::All));
+    }
+
+    fn outcome(conclusion: Conclusion, reason: &str) -> Outcome {
+        Outcome { notes: vec![format!("{reason} note")], ..Outcome::new(conclusion, reason) }
+    }
+
+    #[test]
+    fn what_was_merged_is_said_beside_what_was_done() {
+        let merged = || outcome(Conclusion::Done, "merged");
+        let both = besides(outcome(Conclusion::Failed, "tasks"), merged());
+        assert_eq!((both.conclusion, both.reason.as_str()), (Conclusion::Failed, "tasks"));
+        assert_eq!(both.notes, ["tasks note", "merged", "merged note"]);
+        let alone = besides(outcome(Conclusion::Skipped, "no mode"), merged());
+        assert_eq!((alone.conclusion, alone.reason.as_str()), (Conclusion::Done, "merged"));
+        assert_eq!(alone.notes, ["merged note", "no mode note"]);
+    }
+}

@@ -435,3 +435,20 @@ async fn a_report_is_what_the_skill_promises() {
     assert!(shown["reason"].as_str().unwrap().ends_with("present: `lint`"), "{shown}");
     assert!(shown["next"].as_str().unwrap().contains("restore the workflow job"));
 }
+
+#[test]
+fn every_key_is_in_the_documentation_with_its_default() {
+    let page = include_str!("../../../../../docs/auto-merge.md");
+    let keys = serde_json::to_value(AutoMerge::default()).unwrap();
+    for (key, default) in keys.as_object().unwrap() {
+        let default = match default {
+            serde_json::Value::Null => "not set".to_owned(),
+            value => format!("`{}`", value.to_string().replace("\",\"", "\", \"")),
+        };
+        let row = format!("| `{key}` | {default} | ");
+        assert!(page.contains(&row), "docs/auto-merge.md has no row that begins with {row}");
+    }
+    let rows = page.lines().skip_while(|line| !line.starts_with("| key |")).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|')).count();
+    assert_eq!(rows, keys.as_object().unwrap().len(), "there is a row of no key");
+}
