@@ -4,9 +4,11 @@
 use repertoire_drive::checks::Check;
 use repertoire_drive::plan::Improve;
 use repertoire_journal::letter::LetterSource;
+use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::run::{Limits, RunStatus};
 use repertoire_journal::{
-    Command, DeadLetter, FailureFilter, KnownFix, LetterFilter, LetterStatus, Payload,
+    Command, DeadLetter, FailureFilter, Fix, KnownFix, Lesson, LetterFilter, LetterStatus, Payload,
+    Remedy,
 };
 
 use crate::plan::{APPROVES, Bench};
@@ -244,4 +246,55 @@ async fn a_run_that_is_given_up_is_a_dead_letter_until_it_is_done_after_all() {
     assert_eq!(bench.drive(&run.id).await.status, RunStatus::Completed);
     let found = letters(&bench).await;
     assert_eq!((found.len(), found[0].status), (1, LetterStatus::Resolved));
+}
+
+#[tokio::test]
+async fn what_was_verified_is_remembered_although_somebody_cancels_the_run_just_then() {
+    let agent = "\
+- write: settings.txt
+  content: \"value = BAD\\n\"
+- write: beta.txt
+  content: \"WRONG\\n\"
+- text: Done.
+";
+    let mut bench = bench_of(ALPHA, agent).await;
+    bench.repo.file(".gitignore", ".probe\n");
+    bench.repo.commit("what is ignored");
+    // The second takes for ever once what it complains of is gone.
+    let slow = "if grep -q WRONG beta.txt; then echo 'error: beta is wrong'; exit 1; fi; \
+        if grep -q MENDED beta.txt; then touch .probe; sleep 60; fi";
+    bench.request.checks.push(Check::new("beta", slow));
+    bench.request.bounds.attempts_max = 1;
+    assert_eq!(bench.run().await.status, RunStatus::Waiting);
+    let scope = "octo/repo".to_owned();
+    let filter = FailureFilter { scope: scope.clone(), ..FailureFilter::default() };
+    for failure in bench.journal.failures(&filter).await.unwrap().items {
+        let (path, old, new) = match failure.example.contains("beta") {
+            true => ("beta.txt", "WRONG", "MENDED"),
+            false => ("settings.txt", "value = BAD", "value = GOOD"),
+        };
+        let patch = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+        );
+        let remedy = Remedy::Patch(patch);
+        let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Taught };
+        let lesson = Lesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
+        bench.journal.remember(&scope, vec![lesson]).await.unwrap();
+    }
+    let id = bench.create(Limits::default()).await;
+    let cancel = async {
+        let is_there = |run: &repertoire_journal::Run| {
+            let worktree = run.worktree.as_ref().map(|worktree| worktree.path.clone());
+            worktree.is_some_and(|path| std::path::Path::new(&path).join(".probe").exists())
+        };
+        while !is_there(&bench.journal.run(&id).await.unwrap().unwrap()) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        bench.journal.order(&id, Command::Cancel { by: "ada".into() }).await.unwrap();
+    };
+    let (run, ()) = tokio::join!(bench.drive(&id), cancel);
+    assert_eq!(run.status, RunStatus::Cancelled, "{run:?}");
+    assert_eq!(tried(&bench, &id).await, ["Worked", "Unknown"]);
+    let subjects = bench.subjects(&run);
+    assert!(subjects.contains(&"Mend the checks: learned_fix".to_owned()), "{subjects:?}");
 }
