@@ -9,6 +9,7 @@ pub mod file;
 pub mod keeper;
 pub mod learnings;
 pub mod lesson;
+pub mod letter;
 pub mod places;
 pub mod prompt;
 pub mod records;

@@ -58,9 +58,9 @@ pub enum FixOrigin {
 pub enum FixOutcome {
     /// The failure is gone, and nothing new came.
     Worked,
-    /// It is still there, or something new came, or the fix could not be applied.
+    /// It is still there, or something new came, or the fix broke off.
     Failed,
-    /// The checks could not be run. This changes no count.
+    /// The checks could not be run, or the fix is for other files. This changes no count.
     Unknown,
 }
 

@@ -41,7 +41,7 @@ pub use self::backup::Backup;
 pub use self::classify::{Class, classify};
 pub use self::facts::Facts;
 pub use self::learn::{Learnt, learn};
-pub use self::limit::{Backoff, Service, is_limit, wait_for_limit};
+pub use self::limit::{Backoff, is_limit, wait_for_limit};
 
 /// A way out of a failure, in the order in which they are preferred.
 #[derive(

@@ -148,11 +148,13 @@ pub struct Improve {
     pub attempts_max: u32,
     /// Whether what mends may reach the network, to install what a lock file names.
     pub network: bool,
+    /// Whether a run that is given up becomes a dead letter. Who hands in what the run was for needs none of the run itself.
+    pub letters: bool,
 }
 
 impl Default for Improve {
     fn default() -> Self {
-        Improve { scope: String::new(), attempts_max: 3, network: false }
+        Improve { scope: String::new(), attempts_max: 3, network: false, letters: false }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::worktree::{
 
 mod ending;
 mod left;
+mod letters;
 mod paper;
 mod preview;
 mod pulse;
@@ -145,7 +146,11 @@ impl Runner {
         let stopped = match driven {
             Err(DriveError::Stopped(reason)) => reason,
             Err(error) => return Err(error),
-            Ok(()) => return self.as_it_stands(&run).await,
+            Ok(()) => {
+                let run = self.as_it_stands(&run).await?;
+                self.settle_letter(&run, &lease.worker).await;
+                return Ok(run);
+            }
         };
         // What a person has to mend is no failure of the work.
         let choices = ["put that right, then resume it", "cancel it"].map(str::to_owned).to_vec();
@@ -156,7 +161,9 @@ impl Runner {
                 .push(Payload::StepInterrupted { step, reason: "it could not go on".to_owned() });
         }
         payloads.push(waiting);
-        Ok(self.journal.append(&lease, payloads).await?)
+        let run = self.journal.append(&lease, payloads).await?;
+        self.settle_letter(&run, &lease.worker).await;
+        Ok(run)
     }
 
     async fn as_it_stands(&self, run: &Run) -> Result<Run, DriveError> {

@@ -158,6 +158,20 @@ async fn a_memory_is_carried_elsewhere_and_believed_as_far_as_somebody_says() {
 }
 
 #[tokio::test]
+async fn a_failure_that_is_in_a_file_twice_is_one_failure_with_the_fixes_of_both() {
+    let bench = Bench::new().await;
+    bench.knows(&error("often"), vec![known("cargo update -p b", 0.76, "Cargo.lock")]).await;
+    let mut file = bench.memory.export().await.unwrap();
+    let mut second = file.failures[0].clone();
+    second.fixes.push(known("cargo update -p c", 0.76, "Cargo.lock"));
+    file.failures.push(second);
+    let there = Bench::new().await;
+    let taken = there.memory.import(file, Trust::Records).await.unwrap();
+    assert_eq!((taken.failures, taken.fixes), (1, 2));
+    assert_eq!(there.memory.export().await.unwrap().failures[0].fixes.len(), 2);
+}
+
+#[tokio::test]
 async fn a_file_that_is_odd_or_harmful_is_left_out_or_refused() {
     let bench = Bench::new().await;
     bench.knows(&error("often"), vec![known("cargo update -p b", 0.76, "Cargo.lock")]).await;

@@ -3,10 +3,16 @@
 
 use repertoire_drive::checks::Check;
 use repertoire_drive::plan::Improve;
+use repertoire_journal::letter::LetterSource;
+use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::run::{Limits, RunStatus};
-use repertoire_journal::{FailureFilter, KnownFix, Payload};
+use repertoire_journal::{
+    Command, DeadLetter, FailureFilter, Fix, KnownFix, Lesson, LetterFilter, LetterStatus, Payload,
+    Remedy,
+};
 
 use crate::plan::{APPROVES, Bench};
+use crate::repo::write;
 
 const PLAN: &str = "# Two\n\n- [ ] Write alpha\n- [ ] Write beta\n";
 
@@ -204,4 +210,91 @@ async fn a_memory_that_takes_nothing_is_no_obstacle() {
     let payloads = bench.payloads(&run).await;
     let is_note = |payload: &Payload| matches!(payload, Payload::Note { name, .. } if name == "not_remembered");
     assert!(payloads.iter().any(is_note));
+}
+
+async fn letters(bench: &Bench) -> Vec<DeadLetter> {
+    bench.journal.letters(&LetterFilter::default()).await.unwrap().items
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_up_is_a_dead_letter_until_it_is_done_after_all() {
+    let breaks = "- write: settings.txt\n  content: \"value = BAD\\n\"\n- text: Done.\n";
+    let mut bench = bench_of(ALPHA, breaks).await;
+    bench.request.bounds.attempts_max = 1;
+    let improve = Improve { scope: "octo/repo".to_owned(), letters: true, ..Improve::default() };
+    bench.request.improve = Some(improve);
+    let run = bench.run().await;
+    assert_eq!(run.status, RunStatus::Waiting, "{run:?}");
+    let found = letters(&bench).await;
+    let [letter] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((letter.source, letter.run.as_ref()), (LetterSource::Run, Some(&run.id)));
+    assert_eq!((letter.class.as_str(), letter.scope.as_str()), ("substantive", "octo/repo"));
+    assert_eq!(letter.question, "What should be done differently about \"Write alpha\"?");
+    assert!(letter.reason.contains("is failed (an agent worked on it once)"), "{}", letter.reason);
+    // The same run that is given up again is the same letter.
+    let retry = Command::Retry { by: "ada".into(), tasks: Vec::new() };
+    bench.journal.order(&run.id, retry.clone()).await.unwrap();
+    assert_eq!(bench.drive(&run.id).await.status, RunStatus::Waiting);
+    let found = letters(&bench).await;
+    assert_eq!((found.len(), found[0].times), (1, 2));
+    // Now the agent knows how, and somebody tries the letter again.
+    let mends = "- write: settings.txt\n  content: \"value = FINE\\n\"\n- text: Done.\n";
+    write(&bench.repo.base.join("agent.yaml"), mends);
+    let id = &found[0].id;
+    bench.journal.letter_status(id, LetterStatus::Retrying, "ada", "").await.unwrap();
+    bench.journal.order(&run.id, retry).await.unwrap();
+    assert_eq!(bench.drive(&run.id).await.status, RunStatus::Completed);
+    let found = letters(&bench).await;
+    assert_eq!((found.len(), found[0].status), (1, LetterStatus::Resolved));
+}
+
+#[tokio::test]
+async fn what_was_verified_is_remembered_although_somebody_cancels_the_run_just_then() {
+    let agent = "\
+- write: settings.txt
+  content: \"value = BAD\\n\"
+- write: beta.txt
+  content: \"WRONG\\n\"
+- text: Done.
+";
+    let mut bench = bench_of(ALPHA, agent).await;
+    bench.repo.file(".gitignore", ".probe\n");
+    bench.repo.commit("what is ignored");
+    // The second takes for ever once what it complains of is gone.
+    let slow = "if grep -q WRONG beta.txt; then echo 'error: beta is wrong'; exit 1; fi; \
+        if grep -q MENDED beta.txt; then touch .probe; sleep 60; fi";
+    bench.request.checks.push(Check::new("beta", slow));
+    bench.request.bounds.attempts_max = 1;
+    assert_eq!(bench.run().await.status, RunStatus::Waiting);
+    let scope = "octo/repo".to_owned();
+    let filter = FailureFilter { scope: scope.clone(), ..FailureFilter::default() };
+    for failure in bench.journal.failures(&filter).await.unwrap().items {
+        let (path, old, new) = match failure.example.contains("beta") {
+            true => ("beta.txt", "WRONG", "MENDED"),
+            false => ("settings.txt", "value = BAD", "value = GOOD"),
+        };
+        let patch = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+        );
+        let remedy = Remedy::Patch(patch);
+        let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Taught };
+        let lesson = Lesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
+        bench.journal.remember(&scope, vec![lesson]).await.unwrap();
+    }
+    let id = bench.create(Limits::default()).await;
+    let cancel = async {
+        let is_there = |run: &repertoire_journal::Run| {
+            let worktree = run.worktree.as_ref().map(|worktree| worktree.path.clone());
+            worktree.is_some_and(|path| std::path::Path::new(&path).join(".probe").exists())
+        };
+        while !is_there(&bench.journal.run(&id).await.unwrap().unwrap()) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        bench.journal.order(&id, Command::Cancel { by: "ada".into() }).await.unwrap();
+    };
+    let (run, ()) = tokio::join!(bench.drive(&id), cancel);
+    assert_eq!(run.status, RunStatus::Cancelled, "{run:?}");
+    assert_eq!(tried(&bench, &id).await, ["Worked", "Unknown"]);
+    let subjects = bench.subjects(&run);
+    assert!(subjects.contains(&"Mend the checks: learned_fix".to_owned()), "{subjects:?}");
 }

@@ -428,8 +428,8 @@ async fn imported(bench: &Bench, name: &str, remedy: Remedy) {
 async fn what_is_only_suggested_is_tried_once_in_a_run_and_trusted_when_it_has_worked() {
     let (bench, name) = planted().await;
     let memory = Memory::new(bench.journal.clone(), SCOPE);
-    bench.program("mender", "test -e ignored/ready; sed -i s/BAD/GOOD/ c.py");
-    imported(&bench, &name, words("mender now")).await;
+    bench.program("gofmt", "test -e ignored/ready; sed -i s/BAD/GOOD/ c.py");
+    imported(&bench, &name, words("gofmt -w now")).await;
     assert_eq!(memory.state_of(&bench.fix(&name).await, NOW).0, FixState::Suggested);
     let first = bench.recover().await.unwrap();
     assert_eq!(outcomes(&first), [(Strategy::LearnedFix, FixOutcome::Failed)]);
@@ -449,8 +449,8 @@ async fn a_fix_after_which_its_own_check_hangs_has_failed() {
         echo 'error: build: BAD is not defined'; exit 1";
     let timeout = Duration::from_millis(500);
     bench.checks[0] = Check { timeout, ..Check::new("build", hang) };
-    bench.program("mender", "sed -i s/BAD/HANG/ c.py");
-    bench.knows(&name, words("mender now")).await;
+    bench.program("gofmt", "sed -i s/BAD/HANG/ c.py");
+    bench.knows(&name, words("gofmt -w now")).await;
     let recovered = bench.recover().await.unwrap();
     assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
     assert!(last_reason(&recovered).contains("come to an end"), "{}", last_reason(&recovered));
@@ -465,15 +465,15 @@ async fn a_fix_that_breaks_another_file_in_the_same_words_has_failed() {
     bench.checks = vec![Check::new("build", words_of)];
     bench.repo.file("d.py", "y = BAD\n");
     let name = name_of(Category::Build, "it is wrong");
-    bench.knows(&name, words("mender now")).await;
-    bench.program("mender", "sed -i s/BAD/GOOD/ c.py; echo BAD > e.py");
+    bench.knows(&name, words("gofmt -w now")).await;
+    bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py; echo BAD > e.py");
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
     assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
     assert!(last_reason(&recovered).contains("something new came"), "{}", last_reason(&recovered));
     assert_eq!(bench.tree().await, before);
     // What mends one of two and breaks nothing is a step forward.
-    bench.program("mender", "sed -i s/BAD/GOOD/ c.py");
+    bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
     assert_eq!(outcomes(&recovered)[0], (Strategy::LearnedFix, FixOutcome::Worked));
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
@@ -492,8 +492,8 @@ async fn a_rollback_leaves_what_was_ignored_before_and_finds_what_was_hidden() {
         let (bench, name) = planted().await;
         bench.repo.file(".env", "SECRET=1\n");
         bench.repo.file("node_modules/left-pad/index.js", "pad\n");
-        bench.program("mender", script);
-        bench.knows(&name, words("mender now")).await;
+        bench.program("gofmt", script);
+        bench.knows(&name, words("gofmt -w now")).await;
         let before = bench.tree().await;
         let recovered = bench.recover().await.unwrap();
         assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)], "{script}");
@@ -646,4 +646,23 @@ async fn after_two_fixes_without_effect_the_cause_is_probably_another_one() {
     assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed); 2]);
     assert_eq!(recovered.advice.offers.len(), 1);
     assert_eq!(recovered.advice.withheld.len(), 2);
+}
+
+#[tokio::test]
+async fn a_fix_that_makes_tests_vanish_has_failed() {
+    let (mut bench, name) = planted().await;
+    // A runner that runs what the file names.
+    let command = "if grep -q BAD c.py; then echo 'error: build: BAD is not defined'; echo '1 failed, 3 passed in 0.1s'; exit 1; fi; \
+        if grep -q NONE c.py; then echo 'no tests ran in 0.01s'; else echo '4 passed in 0.1s'; fi";
+    bench.checks[0] = Check::new("test", command);
+    bench.program("gofmt", "sed -i s/BAD/NONE/ c.py");
+    bench.knows(&name, words("gofmt -w now")).await;
+    let before = bench.tree().await;
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert!(last_reason(&recovered).contains("odd"), "{}", last_reason(&recovered));
+    assert_eq!(bench.tree().await, before);
+    bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py");
+    let recovered = bench.recover().await.unwrap();
+    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Worked)]);
 }

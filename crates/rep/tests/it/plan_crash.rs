@@ -8,4 +8,5 @@ mod disk;
 pub(crate) mod field;
 mod frozen;
 mod kills;
+mod mending;
 mod signals;

@@ -1,5 +1,7 @@
 //! The memory as a file, so that it can be looked at, or carried from one machine to another.
 
+use std::collections::BTreeMap;
+
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::redact::redact;
 use repertoire_journal::{Failure, FailureFilter, JournalError, KnownFix, Lesson};
@@ -125,14 +127,15 @@ impl Memory {
         Ok(Exchanged { version: MEMORY_VERSION, scope, failures })
     }
 
-    /// Takes what a file says into the memory of this repository. What is known here stands.
+    /// Takes what a file says into the memory of this repository. What is known here stands; of two records of one fix it is
+    /// the one with more tries.
     ///
     /// # Errors
     ///
     /// When the journal does not take it; nothing of it is stored then.
     pub async fn import(&self, file: Exchanged, trust: Trust) -> Result<Imported, ExchangeError> {
         let mut imported = Imported::default();
-        let mut lessons = Vec::new();
+        let mut lessons: BTreeMap<String, Lesson> = BTreeMap::new();
         for entry in file.failures {
             let name = entry.failure.signature.clone();
             if name.parse::<Signature>().is_err() {
@@ -146,11 +149,19 @@ impl Memory {
                     None => fixes.push(believed(fix, trust)),
                 }
             }
-            imported.failures += 1;
-            imported.fixes += fixes.len();
-            lessons.push(Lesson { failure: entry.failure, fixes });
+            match lessons.get_mut(&name) {
+                // Two files may have been put together by hand.
+                Some(known) => {
+                    known.failure.seen = known.failure.seen.max(entry.failure.seen);
+                    fixes.retain(|fix| known.fixes.iter().all(|other| other.id != fix.id));
+                    known.fixes.extend(fixes);
+                }
+                None => drop(lessons.insert(name, Lesson { failure: entry.failure, fixes })),
+            }
         }
-        self.journal.remember(&self.scope, lessons).await?;
+        imported.failures = lessons.len();
+        imported.fixes = lessons.values().map(|lesson| lesson.fixes.len()).sum();
+        self.journal.remember(&self.scope, lessons.into_values().collect()).await?;
         Ok(imported)
     }
 }

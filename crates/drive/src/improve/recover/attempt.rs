@@ -15,6 +15,7 @@ use super::{
 use crate::checks::{Check, CheckResult, CheckStatus, Verdict, run_checks};
 use crate::git::DiffOf;
 use crate::improve::signature::new_ones;
+use crate::improve::verify::brought;
 use crate::limits::RECOVER_SAID_BYTES_MAX;
 use crate::program::{self, Program};
 
@@ -287,6 +288,13 @@ fn cut_short(
 
 /// What the checks say of a fix. A check that was not run before may show what was there already.
 fn decide(before: &Red, after: &Red, target: &str) -> Decision {
+    let is_cut = |red: &Red| {
+        red.verdict.results.iter().any(|one| one.critical && has_failed(one) && one.is_cut())
+    };
+    if is_cut(after) || is_cut(before) && !after.verdict.green {
+        let why = "some of what the checks said is missing, so nobody knows what is gone";
+        return Decision::Unknown(why.to_owned());
+    }
     if before.is_still_there(after, target) {
         return Decision::Failed("the failure is still there".to_owned());
     }
@@ -318,9 +326,13 @@ fn decide(before: &Red, after: &Red, target: &str) -> Decision {
         matches!(result.status, CheckStatus::Skipped(_))
             && status_before(&result.name) == Some(&CheckStatus::Passed)
     });
-    match skipped {
-        Some(result) => {
-            Decision::Failed(format!("the check `{}` was not run any more", result.name))
+    if let Some(result) = skipped {
+        return Decision::Failed(format!("the check `{}` was not run any more", result.name));
+    }
+    // What makes the failure go away by asking for less has not mended it.
+    match brought(&before.verdict.results, &after.verdict.results).first() {
+        Some(odd) => {
+            Decision::Failed(format!("the checks are green for an odd reason: {}", odd.message))
         }
         None => Decision::Worked,
     }

@@ -62,20 +62,7 @@ fn until(at_ms: u64, now_ms: u64) -> Duration {
     Duration::from_millis(at_ms.saturating_sub(now_ms))
 }
 
-/// Something that may be asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// A model.
-    Model,
-    /// GitHub.
-    GitHub,
-    /// A tool.
-    Tool,
-    /// The declared checks.
-    Verification,
-}
-
-/// How often a service is asked, and how long is waited between.
+/// How often something is asked, and how long is waited between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// Attempts in all.
@@ -86,24 +73,11 @@ pub struct Backoff {
     pub longest: Duration,
 }
 
-impl Service {
-    /// How often it is asked, and how long is waited between.
-    pub fn backoff(self) -> Backoff {
-        let (attempts, first_ms, longest_secs) = match self {
-            Service::Model => (3, 1_000, 30),
-            Service::GitHub => (5, 1_000, 60),
-            Service::Tool => (3, 500, 10),
-            Service::Verification => (3, 2_000, 30),
-        };
-        Backoff {
-            attempts,
-            first: Duration::from_millis(first_ms),
-            longest: Duration::from_secs(longest_secs),
-        }
-    }
-}
-
 impl Backoff {
+    /// For checks that may pass by themselves. Calls of models and of services have their own, where they are made.
+    pub const CHECKS: Backoff =
+        Backoff { attempts: 3, first: Duration::from_secs(2), longest: Duration::from_secs(30) };
+
     /// How long to wait after so many attempts, from 1; nothing if that was the last. It doubles each time, and up to half
     /// of it is left to chance (`jitter` from 0 to 1), so that many workers do not come back together.
     pub fn wait(&self, attempts: u32, jitter: f64) -> Option<Duration> {
@@ -142,12 +116,12 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_longest_and_end() {
-        let tool = Service::Tool.backoff();
-        assert_eq!(tool.wait(1, 0.0), Some(Duration::from_millis(500)));
-        assert_eq!(tool.wait(2, 0.0), Some(Duration::from_secs(1)));
-        assert_eq!(tool.wait(2, 1.0), Some(Duration::from_millis(500)));
-        assert_eq!(tool.wait(3, 0.0), None);
-        let long = Backoff { attempts: 20, ..Service::GitHub.backoff() };
-        assert_eq!(long.wait(12, 0.0), Some(Duration::from_secs(60)));
+        let checks = Backoff::CHECKS;
+        assert_eq!(checks.wait(1, 0.0), Some(Duration::from_secs(2)));
+        assert_eq!(checks.wait(2, 0.0), Some(Duration::from_secs(4)));
+        assert_eq!(checks.wait(2, 1.0), Some(Duration::from_secs(2)));
+        assert_eq!(checks.wait(3, 0.0), None);
+        let long = Backoff { attempts: 20, ..checks };
+        assert_eq!(long.wait(12, 0.0), Some(Duration::from_secs(30)));
     }
 }

@@ -4,8 +4,8 @@ use repertoire_journal::{FixOutcome, Payload, Remedy};
 
 use super::attempt::Looked;
 use super::{
-    Action, Attempt, Class, Facts, Found, RecoverError, RecoverEvent, RecoverRequest, RecoverRules,
-    Recovered, Red, Service, State, Strategy, attempt, install, is_limit, learned, linter,
+    Action, Attempt, Backoff, Class, Facts, Found, RecoverError, RecoverEvent, RecoverRequest,
+    RecoverRules, Recovered, Red, State, Strategy, attempt, install, is_limit, learned, linter,
     wait_for_limit,
 };
 use crate::improve::error::ParsedError;
@@ -59,7 +59,7 @@ impl Session<'_> {
     /// Something that may pass by itself, if waiting is allowed and still makes sense.
     fn transient(&self) -> Option<Found> {
         let found = self.red.found.iter().find(|found| found.class == Class::Transient)?;
-        let is_left = self.waits + 1 < Service::Verification.backoff().attempts;
+        let is_left = self.waits + 1 < Backoff::CHECKS.attempts;
         let strategy = self.way(found);
         (is_left && self.request.rules.strategies.contains(&strategy)).then(|| found.clone())
     }
@@ -81,7 +81,7 @@ impl Session<'_> {
                 wait_for_limit(&said, begun_ms)
             }
             _ => {
-                let wait = Service::Verification.backoff().wait(self.waits, request.jitter);
+                let wait = Backoff::CHECKS.wait(self.waits, request.jitter);
                 wait.unwrap_or_default()
             }
         };

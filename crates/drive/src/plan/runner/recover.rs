@@ -200,9 +200,12 @@ impl Session<'_> {
     /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
     pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
         let red = verdict.results.iter().filter(|result| recover::has_failed(result));
-        let errors = red
-            .filter(|result| result.critical)
-            .flat_map(|result| errors_of(result, &self.worktree.dir));
+        let red: Vec<&CheckResult> = red.filter(|result| result.critical).collect();
+        // What is missing may have been the failure that goes next.
+        if red.iter().any(|result| result.is_cut()) {
+            return BTreeSet::new();
+        }
+        let errors = red.into_iter().flat_map(|result| errors_of(result, &self.worktree.dir));
         errors.map(|error| signature(&error).to_string()).collect()
     }
 

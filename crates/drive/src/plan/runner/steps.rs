@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::{DriveError, Session};
 use crate::checks::{self, CheckStatus};
 use crate::git::{ChangeKind, DiffOf, Oid};
+use crate::improve::verify::suspicions;
 use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
 use crate::plan::decide;
 use crate::plan::prompt::{self, Assignment, Range, Surroundings};
@@ -84,7 +85,9 @@ impl Session<'_> {
         // A check that commits has looked at something else than what is there now.
         let is_there = self.git.head().await? == head;
         let is_green = verdict.green && is_there;
-        let learnt = match is_green {
+        // A pass that may be none teaches nothing, and is told with the result.
+        let odd = suspicions(&verdict.results, None);
+        let learnt = match is_green && odd.is_empty() {
             true => self.learnt(&head).await?,
             false => None,
         };
@@ -101,7 +104,8 @@ impl Session<'_> {
             notes.push_str("\nA check has committed something or checked something out.\n");
         }
         let result = match is_green {
-            true => json!({ "green": true, "checks": results }),
+            true if odd.is_empty() => json!({ "green": true, "checks": results }),
+            true => json!({ "green": true, "checks": results, "suspicions": odd }),
             false => json!({
                 "green": false,
                 "checks": results,

@@ -152,9 +152,9 @@ pub(crate) fn teach(ctx: &Ctx<'_>, args: &TeachArgs, ui: &mut Ui<'_>) -> Outcome
     }
     let kind = fix.remedy.kind();
     writeln!(ui.out, "A {kind} for {name} is remembered in {}.", taught.failure.scope)?;
-    ui.note(
-        "it is a suggestion until it has worked; `rep memory show` says how far it is trusted",
-    )?;
+    if let Some(FixJson { state, why, .. }) = taught.fixes.first() {
+        ui.note(&format!("it is {}: {why}", state.as_str()))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         check_first(ctx, &workspace, &request).await?;
         if let Some(improve) = &mut request.improve {
             let git = Git::new(&workspace, ctx.env.tool_environment(false));
+            improve.letters = true;
             improve.scope = scope_of(&git).await.map_err(|error| Failure::cannot_run(error.to_string()))?;
         }
         let journal = ctx.journal(None).await?;
