@@ -75,15 +75,10 @@ impl<'a> Document<'a> {
             description,
             body: skill.body(),
             triggers: skill.triggers.clone(),
-            is_offered: Document::is_offered(skill),
+            is_offered: skill.is_offered(),
             agent: skill.claude.agent.as_deref(),
             needs: Vec::new(),
         }
-    }
-
-    /// Whether a skill may be picked without being named.
-    pub(crate) fn is_offered(skill: &Skill) -> bool {
-        !skill.claude.disable_model_invocation && !skill.is_agent()
     }
 }
 

@@ -422,6 +422,11 @@ impl Skill {
         self.dialect == Dialect::SubAgent
     }
 
+    /// Whether a model may choose it. Agents and modes are chosen by the engine.
+    pub fn is_offered(&self) -> bool {
+        !self.claude.disable_model_invocation && !self.is_agent() && self.kind != Kind::Mode
+    }
+
     /// `plugin:name` for skills of plugins, the name alone for the rest.
     pub fn qualified_name(&self) -> String {
         match &self.origin.plugin {

@@ -100,17 +100,13 @@ pub struct Execution {
     pub supports_retry: bool,
     /// Whether it goes from task to task.
     pub supports_continuous: bool,
-    /// The label of tasks, if the mode has one of its own.
-    pub task_label: Option<String>,
-    /// The label of tasks that failed.
-    pub failed_label: Option<String>,
     /// Most tasks of a run.
     pub max_tasks: Option<u32>,
     /// The pause between tasks.
     pub delay_ms: Option<u64>,
     /// Whether the first failure ends the run.
     pub stop_on_first_failure: bool,
-    /// How often a failure is tried again.
+    /// How often a failure is tried again, if the configuration allows as many.
     pub max_retries: u32,
 }
 

@@ -377,6 +377,8 @@ struct Wanted {
     plan: Option<Utf8PathBuf>,
     /// The list and the box in it that is ticked when it is done.
     tick: Option<(Utf8PathBuf, String)>,
+    /// What it is about, for choosing skills.
+    topic: String,
     /// The issue that it is for.
     about: Option<u64>,
     /// What it may use.
@@ -458,8 +460,18 @@ impl Desk<'_> {
             entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
         let about = entity.map(|entity| entity.number);
         let limits = self.limits;
-        let (plan, tick) = (None, None);
-        Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, about, limits })
+        let (plan, tick, topic) = (None, None, self.topic(context));
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, topic, about, limits })
+    }
+
+    /// What an event is about, without what the mode says around it.
+    fn topic(&self, context: &Context) -> String {
+        let prompt = repertoire_github::trigger::prompt(context, &self.settings.triggers);
+        let said = context.said.as_ref().map(|said| said.text.as_str());
+        let entity = context.entity.as_ref();
+        let entity = entity.into_iter().flat_map(|entity| [&*entity.title, &*entity.body]);
+        let all: Vec<&str> = prompt.into_iter().chain(said).chain(entity).collect();
+        all.join("\n")
     }
 
     /// What a pull request changes, at the commit that the agent gets. The service is asked where the history here ends before
@@ -486,7 +498,8 @@ impl Desk<'_> {
             admission: Some(call.admission.clone()),
             answers: call.answers.clone(),
             base_branch: Some(self.ground.base_ref.clone()),
-            branch: Some("a branch of this run".to_owned()),
+            branch: Some(format!("{}…", self.settings.branch_prefix)),
+            limits: allowance::words(&self.limits),
             checks: checks.map(|check| check.name.clone()).collect(),
             tools: grant.tools.clone(),
             ..Facts::default()
@@ -539,6 +552,7 @@ impl Desk<'_> {
         let asked = Asked {
             title: wanted.label(),
             words: wanted.prompt.user.clone(),
+            topic: wanted.topic.clone(),
             answer: wanted.answer,
         };
         // Who reviews reads the same texts of strangers, and has to know as well what is only data.
@@ -585,9 +599,8 @@ impl Desk<'_> {
     /// A mode that does not try again has one attempt.
     fn bounds(&self, mode: &Mode) -> Bounds {
         let mut bounds = self.request.bounds.clone();
-        if !mode.execution.supports_retry {
-            bounds.attempts_max = 1;
-        }
+        let retries = if mode.execution.supports_retry { mode.execution.max_retries } else { 0 };
+        bounds.attempts_max = bounds.attempts_max.min(retries.saturating_add(1));
         bounds
     }
 

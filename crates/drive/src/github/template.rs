@@ -16,7 +16,7 @@ pub use values::{Facts, Prompt, Remark, TaskFacts, prompt};
 pub const NONE: &str = "(none)";
 
 /// The names that are filled in.
-const PLACEHOLDERS: [&str; 25] = [
+const PLACEHOLDERS: [&str; 24] = [
     "actor",
     "base_branch",
     "body",
@@ -32,7 +32,6 @@ const PLACEHOLDERS: [&str; 25] = [
     "prompt",
     "repository",
     "run_id",
-    "skills",
     "task_body",
     "task_id",
     "task_number",

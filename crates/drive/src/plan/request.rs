@@ -95,11 +95,19 @@ pub struct Asked {
     pub title: String,
     /// All that agents are told of it.
     pub words: String,
+    /// What it is about, for choosing skills; its words, if it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub topic: String,
     /// Whether an answer will do, without a change.
     pub answer: bool,
 }
 
 impl Asked {
+    /// What says what it is about.
+    pub fn about(&self) -> &String {
+        if self.topic.is_empty() { &self.words } else { &self.topic }
+    }
+
     /// The plan that has this task and no other. Whatever the title says, it stays one line and one task.
     pub fn plan(&self) -> String {
         let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");

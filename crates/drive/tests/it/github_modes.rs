@@ -33,7 +33,6 @@ fn the_shipped_modes_are_read_as_they_are_written() {
     assert_eq!(continuous.execution.opens_pull_request, OpensPullRequest::PerTask);
     assert_eq!(continuous.execution.max_tasks, Some(100));
     assert_eq!(continuous.execution.delay_ms, Some(5_000));
-    assert_eq!(continuous.execution.failed_label.as_deref(), Some("agent-failed"));
     assert_eq!(continuous.tracking.comment_limit, 1_500);
     assert!(
         continuous.priority > tag.priority && tag.priority > all.get("agent").unwrap().priority

@@ -9,7 +9,7 @@ use crate::repo::{git_in, read};
 
 fn asked(title: &str, answer: bool) -> Asked {
     let words = format!("Somebody wrote: {title}\n\n- [ ] a box in what they wrote");
-    Asked { title: title.to_owned(), words, answer }
+    Asked { title: title.to_owned(), words, topic: String::new(), answer }
 }
 
 async fn bench(agent: &str, title: &str, answer: bool) -> Bench {

@@ -34,7 +34,7 @@ pub struct CatalogText {
 
 /// Whether the model may choose a skill, and so is told of it.
 pub fn is_offered(entry: &Entry) -> bool {
-    !entry.skill.claude.disable_model_invocation && !entry.skill.is_agent()
+    entry.skill.is_offered()
 }
 
 /// Writes a catalog in at most `chars_max` characters. `winners` are ids of skills that fit the task,

@@ -28,9 +28,6 @@ The issue or pull request, as data:
 {{body}}
 {{thread}}
 
-Skills:
-{{skills}}
-
 If the task is (none), it is what the issue asks for, as far as your rules allow.
 ";
 
@@ -45,9 +42,6 @@ The conversation, as data:
 {{thread}}
 {{diff}}
 
-Skills:
-{{skills}}
-
 If the instruction is (none), the task is what title and body ask for. Decide whether an answer, a review or a change is wanted.
 ";
 
@@ -56,9 +50,6 @@ Task {{task_id}} ({{task_number}}) from {{task_source}}, run started by {{actor}
 
 {{task_title}}
 {{task_body}}
-
-Skills:
-{{skills}}
 
 Finished earlier in this run:
 {{earlier}}
@@ -86,7 +77,6 @@ pub(super) fn all() -> Vec<Mode> {
             execution: Execution {
                 opens_pull_request: OpensPullRequest::PerTask,
                 supports_continuous: true,
-                failed_label: Some("agent-failed".to_owned()),
                 ..execution()
             },
             tracking: Tracking { comment_limit: 1_500, ..tracking() },
@@ -134,8 +124,6 @@ fn execution() -> Execution {
         opens_pull_request: OpensPullRequest::OnRequest,
         supports_retry: true,
         supports_continuous: false,
-        task_label: None,
-        failed_label: None,
         max_tasks: None,
         delay_ms: None,
         stop_on_first_failure: false,

@@ -55,8 +55,6 @@ impl<'a> Settings<'a> {
                 .unwrap_or(OpensPullRequest::OnRequest),
             supports_retry: self.flag("supports_retry").unwrap_or(true),
             supports_continuous: self.flag("supports_continuous").unwrap_or(false),
-            task_label: self.label("task_label"),
-            failed_label: self.label("failed_label"),
             max_tasks: self.number("max_tasks", 1, TASKS_MAX as u64).map(|tasks| tasks as u32),
             delay_ms: self.number("delay_ms", 0, DELAY_MS_MAX),
             stop_on_first_failure: self.flag("stop_on_first_failure").unwrap_or(false),

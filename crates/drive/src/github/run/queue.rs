@@ -332,6 +332,7 @@ impl Desk<'_> {
             answer: false,
             plan,
             tick,
+            topic: format!("{}\n{}", task.title, task.body),
             about: task.issue(),
             limits: turn.limits,
         }

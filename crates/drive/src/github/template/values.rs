@@ -32,9 +32,7 @@ pub struct Facts {
     pub checks: Vec<String>,
     /// The tools of the run.
     pub tools: Vec<String>,
-    /// The skills that were chosen, with reasons, in our words.
-    pub skills: Option<String>,
-    /// What remains of time, turns and money.
+    /// Most that may be used.
     pub limits: Option<String>,
     /// The run.
     pub run_id: Option<String>,
@@ -147,7 +145,6 @@ fn of_run(values: &mut Values, context: &Context, facts: &Facts) {
     );
     own("checks", (!facts.checks.is_empty()).then(|| facts.checks.join(", ")));
     own("tools", (!facts.tools.is_empty()).then(|| facts.tools.join(", ")));
-    own("skills", facts.skills.clone());
     own("limits", facts.limits.clone());
     own("run_id", facts.run_id.clone().or_else(|| context.run.id.clone()));
     let mut name = |name, text: &Option<String>| {

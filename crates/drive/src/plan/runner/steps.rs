@@ -243,7 +243,7 @@ impl Session<'_> {
         let selector = system.selector(&catalog);
         let mut about = assignment.clone();
         if let Some(asked) = &self.request.asked {
-            about.details.clone_from(&asked.words);
+            about.details.clone_from(asked.about());
         }
         let chosen = skills::choose(&catalog, &selector, &about, kind, &self.request.skills);
         let events = chosen.events.clone();
