@@ -13,7 +13,6 @@ use repertoire_skill::skill::Skill;
 use repertoire_text::{Code, Diagnostic, Severity};
 
 use crate::codes;
-use crate::document::Document;
 use crate::model::Model;
 
 mod own_words;
@@ -37,7 +36,7 @@ pub fn applies(profile: ProfileId) -> bool {
 /// Findings about skills that are offered together, in the order of the skills.
 pub fn check(skills: &[Arc<Skill>], model: &Model) -> Vec<Diagnostic> {
     let offered: Vec<&Skill> =
-        skills.iter().map(|skill| &**skill).filter(|skill| Document::is_offered(skill)).collect();
+        skills.iter().map(|skill| &**skill).filter(|skill| skill.is_offered()).collect();
     let (skills, mut out) = without_copies(offered);
     if skills.len() < 2 {
         return out;

@@ -139,8 +139,9 @@ fn what_fails_is_a_dead_letter_that_leads_back_to_the_event() {
 /// Does what `rep dlq retry` says is to be done next.
 fn retried(stage: &Stage, letter: &str) -> crate::workspace::Ran {
     let done = stage.ws.json(&format!("dlq retry {letter} --json"), "dlq-retry.json");
-    let command =
-        done["command"].as_str().unwrap().replace(" ~/", &format!(" {}/", stage.ws.path("")));
+    let top = stage.ws.path("");
+    let top = top.as_str().trim_end_matches('/');
+    let command = done["command"].as_str().unwrap().replace("[TMP]", top);
     let backend = format!("scripted:{}", stage.ws.path("agent.yaml"));
     let words = command.split(' ').skip(1).chain(["--backend", &backend]);
     stage.ws.rep_with(&words.collect::<Vec<_>>())
