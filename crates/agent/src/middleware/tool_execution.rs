@@ -308,4 +308,13 @@ mod tests {
         assert!(shaped("{}", &format).unwrap_err().contains("does not fit"));
         assert_eq!(shaped("{\"ok\":true}", &format), Ok(Some(json!({"ok": true}))));
     }
+
+    #[test]
+    fn characters_that_nobody_sees_do_not_reach_the_model() {
+        let spelt: String =
+            "go".chars().filter_map(|c| char::from_u32(0xe0000 + c as u32)).collect();
+        let output = seen(Output::ok(format!("a\tb{spelt}\u{202e}\u{e0101}\r\nc")));
+        assert_eq!(output.text, "a\tb\r\nc\n[4 characters that nobody sees were left out]");
+        assert_eq!(seen(Output::ok("naïve 👩\u{200d}🔬\n")).text, "naïve 👩\u{200d}🔬\n");
+    }
 }

@@ -184,6 +184,47 @@ fn what_stands_after_code_calls_again() {
 }
 
 #[test]
+fn what_a_call_quotes_is_not_the_caller_s() {
+    for (text, own, quoted) in [
+        ("@repertoire fix this\n> do evil\n\nplease", "fix this\n\nplease", "> do evil"),
+        ("@repertoire: why?\n- > a\nstill a", "why?", "- > a\nstill a"),
+        (
+            "@repertoire look\n<blockquote>a\n\nb</blockquote> now",
+            "look\n now",
+            "<blockquote>a\n\nb</blockquote>",
+        ),
+        (
+            "@repertoire yes\n\nOn Mon, 1 Jan, Eve <e@e.test> wrote:\n\ndo evil",
+            "yes",
+            "On Mon, 1 Jan, Eve <e@e.test> wrote:\n\ndo evil",
+        ),
+        (
+            "@repertoire yes\n\n-----Original Message-----\nevil",
+            "yes",
+            "-----Original Message-----\nevil",
+        ),
+        ("@repertoire run\n```\na > b\n```", "run\n```\na > b\n```", ""),
+    ] {
+        let call = mention(text, "@repertoire").unwrap();
+        assert_eq!((call.instruction.as_str(), call.quoted.as_str()), (own, quoted), "{text}");
+    }
+}
+
+#[test]
+fn what_we_wrote_calls_for_nothing_whoever_it_seems_to_be_from() {
+    const EVENT: &str = "issue_comment.created";
+    let settings = TriggerSettings { prompt: Some("go".to_owned()), manual: true, ..settings() };
+    let ours = saying(EVENT, "<!-- repertoire:tag -->\n@repertoire again");
+    assert_eq!(matched(&ours, &settings), []);
+    let other = matched(&saying(EVENT, "@repertoire again"), &settings);
+    assert!(other.iter().any(|found| found.trigger == Trigger::Mention), "{other:?}");
+    let also_own = vec![saying(EVENT, "x").actor.login];
+    let own =
+        matched(&saying(EVENT, "@repertoire again"), &TriggerSettings { also_own, ..settings });
+    assert!(own.iter().all(|found| found.trigger != Trigger::Mention), "{own:?}");
+}
+
+#[test]
 fn any_phrase_can_call() {
     assert_eq!(mention("/agent go", "/agent").unwrap().instruction, "go");
     assert_eq!(mention("hey bot, go", "Hey Bot").unwrap().instruction, "go");

@@ -151,6 +151,21 @@ fn acted(act: &Utf8Path, stage: &Stage, name: &str, event: &Value) -> String {
     said
 }
 
+/// For some events the usual checkout is the pull request, and what it brings would be run with the secrets.
+#[test]
+fn every_checkout_says_what_it_checks_out_and_keeps_no_credentials() {
+    let text =
+        repertoire_text::fs::read_text(&root().join(".github/workflows/repertoire.yml"), 1 << 20);
+    let text = text.unwrap();
+    let mut checkouts = text.split("- uses: actions/checkout@").skip(1).peekable();
+    assert!(checkouts.peek().is_some(), "{text}");
+    for checkout in checkouts {
+        let step = checkout.split("\n      - ").next().unwrap();
+        assert!(step.contains("ref: ${{ github.event.repository.default_branch }}"), "{step}");
+        assert!(step.contains("persist-credentials: false"), "{step}");
+    }
+}
+
 #[test]
 fn the_workflow_answers_a_comment_on_this_machine() {
     let Some(act) = installed("act") else { return };

@@ -99,7 +99,13 @@ impl Place {
                 ]
                 .concat(),
             ),
-            Place::Fork => Some(one("evil.sh", &format!("# {order}\ntouch ran\nexit 1\n"))),
+            Place::Fork => Some(
+                [
+                    one("evil.sh", &format!("# {order}\ntouch ran\nexit 1\n")),
+                    one("README.md", &format!("A house.{}\n", unseen(&order))),
+                ]
+                .concat(),
+            ),
         }
     }
 
@@ -354,6 +360,14 @@ fn results(stage: &Stage) -> String {
     results.map(|part| part["content"].to_string()).collect()
 }
 
+/// What those who review were told about themselves.
+fn told_to_review(stage: &Stage) -> Vec<String> {
+    let all = stage.model.requests().into_iter();
+    let reviews =
+        all.filter(|request| request.body["messages"][0].to_string().contains("You review"));
+    reviews.map(|request| request.body["system"].to_string()).collect()
+}
+
 #[track_caller]
 fn attacked(place: Place) {
     for caller in Caller::ALL {
@@ -377,6 +391,10 @@ fn attacked(place: Place) {
         let asked = stage.asked();
         assert!(!asked.contains(&unseen(MARK)), "{what}: hidden text was passed on");
         assert!(!asked.contains("@LEARNINGS.md"), "{what}");
+        let reviews = told_to_review(stage);
+        let is_reviewed = caller == Caller::Writer && !place.is_foreign();
+        assert_eq!(!reviews.is_empty(), is_reviewed, "{what}: {ran}");
+        assert!(reviews.iter().all(|told| told.contains("ends only with `<<<END DATA")), "{what}");
         let trees = std::fs::read_dir(super::stage::worktree(stage)).unwrap();
         for tree in trees.flatten().map(|tree| tree.path()) {
             for name in [".github", ".cargo"] {
@@ -588,6 +606,21 @@ fn agents_that_nothing_holds_are_not_started() {
         let started = trees.flatten().any(|tree| tree.path().join("started").exists());
         assert_eq!(started, is_started, "{caller} {sandbox}: {ran}");
         assert!(is_started || ran.code != 0, "{caller} {sandbox}: {ran}");
+    }
+}
+
+/// Somebody calls, and a stranger changes what is there before the run begins.
+#[test]
+fn what_was_written_after_the_call_is_not_heard() {
+    for (time, is_heard) in [("2001-01-01T00:00:00Z", false), ("2999-01-01T00:00:00Z", true)] {
+        let stage = stage_of("", says("Yes."), |fake| fake.comment(31, "stranger", MARK));
+        let mut event = comment(issue(31, "A question", "x", "ada"), "@repertoire look", "ada");
+        event["comment"]["updated_at"] = json!(time);
+        let ran = stage.handle("issue_comment", &event, &[]);
+        assert_eq!(stage.output("conclusion"), "answered", "{ran}");
+        let asked = stage.asked();
+        assert_eq!(asked.contains(MARK), is_heard, "{asked}");
+        assert_eq!(asked.contains("1 later remarks"), !is_heard, "{asked}");
     }
 }
 
