@@ -60,10 +60,8 @@ impl Desk<'_> {
         if let Some(number) = issue {
             let triggers = &self.settings.triggers;
             let mut users = vec![self.client.issue(number).await?.user];
-            for label in [Some(&triggers.task_label), triggers.label.as_ref()] {
-                if let Some(label) = label {
-                    users.push(self.client.who_labelled(number, label).await?);
-                }
+            for label in [&triggers.task_label].into_iter().chain(&triggers.label) {
+                users.push(self.client.who_labelled(number, label).await?);
             }
             all.extend(users.into_iter().flatten().map(|user| user.login.to_lowercase()));
         }
