@@ -61,8 +61,8 @@ impl Desk<'_> {
             let triggers = &self.settings.triggers;
             let opened = self.client.issue(number).await?.user;
             let events = self.client.timeline(number).await?;
-            let labels = [Some(&triggers.task_label), triggers.label.as_ref()];
-            let labelled = labels.into_iter().flatten().filter_map(|label| events.labelled(label));
+            let labels = [&triggers.task_label].into_iter().chain(&triggers.label);
+            let labelled = labels.filter_map(|label| events.labelled(label));
             let users = labelled.filter_map(|event| event.actor.clone()).chain(opened);
             all.extend(users.map(|user| user.login.to_lowercase()));
         }

@@ -199,6 +199,43 @@ fn whoever_asked_does_not_approve() {
 }
 
 #[test]
+fn whoever_had_it_run_again_does_not_approve_either() {
+    let mut stage = stage_with(ON, &[]);
+    for (name, value) in
+        [("GITHUB_ACTOR", "ada"), ("GITHUB_TRIGGERING_ACTOR", "bob"), ("GITHUB_RUN_ATTEMPT", "2")]
+    {
+        stage.ws.set(name, value);
+    }
+    let number = opened(&stage);
+    checked(&stage, number, "success");
+    not_merged(&stage, number, &approved(&stage, number, "bob"), "0 of 1 approvals");
+}
+
+#[test]
+fn whoever_made_an_issue_a_task_does_not_approve_it() {
+    let toml = format!("{ON}[github.continuous]\nenabled = true\nsources = [\"issue\"]\n");
+    let stage = Stage::new(
+        &[("repertoire.toml", &toml)],
+        |github| {
+            github
+                .collaborator("bob", "write")
+                .collaborator("carol", "write")
+                .issue(31, "Write alpha", "Please write alpha.", "carol")
+                .label_by(31, "agent-task", "bob")
+        },
+        Script::new(),
+    );
+    stage.ws.write("agent.yaml", WORKS);
+    let number = task_done(&stage);
+    checked(&stage, number, "success");
+    not_merged(&stage, number, &approved(&stage, number, "bob"), "0 of 1 approvals");
+    not_merged(&stage, number, &approved(&stage, number, "carol"), "0 of 1 approvals");
+    let ran = approved(&stage, number, "ada");
+    assert!(stage.github.state().issues[&31].closed, "{ran}");
+    assert_eq!(merges(&stage), 1, "{ran}");
+}
+
+#[test]
 fn nothing_is_merged_unless_somebody_switched_it_on() {
     let stage = stage_with("[plan.checks.alpha]\ncommand = \"test -f README.md\"\n", &[]);
     let number = opened(&stage);
@@ -279,6 +316,14 @@ fn a_draft_that_was_wished_for_waits_for_a_person() {
     assert_eq!((ran.code, merges(&stage)), (0, 1), "{ran}");
 }
 
+/// Works through the one task that waits, and gives back its pull request.
+fn task_done(stage: &Stage) -> u64 {
+    let clock = json!({ "schedule": "0 3 * * *" });
+    let ran = run(stage, "schedule", &clock, &["--pull-request", "--json"]);
+    let came: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran}"));
+    came["tasks"][0]["pull_request"].as_u64().unwrap_or_else(|| panic!("{ran}"))
+}
+
 /// Works through the one task of `TASKS.md`, whose box is ticked in a commit after the checks.
 fn ticked(check: &str) -> (Stage, u64) {
     let toml = ON.replace("test -f README.md", check);
@@ -286,10 +331,7 @@ fn ticked(check: &str) -> (Stage, u64) {
         &format!("{toml}[github.continuous]\nenabled = true\n"),
         &[("TASKS.md", "- [ ] write alpha\n")],
     );
-    let ran =
-        run(&stage, "schedule", &json!({ "schedule": "0 3 * * *" }), &["--pull-request", "--json"]);
-    let came: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran}"));
-    let number = came["tasks"][0]["pull_request"].as_u64().unwrap_or_else(|| panic!("{ran}"));
+    let number = task_done(&stage);
     checked(&stage, number, "success");
     (stage, number)
 }
