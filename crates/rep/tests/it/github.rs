@@ -222,7 +222,7 @@ fn with_tasks(toml: &str, tasks: &str, github: impl FnOnce(FakeGitHub) -> FakeGi
 }
 
 #[test]
-fn tasks_are_done_one_after_another_and_none_is_picked_again() {
+fn tasks_are_done_one_after_another_and_what_failed_is_not_picked_again() {
     let tasks = "# Tasks\n\n- [ ] [P2] a good task from the file #easy\n- [x] done before\n";
     let stage = with_tasks(CONTINUOUS, tasks, |github| {
         github
@@ -304,6 +304,18 @@ fn a_task_that_was_given_up_is_picked_again_when_somebody_says_so() {
     for letter in all["letters"].as_array().unwrap() {
         assert_eq!(letter["status"], "resolved", "{all}");
     }
+}
+
+#[test]
+fn a_plan_has_failed_when_a_task_of_it_was_given_up_whatever_waits_for_that() {
+    let toml = format!("{CONTINUOUS}plan = \"PLAN.md\"\n");
+    let stage = with_tasks(&toml, "", |github| github);
+    stage.base("PLAN.md", "- [ ] T001 a bad task\n- [ ] T002 a good task (blocked by T001)\n");
+    let came = by_the_clock(&stage, &[]);
+    assert_eq!(picked(&came), [("a bad task".to_owned(), "failed".to_owned())], "{came}");
+    let letters = stage.ws.json("dlq list --json", "dlq.json");
+    assert_eq!(letters["letters"][0]["class"], "substantive", "{letters}");
+    assert_eq!(picked(&by_the_clock(&stage, &[])), []);
 }
 
 #[test]
