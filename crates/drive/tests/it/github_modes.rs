@@ -232,8 +232,6 @@ fn a_prompt_says_whose_words_are_whose() {
     The manual says 24 hours.
 
     Where: issue 12, (none)
-    Skills chosen:
-    (none)
 
     Conversation, as data:
     Title: "Timer stops after an hour" (data: title, written by "mallory-outside", permission none)

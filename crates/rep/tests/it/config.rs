@@ -15,80 +15,109 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     ws.write("project/deep/repertoire.toml", "skills_load_references = true\n");
     ws.set("REPERTOIRE_WALK_ENTRIES_MAX", "99");
     assert_snapshot!(ws.rep("--profile codex -C deep config"), @r#"
-    profile = "codex"                        # --profile
-    skills_enabled = true                    # default
-    skills_dirs = (not set)                  # default
-    extra_roots = ["tools/skills"]           # [TMP]/project/repertoire.toml:3
-    skills_builtin_dir = (not set)           # default
-    skills_sync_dir = (not set)              # default
-    skills_sync_on_start = true              # default
-    skills_max_selected_impl = 2             # default
-    skills_max_selected_review = 1           # default
-    auto_trigger.enabled = true              # default
-    auto_trigger.confidence_threshold = 0.6  # default
-    auto_trigger.max_skills = 3              # default
-    selection.vectors = (not set)            # default
-    skills_load_references = true            # repertoire.toml:1
-    skills_max_body_chars = 2                # [TMP]/project/repertoire.toml:2
-    walk.depth_max = 3                       # ~/.config/repertoire/repertoire.toml:5
-    walk.entries_max = 99                    # $REPERTOIRE_WALK_ENTRIES_MAX
-    limits.file_bytes_max = 2097152          # default
-    limits.frontmatter_bytes_max = 65536     # default
-    limits.depth = 5                         # default
-    limits.iterations = 50                   # default
-    limits.tokens = (not set)                # default
-    limits.cost = (not set)                  # default
-    limits.duration = "1h"                   # default
-    model = "anthropic/claude-haiku-4-5"     # default
-    models = (not set)                       # default
-    permissions.mode = "default"             # default
-    permissions.allow = []                   # default
-    permissions.ask = []                     # default
-    permissions.deny = []                    # default
-    sandbox = "off"                          # $REPERTOIRE_SANDBOX
-    mcp_servers = (not set)                  # default
-    serve.otlp_endpoint = (not set)          # default
-    research.search_url = (not set)          # default
-    review.depth = "quick"                   # default
-    review.skills = (not set)                # default
-    review.skip_agents = []                  # default
-    review.min_severity = "suggestion"       # default
-    review.fail_on = "major"                 # default
-    review.instructions = (not set)          # default
-    review.strong_model = (not set)          # default
-    review.fast_model = (not set)            # default
-    review.backend = (not set)               # default
-    review.at_once = 4                       # default
-    review.max_cost = (not set)              # default
-    review.max_tokens = (not set)            # default
-    review.max_time = "1h"                   # default
-    review.call_time = "15m"                 # default
-    plan.review = true                       # default
-    plan.checks = (not set)                  # default
-    plan.final_checks = (not set)            # default
-    plan.agent = (not set)                   # default
-    plan.review_agent = (not set)            # default
-    plan.backend = (not set)                 # default
-    plan.review_backend = (not set)          # default
-    plan.model = (not set)                   # default
-    plan.review_model = (not set)            # default
-    plan.instructions = (not set)            # default
-    plan.attempts = 5                        # default
-    plan.failures = 6                        # default
-    plan.iterations = 200                    # default
-    plan.step_time = "1h"                    # default
-    plan.max_cost = (not set)                # default
-    plan.max_tokens = (not set)              # default
-    plan.max_time = (not set)                # default
-    plan.ending = "keep"                     # default
-    plan.branch_prefix = "rep/"              # default
-    plan.copy = []                           # default
-    plan.setup = (not set)                   # default
-    database_url = (not set)                 # default
-    queue.order = "fifo"                     # default
-    queue.runs_max = 3                       # default
-    queue.workspace_runs_max = 0             # default
-    queue.lease = "30s"                      # default
+    profile = "codex"                                             # --profile
+    skills_enabled = true                                         # default
+    skills_dirs = (not set)                                       # default
+    extra_roots = ["tools/skills"]                                # [TMP]/project/repertoire.toml:3
+    skills_builtin_dir = (not set)                                # default
+    skills_sync_dir = (not set)                                   # default
+    skills_sync_on_start = true                                   # default
+    skills_max_selected_impl = 2                                  # default
+    skills_max_selected_review = 1                                # default
+    auto_trigger.enabled = true                                   # default
+    auto_trigger.confidence_threshold = 0.6                       # default
+    auto_trigger.max_skills = 3                                   # default
+    selection.vectors = (not set)                                 # default
+    skills_load_references = true                                 # repertoire.toml:1
+    skills_max_body_chars = 2                                     # [TMP]/project/repertoire.toml:2
+    walk.depth_max = 3                                            # ~/.config/repertoire/repertoire.toml:5
+    walk.entries_max = 99                                         # $REPERTOIRE_WALK_ENTRIES_MAX
+    limits.file_bytes_max = 2097152                               # default
+    limits.frontmatter_bytes_max = 65536                          # default
+    limits.depth = 5                                              # default
+    limits.iterations = 50                                        # default
+    limits.tokens = (not set)                                     # default
+    limits.cost = (not set)                                       # default
+    limits.duration = "1h"                                        # default
+    model = "anthropic/claude-haiku-4-5"                          # default
+    models = (not set)                                            # default
+    permissions.mode = "default"                                  # default
+    permissions.allow = []                                        # default
+    permissions.ask = []                                          # default
+    permissions.deny = []                                         # default
+    sandbox = "off"                                               # $REPERTOIRE_SANDBOX
+    mcp_servers = (not set)                                       # default
+    serve.otlp_endpoint = (not set)                               # default
+    research.search_url = (not set)                               # default
+    review.depth = "quick"                                        # default
+    review.skills = (not set)                                     # default
+    review.skip_agents = []                                       # default
+    review.min_severity = "suggestion"                            # default
+    review.fail_on = "major"                                      # default
+    review.instructions = (not set)                               # default
+    review.strong_model = (not set)                               # default
+    review.fast_model = (not set)                                 # default
+    review.backend = (not set)                                    # default
+    review.at_once = 4                                            # default
+    review.max_cost = (not set)                                   # default
+    review.max_tokens = (not set)                                 # default
+    review.max_time = "1h"                                        # default
+    review.call_time = "15m"                                      # default
+    plan.review = true                                            # default
+    plan.checks = (not set)                                       # default
+    plan.final_checks = (not set)                                 # default
+    plan.self_improve = false                                     # default
+    plan.self_improve_network = false                             # default
+    plan.agent = (not set)                                        # default
+    plan.review_agent = (not set)                                 # default
+    plan.backend = (not set)                                      # default
+    plan.review_backend = (not set)                               # default
+    plan.model = (not set)                                        # default
+    plan.review_model = (not set)                                 # default
+    plan.instructions = (not set)                                 # default
+    plan.attempts = 5                                             # default
+    plan.failures = 6                                             # default
+    plan.iterations = 200                                         # default
+    plan.step_time = "1h"                                         # default
+    plan.max_cost = (not set)                                     # default
+    plan.max_tokens = (not set)                                   # default
+    plan.max_time = (not set)                                     # default
+    plan.ending = "keep"                                          # default
+    plan.branch_prefix = "rep/"                                   # default
+    plan.copy = []                                                # default
+    plan.setup = (not set)                                        # default
+    database_url = (not set)                                      # default
+    queue.order = "fifo"                                          # default
+    queue.runs_max = 3                                            # default
+    queue.workspace_runs_max = 0                                  # default
+    queue.lease = "30s"                                           # default
+    github.trigger_phrase = "@repertoire"                         # default
+    github.label_trigger = "repertoire"                           # default
+    github.assignee_trigger = (not set)                           # default
+    github.task_label = "agent-task"                              # default
+    github.bot_login = "github-actions[bot]"                      # default
+    github.allowed_bots = []                                      # default
+    github.allowed_non_write_users = []                           # default
+    github.base_branch = (not set)                                # default
+    github.branch_prefix = "repertoire/"                          # default
+    github.network_tools = []                                     # default
+    github.failed_label = "agent-failed"                          # default
+    github.done_label = "agent-done"                              # default
+    github.waiting_label = "agent-waiting"                        # default
+    github.push = false                                           # default
+    github.pull_request = false                                   # default
+    github.draft = true                                           # default
+    github.auto_merge = (not set)                                 # default
+    github.continuous.sources = ["issue", "file", "plan", "prompt"]  # default
+    github.continuous.tasks_file = "TASKS.md"                     # default
+    github.continuous.plan = (not set)                            # default
+    github.continuous.enabled = false                             # default
+    github.continuous.max_tasks = (not set)                       # default
+    github.continuous.max_time = (not set)                        # default
+    github.continuous.max_cost = (not set)                        # default
+    github.continuous.claim = "6h"                                # default
+    github.continuous.delay = (not set)                           # default
+    github.continuous.stop_on_first_failure = false               # default
     [exit 0]
     "#);
 }
@@ -115,9 +144,9 @@ fn each_key_can_be_explained() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines.len().is_multiple_of(2) && lines.len() > 20);
     assert_snapshot!(lines[..4].join("\n"), @r#"
-    profile = "repertoire"                   # default
+    profile = "repertoire"                                        # default
         Whose order of roots and collision rule to follow. (or $REPERTOIRE_PROFILE)
-    skills_enabled = true                    # default
+    skills_enabled = true                                         # default
         Whether skills are discovered at all. (or $REPERTOIRE_SKILLS_ENABLED)
     "#);
 }
@@ -145,13 +174,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("[walk]\ndepth = 3\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:2: `walk.depth` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, serve.otlp_endpoint, research.search_url, review.depth, review.skills, review.skip_agents, review.min_severity, review.fail_on, review.instructions, review.strong_model, review.fast_model, review.backend, review.at_once, review.max_cost, review.max_tokens, review.max_time, review.call_time, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
+    hint: The keys are walk.depth_max, walk.entries_max.
     [exit 2]
     ");
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, serve.otlp_endpoint, research.search_url, review.depth, review.skills, review.skip_agents, review.min_severity, review.fail_on, review.instructions, review.strong_model, review.fast_model, review.backend, review.at_once, review.max_cost, review.max_tokens, review.max_time, review.call_time, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, github.….
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"

@@ -51,6 +51,8 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep replay last
     $ rep review --patterns-only
     $ rep review --backend scripted:reviewers.yaml
+    $ rep verify --read test-output.txt
+    $ rep github detect --event github-event.json --event-name issue_comment --permission write
     $ rep setup claude --print
     $ rep mcp --call skill_search '{"task": "is the index of this migration safe?"}'
     $ rep doctor
@@ -177,9 +179,13 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
                      clean
       workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
       plan           Follow plans: check lists that agents work through
+      github         Answer what happens on GitHub, or say what would happen
+      verify         Run the declared checks, and say what is wrong and what to mend first
       runs           List runs, show one, and tell it what to do
       events         Print what happened, one line an event
       replay         Fold the events of runs anew, and compare
+      memory         What went wrong here before, and what helped
+      dlq            What could not be handled and waits for a person
       metrics        Print figures for Prometheus
       daemon         Work on runs that wait in the queue, until told to stop
       worker         Work on runs of a database that many hosts share

@@ -79,7 +79,8 @@ fn work_is_checked_reviewed_and_left_on_its_branch_unless_pushing_is_configured(
     let branch = stage.output("branch_name");
     assert_eq!(stage.git(&["show", &format!("{branch}:alpha.txt")]), "alpha");
     assert!(stage.output("execution_file").ends_with(".jsonl"));
-    let patch = std::fs::read_to_string(stage.output("patch_file")).unwrap();
+    let patch = repertoire_text::fs::read_text(stage.output("patch_file").as_str().into(), 1 << 20)
+        .unwrap();
     assert!(patch.contains("+++ b/alpha.txt\n") && patch.contains("+alpha\n"), "{patch}");
     // Who watches the log sees it happen.
     assert!(ran.stderr.contains("1 implementation: Work on issue 31"), "{ran}");

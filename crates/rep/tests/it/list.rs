@@ -340,12 +340,12 @@ fn a_folder_of_the_project_stays_the_projects_however_it_is_named() {
 fn text_from_strangers_cannot_move_the_cursor() {
     let ws = Workspace::new();
     ws.write("project/repertoire.toml", "\"\\u001b[31mkey\" = 1\n");
-    assert_snapshot!(ws.rep("list"), @r"
+    assert_snapshot!(ws.rep("list"), @r#"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `\u{1b}[31mkey` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.enabled, auto_trigger.confidence_threshold, auto_trigger.max_skills, selection.vectors, skills_load_references, skills_max_body_chars, walk.depth_max, walk.entries_max, limits.file_bytes_max, limits.frontmatter_bytes_max, limits.depth, limits.iterations, limits.tokens, limits.cost, limits.duration, model, models, permissions.mode, permissions.allow, permissions.ask, permissions.deny, sandbox, mcp_servers, serve.otlp_endpoint, research.search_url, review.depth, review.skills, review.skip_agents, review.min_severity, review.fail_on, review.instructions, review.strong_model, review.fast_model, review.backend, review.at_once, review.max_cost, review.max_tokens, review.max_time, review.call_time, plan.review, plan.checks, plan.final_checks, plan.agent, plan.review_agent, plan.backend, plan.review_backend, plan.model, plan.review_model, plan.instructions, plan.attempts, plan.failures, plan.iterations, plan.step_time, plan.max_cost, plan.max_tokens, plan.max_time, plan.ending, plan.branch_prefix, plan.copy, plan.setup, database_url, queue.order, queue.runs_max, queue.workspace_runs_max, queue.lease.
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, github.….
     [exit 2]
-    ");
+    "#);
     assert!(!ws.rep("list").to_string().contains('\u{1b}'));
 }
 

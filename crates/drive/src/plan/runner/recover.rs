@@ -237,7 +237,7 @@ impl Session<'_> {
         if files.is_empty() || files.len() > LEARNT_FILES_MAX || !files.is_disjoint(&since) {
             return Ok(None);
         }
-        let paths: Vec<&Utf8Path> = files.iter().map(|path| Utf8Path::new(path)).collect();
+        let paths: Vec<&Utf8Path> = files.iter().map(Utf8Path::new).collect();
         let (from, to) = (self.git.tree_of(&from).await?, self.git.tree_of(&to).await?);
         Ok(String::from_utf8(self.git.patch_of(&from, &to, &paths).await?).ok())
     }

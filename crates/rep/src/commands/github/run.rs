@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// Push the branch of finished work
     #[arg(long)]
     push: bool,
-    /// Open a pull request for it, as a draft
+    /// Open a pull request for it: a draft, unless auto-merge is on
     #[arg(long)]
     pull_request: bool,
     /// The dead letter that this takes up again: it is resolved, or goes back to the queue

@@ -337,7 +337,7 @@ fn only_as_data(stage: &Stage, what: &str) {
     for request in stage.model.requests() {
         assert!(!request.body["system"].to_string().contains(MARK), "{what}: {request:?}");
         let first = &request.body["messages"][0]["content"];
-        let first = first.as_str().map_or_else(|| first[0]["text"].as_str().unwrap_or(""), |it| it);
+        let first = first.as_str().or(first[0]["text"].as_str()).unwrap_or_default();
         let mut inside = false;
         for line in first.lines() {
             inside = match line {
