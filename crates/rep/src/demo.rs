@@ -216,6 +216,23 @@ const STEPS: &[Step] = &[
         args: &["verify", "--read", "test-output.txt"],
     },
     Step {
+        title: "Remember what helps",
+        about: "The failure has a name that is the same in every file. What helped is kept with it, and offered or tried the next time; what \
+                stops helping loses its confidence.",
+        args: &[
+            "memory",
+            "teach",
+            "d1943017ed10dfab",
+            "--advice",
+            "the field is called attempts since version 2",
+        ],
+    },
+    Step {
+        title: "Ask the memory",
+        about: "What is known of it, in the words of whoever taught it. `rep plan run --self-improve` and runs on GitHub teach it by themselves.",
+        args: &["memory", "show", "d19430"],
+    },
+    Step {
         title: "Be called on GitHub",
         about: "Somebody calls the bot in an issue of a stranger. What would happen: the mode, why, the tools; the stranger's words are \
                 data, and what was hidden in them is gone.",

@@ -52,6 +52,8 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep review --patterns-only
     $ rep review --backend scripted:reviewers.yaml
     $ rep verify --read test-output.txt
+    $ rep memory teach d1943017ed10dfab --advice 'the field is called attempts since version 2'
+    $ rep memory show d19430
     $ rep github detect --event github-event.json --event-name issue_comment --permission write
     $ rep setup claude --print
     $ rep mcp --call skill_search '{"task": "is the index of this migration safe?"}'
