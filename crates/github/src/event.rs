@@ -67,6 +67,19 @@ pub enum EventName {
 }
 
 impl EventName {
+    /// The names of those that may call somebody.
+    pub const KNOWN: [&str; 9] = [
+        "issues",
+        "issue_comment",
+        "pull_request",
+        "pull_request_target",
+        "pull_request_review",
+        "pull_request_review_comment",
+        "workflow_dispatch",
+        "repository_dispatch",
+        "schedule",
+    ];
+
     /// The event that GitHub calls so.
     pub fn parse(name: &str) -> EventName {
         match name {

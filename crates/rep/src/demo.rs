@@ -47,7 +47,7 @@ const CHANGE: (&str, &str) = ("refunds.py", include_str!("demo/refunds-changed.p
 const RESUME: &str = " · rep run --resume ";
 
 /// Commands of the demo that there has to be a repository for, once plans are worked through.
-const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review"];
+const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review", "memory"];
 
 struct Step {
     title: &'static str,

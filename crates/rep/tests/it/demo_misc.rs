@@ -52,7 +52,7 @@ fn the_demo_runs_to_its_end_and_leaves_no_trace() {
     $ rep review --patterns-only
     $ rep review --backend scripted:reviewers.yaml
     $ rep verify --read test-output.txt
-    $ rep memory teach d1943017ed10dfab --advice 'the field is called attempts since version 2'
+    $ rep memory teach d1943017ed10dfab --advice "the field is called attempts since version 2"
     $ rep memory show d19430
     $ rep github detect --event github-event.json --event-name issue_comment --permission write
     $ rep setup claude --print
@@ -77,7 +77,7 @@ fn the_demo_works_on_a_narrow_terminal() {
 fn the_demo_does_without_git_and_says_so() {
     let ran = Workspace::with_shipped_pack().rep("demo");
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 5, "{ran}");
+    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 7, "{ran}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub enum GroundError {
     )]
     NoHome,
     /// A commit is not here.
-    #[error("{what} is not in this checkout{why}; check out with `fetch-depth: 0`")]
+    #[error("{what} cannot be had{why}")]
     Missing {
         /// Which.
         what: String,
@@ -41,6 +41,9 @@ pub enum GroundError {
         why: String,
     },
 }
+
+/// Where nobody can be asked, the checkout has to have it.
+const NOT_HERE: &str = ": it is not in this checkout; check out with `fetch-depth: 0`";
 
 /// The commits of an event. `home` is the branch that the workflow names in place of the default one. The service is asked where
 /// branches are, if it can be: what a checkout calls `main` may be anybody's.
@@ -104,7 +107,7 @@ async fn tip(git: &Git, branch: &str, remote: Option<&Remote>) -> Result<Oid, Gr
                 return Ok(oid);
             }
         }
-        return Err(missing(String::new()));
+        return Err(missing(NOT_HERE.to_owned()));
     };
     let failed = |error: GitError| missing(format!(" ({error})"));
     let there = git.remote_tip(remote, branch).await.map_err(failed)?;
@@ -132,7 +135,7 @@ async fn head_of(
     {
         return Ok(oid);
     }
-    let Some(remote) = remote else { return Err(missing(String::new())) };
+    let Some(remote) = remote else { return Err(missing(NOT_HERE.to_owned())) };
     let fetched = git.fetch(remote, &format!("refs/pull/{number}/head")).await;
     let head = fetched.map_err(|error| missing(format!(" ({error})")))?;
     // What was pushed since somebody asked is not what they saw.

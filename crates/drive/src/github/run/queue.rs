@@ -196,6 +196,11 @@ impl Desk<'_> {
                     () = tokio::time::sleep(pace.delay) => {}
                     () = shutdown.cancelled() => continue,
                 }
+                // The pause is part of the run as well.
+                why = left.used_up(Instant::now());
+                if why.is_some() {
+                    break;
+                }
             }
             let (max, limits) = (pace.max, left.of_task(self.limits, Instant::now()));
             let turn = Turn { task, earlier: &done, max, limits, letters: &waiting.letters };

@@ -1,13 +1,15 @@
 //! `rep github detect`: which mode would answer an event, and why. Nothing is done, and nobody is asked.
 
+use repertoire_drive::github::base;
 use repertoire_drive::github::grant::grant;
 use repertoire_drive::github::mode::{
     Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect,
 };
 use repertoire_drive::github::template::{Facts, Prompt, prompt};
 use repertoire_github::actor::{Admission, Admitted, Answer, Answers, Permission, admit, to_ask};
-use repertoire_github::event::{Account, Context};
+use repertoire_github::event::{Account, Context, EventName};
 use repertoire_github::trigger::{Match, matched};
+use repertoire_skill::name::nearest;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::terminal::{printable, render};
 
@@ -198,9 +200,16 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
     let mut rows =
         vec![("Event", event(context)), ("Result", result(found)), ("Actor", actor(found))];
     if context.is_fork() == Some(true) {
-        let text =
-            "from another repository: without secrets the run is skipped, and nothing is pushed";
+        let text = "from another repository: nothing of it is run, and nothing is pushed";
         rows.push(("Fork", text.to_owned()));
+    }
+    if let EventName::Other(name) = &context.event {
+        let known = EventName::KNOWN;
+        let text = match nearest(name, known.into_iter()) {
+            Some(near) => format!("`{name}` calls nobody; did you mean `{near}`?"),
+            None => format!("`{name}` calls nobody; those that do are {}", known.join(", ")),
+        };
+        rows.push(("Name", text));
     }
     rows.extend(found.mode().into_iter().flat_map(|mode| of_mode(found, mode)));
     rows.extend(found.prompt.iter().flat_map(|prompt| &prompt.removed).map(|(from, removed)| {
@@ -215,6 +224,9 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
 /// What would come of it, in a sentence.
 fn result(found: &Found) -> String {
     let Some(mode) = found.mode() else { return format!("nothing: {}", found.detection.reason) };
+    if let Some(why) = base::left_alone(&found.context) {
+        return format!("nothing: {why}");
+    }
     let name = &mode.name;
     match found.admitted.as_ref().map(|made| &made.admission) {
         None => format!("the mode `{name}` answers, if whoever asked may ask"),
@@ -275,12 +287,12 @@ fn of_mode(found: &Found, mode: &Mode) -> Vec<(&'static str, String)> {
     ];
     if !found.tools.is_empty() {
         rows.push(("Tools", format!("{}{most}", found.tools.join(", "))));
-        rows.push(("Reports", reports(mode)));
+        rows.push(("Reports", reports(mode, found.admitted.as_ref().map(|made| &made.admission))));
     }
     rows
 }
 
-fn reports(mode: &Mode) -> String {
+fn reports(mode: &Mode, admission: Option<&Admission>) -> String {
     let comment = match mode.tracking.comment {
         TrackingComment::New => "a new comment",
         TrackingComment::Sticky => "one comment that is kept up to date",
@@ -290,6 +302,9 @@ fn reports(mode: &Mode) -> String {
         Some(label) => format!(", label `{label}` while at work"),
         None => String::new(),
     };
+    if admission == Some(&Admission::Read) {
+        return format!("{comment}{label}; no branch and no pull request");
+    }
     let branch = match mode.execution.requires_branch {
         RequiresBranch::Always => "a branch",
         RequiresBranch::WhenChanging => "a branch if something changes",

@@ -151,8 +151,10 @@ async fn handle(
     let context = &context;
     let client = client(env, context)?;
     if client.token().is_none() {
-        let reason = "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what";
-        return Ok(Came::new(Conclusion::Skipped, reason));
+        let message = "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what";
+        return Err(Failure::cannot_run(message).hint(
+            "In a workflow, `github_token` of the action is it; `rep github detect` needs none.",
+        ));
     }
     let context = &on_github::complete(&client, context).await.map_err(cannot)?;
     let git = Git::new(&env.here, env.tool_environment(false));

@@ -150,10 +150,14 @@ pub(crate) fn teach(ctx: &Ctx<'_>, args: &TeachArgs, ui: &mut Ui<'_>) -> Outcome
         ui.print_json(&taught)?;
         return Ok(Exit::Done);
     }
-    let kind = fix.remedy.kind();
-    writeln!(ui.out, "A {kind} for {name} is remembered in {}.", taught.failure.scope)?;
+    let what = match &fix.remedy {
+        Remedy::Patch(_) => "A patch",
+        Remedy::Command(_) => "A command",
+        Remedy::Advice(_) => "Advice",
+    };
+    writeln!(ui.out, "{what} for {name} is remembered in {}.", taught.failure.scope)?;
     if let Some(FixJson { state, why, .. }) = taught.fixes.first() {
-        ui.note(&format!("it is {}: {why}", state.as_str()))?;
+        ui.note(&format!("It is {}: {why}.", state.as_str()))?;
     }
     Ok(Exit::Done)
 }
