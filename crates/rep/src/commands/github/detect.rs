@@ -205,7 +205,7 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
     }
     if let EventName::Other(name) = &context.event {
         let known = EventName::KNOWN;
-        let text = match nearest(name, known.into_iter()) {
+        let text = match nearest(name, known) {
             Some(near) => format!("`{name}` calls nobody; did you mean `{near}`?"),
             None => format!("`{name}` calls nobody; those that do are {}", known.join(", ")),
         };
