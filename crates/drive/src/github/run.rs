@@ -3,7 +3,6 @@
 
 use camino::Utf8PathBuf;
 use repertoire_agent::backend::Kind;
-use repertoire_agent::definition::Definition;
 use repertoire_github::actor::{Admission, Answers, Rules, admit};
 use repertoire_github::client::{Client, ClientError};
 use repertoire_github::comment::Harmless;
@@ -12,147 +11,37 @@ use repertoire_github::trigger::{Match, TriggerSettings, matched};
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, RunId, Worker};
 use repertoire_model::Secret;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use self::ground::Ground;
-use self::work::{Bench, Piece, WorkError, Worked};
 use super::automerge::AutoMerge;
 use super::base;
 use super::grant::{Grant, grant};
-use super::mode::{Mode, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect};
-use super::publish::{self, Publication};
-use super::tasks;
+use super::mode::{Mode, Modes, RequiresBranch, TrackingComment, detect};
+use super::publish;
 use super::template::{Facts, Prompt, prompt};
 use super::tracking::{CommentKind, Tracking, TrackingSettings};
-use crate::git::{DiffOf, Git, Oid, Remote};
-use crate::improve::recover::Class;
+use crate::git::{DiffOf, Git, Remote};
 use crate::limits::PROMPT_DIFF_BYTES_MAX;
-use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest, Runner};
-use crate::worktree::Worktrees;
+use crate::plan::{PlanRequest, Runner};
 
 mod again;
 mod allowance;
 mod ask;
 mod basis;
+mod deliver;
 pub mod ground;
 mod letters;
 mod merge;
+mod outcome;
 mod queue;
 pub mod words;
 mod work;
 
 pub use ask::complete;
 pub use letters::Started;
+pub use outcome::{Conclusion, Outcome, TaskOutcome};
 pub use queue::Continuous;
-
-/// How a run on GitHub ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Conclusion {
-    /// What was asked for is done: checks, review and plan agree.
-    Done,
-    /// An answer was given, and nothing changed.
-    Answered,
-    /// A person has to decide.
-    Waiting,
-    /// It could not be done.
-    Failed,
-    /// Nothing called for work.
-    Skipped,
-    /// Whoever asked may not.
-    Refused,
-}
-
-impl Conclusion {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Conclusion::Done => "done",
-            Conclusion::Answered => "answered",
-            Conclusion::Waiting => "waiting",
-            Conclusion::Failed => "failed",
-            Conclusion::Skipped => "skipped",
-            Conclusion::Refused => "refused",
-        }
-    }
-
-    /// Whether the step of a workflow is green with it. What nobody asked for, or may not ask for, is no failure.
-    pub fn is_fine(self) -> bool {
-        !matches!(self, Conclusion::Waiting | Conclusion::Failed)
-    }
-}
-
-/// What a run on GitHub came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
-    /// How it ended.
-    pub conclusion: Conclusion,
-    /// Why, in a sentence.
-    pub reason: String,
-    /// What kind of failure it was, by what can be done about it; null if it was none.
-    pub class: Option<Class>,
-    /// The mode that was chosen.
-    pub mode: Option<String>,
-    /// The branch with the work.
-    pub branch: Option<String>,
-    /// Whether it was pushed.
-    pub pushed: bool,
-    /// The pull request.
-    pub pull_request: Option<u64>,
-    /// What became of merging it.
-    pub merge: Option<String>,
-    /// The checks on the last commit, in words.
-    pub checks: Option<String>,
-    /// What the agent said in the end.
-    pub answer: Option<String>,
-    /// The run in the journal.
-    pub run: Option<RunId>,
-    /// Each task, where there are several.
-    pub tasks: Vec<TaskOutcome>,
-    /// What people should know besides.
-    pub notes: Vec<String>,
-}
-
-impl Outcome {
-    /// An end, and why.
-    pub fn new(conclusion: Conclusion, reason: impl Into<String>) -> Self {
-        Outcome {
-            conclusion,
-            reason: reason.into(),
-            // What the work itself came to is known only to whoever did it.
-            class: (!conclusion.is_fine()).then_some(Class::Permanent),
-            mode: None,
-            branch: None,
-            pushed: false,
-            pull_request: None,
-            merge: None,
-            checks: None,
-            answer: None,
-            run: None,
-            tasks: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-}
-
-/// What became of one task of several.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskOutcome {
-    /// Its id.
-    pub id: String,
-    /// Its title.
-    pub title: String,
-    /// How it ended.
-    pub conclusion: Conclusion,
-    /// Why.
-    pub reason: String,
-    /// The branch with the work.
-    pub branch: Option<String>,
-    /// The pull request.
-    pub pull_request: Option<u64>,
-}
 
 /// What the configuration of the base branch says, and whoever started the workflow.
 #[derive(Clone, Debug)]
@@ -506,212 +395,6 @@ impl Desk<'_> {
         }
     }
 
-    /// Lets the plan loop do a piece of work, and brings it where it should go.
-    async fn deliver(
-        &self,
-        call: &Call<'_>,
-        wanted: Wanted,
-        shutdown: &CancellationToken,
-    ) -> Outcome {
-        match self.work_on(&wanted, call, shutdown).await {
-            Ok(mut worked) => {
-                if let Err(error) = self.tick(&wanted, &mut worked).await {
-                    return Outcome::new(Conclusion::Failed, error.to_string());
-                }
-                self.publish(call, &wanted, worked).await
-            }
-            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
-        }
-    }
-
-    async fn work_on(
-        &self,
-        wanted: &Wanted,
-        call: &Call<'_>,
-        shutdown: &CancellationToken,
-    ) -> Result<Worked, WorkError> {
-        let house = self.house;
-        let start = match &self.ground.head {
-            None => self.ground.base.clone(),
-            Some(head) => base::overlay(house, head, &self.ground.base).await?.commit,
-        };
-        let rules = |rules: &[repertoire_agent::permission::Rule]| {
-            rules.iter().map(ToString::to_string).collect()
-        };
-        let permissions = &wanted.grant.permissions;
-        let is_read = call.admission == Admission::Read;
-        let hand = |usual: &Hand| Hand {
-            system: Some(wanted.prompt.system.clone()),
-            tools: Some(wanted.grant.tools.clone()),
-            mode: is_read.then(|| "read-only".to_owned()),
-            allow: rules(&permissions.allow),
-            deny: rules(&permissions.deny),
-            ignore_project_rules: true,
-            ..usual.clone()
-        };
-        let asked = Asked {
-            title: wanted.label(),
-            words: wanted.prompt.user.clone(),
-            topic: wanted.topic.clone(),
-            answer: wanted.answer,
-        };
-        // Who reviews reads the same texts of strangers, and has to know as well what is only data.
-        let told = format!("{}\n{}", Definition::default().prompt, wanted.prompt.rules);
-        let reviewer = Hand { system: Some(told), ..hand(&self.request.reviewer) };
-        let request = PlanRequest {
-            plan: wanted.plan.clone().unwrap_or_default(),
-            asked: wanted.plan.is_none().then_some(asked),
-            implementer: hand(&self.request.implementer),
-            reviewer,
-            branch_prefix: self.settings.branch_prefix.clone(),
-            ending: EndingWord::Keep,
-            bounds: self.bounds(call.mode),
-            ..self.request_for(&call.admission)
-        };
-        let bench = Bench {
-            journal: self.journal,
-            runner: self.runner,
-            worker: self.worker,
-            house,
-            on_run: self.on_run,
-        };
-        let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
-        bench.work(piece, shutdown).await
-    }
-
-    /// What work is asked for, as far as whoever asked may have it. For who may only look nothing is run: what makes a worktree
-    /// ready and what checks it both start what lies there, and that may be a stranger's.
-    fn request_for(&self, admission: &Admission) -> PlanRequest {
-        match admission {
-            Admission::Write => self.request.clone(),
-            Admission::Read | Admission::Refused { .. } => PlanRequest {
-                setup: None,
-                copy: Vec::new(),
-                checks: Vec::new(),
-                final_checks: Vec::new(),
-                improve: None,
-                review: false,
-                ..self.request.clone()
-            },
-        }
-    }
-
-    /// A mode that does not try again has one attempt.
-    fn bounds(&self, mode: &Mode) -> Bounds {
-        let mut bounds = self.request.bounds.clone();
-        let retries = if mode.execution.supports_retry { mode.execution.max_retries } else { 0 };
-        bounds.attempts_max = bounds.attempts_max.min(retries.saturating_add(1));
-        bounds
-    }
-
-    /// Ticks the box of a task that is done, on its branch.
-    async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
-        let Some((file, id)) =
-            wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
-        else {
-            return Ok(());
-        };
-        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
-        let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
-        let text = plan::file::read(&worktree.dir, file);
-        if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
-            plan::file::write(&worktree.dir, file, &ticked)?;
-            worktree
-                .git
-                .commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title))
-                .await?;
-            worked.head = Some(worktree.git.head().await?);
-        }
-        Ok(())
-    }
-
-    /// Pushes what was done, opens a pull request and merges it, as far as that is configured.
-    async fn publish(&self, call: &Call<'_>, wanted: &Wanted, worked: Worked) -> Outcome {
-        let branch = worked.run.worktree.as_ref().map(|worktree| worktree.branch.clone());
-        let mut outcome = Outcome {
-            branch: branch.filter(|_| worked.head.is_some()),
-            checks: worked.checks.clone(),
-            answer: worked.answer.clone(),
-            run: Some(worked.run.id.clone()),
-            class: worked.class,
-            ..Outcome::new(worked.conclusion, worked.reason.clone())
-        };
-        let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
-        let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted)
-        else {
-            return outcome;
-        };
-        if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
-            outcome.conclusion = Conclusion::Waiting;
-            outcome.class = Some(Class::Permanent);
-            outcome.reason = why;
-        }
-        outcome
-    }
-
-    async fn send(
-        &self,
-        call: &Call<'_>,
-        wanted: &Wanted,
-        branch: &str,
-        head: &Oid,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        // A pull request keeps its own configuration, whatever the agent was given to read.
-        let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
-            (Some(own), Some(name)) => {
-                let plain = base::without_overlay(self.house, head, own, &wanted.label())
-                    .await
-                    .map_err(|error| text(&error))?;
-                (plain, name, own)
-            }
-            _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
-        };
-        let what = Publication {
-            git: self.house,
-            client: self.client,
-            remote: self.remote,
-            prefix: &self.settings.branch_prefix,
-            branch,
-            commit: &commit,
-            base: &base,
-            base_commit,
-        };
-        publish::push(&what).await.map_err(|error| text(&error))?;
-        outcome.pushed = true;
-        let opens = call.mode.execution.opens_pull_request;
-        if !self.settings.pull_request || opens == OpensPullRequest::Never {
-            return Ok(());
-        }
-        let origin = self.origin(call, wanted, outcome.run.as_ref()).await;
-        let hidden = origin.as_ref().map(|origin| format!("{}\n\n", origin.line()));
-        let ours = hidden.unwrap_or_default() + &pull_words(wanted, outcome);
-        let pull = publish::Words {
-            title: &wanted.title,
-            ours: &ours,
-            theirs: outcome.answer.as_deref().unwrap_or_default(),
-            draft: self.settings.draft,
-        };
-        let phrases = self.phrases();
-        let secrets = self.secrets();
-        let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
-        let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
-        outcome.pull_request = Some(opened.number);
-        if let Some(origin) = &origin {
-            let report = self.merge(call, &opened, (branch, &commit), origin).await;
-            outcome.merge = Some(report.line());
-            outcome.notes.extend(report.remarks);
-        }
-        Ok(())
-    }
-
-    /// The branch that the work on a pull request goes into.
-    fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
-        let pull = call.context.entity.as_ref()?.pull.as_ref()?;
-        Some(pull.head_ref.clone())
-    }
-
     fn phrases(&self) -> Vec<&str> {
         vec![self.settings.triggers.phrase.as_str()]
     }
@@ -747,15 +430,6 @@ impl Desk<'_> {
         let (tracking, errors) = Tracking::begin(self.client.clone(), settings, saying).await;
         (Some(tracking), errors.iter().map(ToString::to_string).collect())
     }
-}
-
-/// What we say in a pull request.
-fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
-    let about = wanted.about.map(|number| format!("For #{number}."));
-    let checks =
-        outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
-    let parts: Vec<String> = about.into_iter().chain(checks).collect();
-    parts.join("\n\n")
 }
 
 /// What was hidden in the texts that went into a prompt, for people.

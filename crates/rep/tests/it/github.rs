@@ -116,6 +116,8 @@ fn what_fails_is_a_dead_letter_that_leads_back_to_the_event() {
     let event = called("@repertoire write alpha", "ada");
     let ran = run(&stage, "issue_comment", &event, &["--push"]);
     assert_eq!((ran.code, stage.output("conclusion")), (1, "failed".to_owned()), "{ran}");
+    let memory = stage.ws.json("memory list --json", "memory.json");
+    assert_eq!(memory["failures"].as_array().unwrap().len(), 1, "it is remembered: {memory}");
     let letters = stage.ws.json("dlq list --json", "dlq.json");
     let letter = &letters["letters"][0];
     assert_eq!(letters["letters"].as_array().unwrap().len(), 1, "{letters}");

@@ -113,7 +113,7 @@ fn a_pull_request_from_a_fork() {
     Event     pull_request_target.opened on pull request 8 of brewery/kettle
     Result    nothing: no mode takes `pr_opened`
     Actor     mallory-outside; GitHub would be asked what mallory-outside may do in this repository
-    Fork      from another repository: without secrets the run is skipped, and nothing is pushed
+    Fork      from another repository: nothing of it is run, and nothing is pushed
     Not       `continuous`: none of `continuous` held
     Not       `tag`: none of `mention`, `label`, `assignee` held
     Not       `agent`: none of `workflow_dispatch`, `explicit_prompt`, `issue_opened`, `issue_labeled`,
