@@ -152,11 +152,21 @@ impl Browser {
     #[track_caller]
     pub(crate) fn click(&mut self, selector: &str) {
         self.wait(&format!("document.querySelector({})", json!(selector)));
-        let place = self.eval(&format!(
+        let measure = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{block: 'center'}}); \
              const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()",
             json!(selector)
-        ));
+        );
+        // What is loaded later moves what stands below it, and a person clicks what has come to rest.
+        let (mut place, until) = (self.eval(&measure), Instant::now() + PATIENCE);
+        loop {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = self.eval(&measure);
+            if now == place || Instant::now() > until {
+                break;
+            }
+            place = now;
+        }
         for kind in ["mousePressed", "mouseReleased"] {
             let (x, y) = (place[0].clone(), place[1].clone());
             let params = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
