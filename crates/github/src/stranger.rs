@@ -139,7 +139,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// [`line`] in quotation marks.
+/// [`line()`] in quotation marks.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", line(text))
 }

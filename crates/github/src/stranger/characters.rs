@@ -3,7 +3,7 @@
 use super::{Counts, Hidden};
 
 /// Whether a character has no width, turns the direction of text or controls something. Some of these are right in
-/// their place; see [`without_invisible`].
+/// their place; see `without_invisible`.
 pub fn is_invisible(c: char) -> bool {
     let layout = matches!(c, '\n' | '\t');
     (c.is_control() && !layout)
