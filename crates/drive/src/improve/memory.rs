@@ -80,12 +80,6 @@ impl Memory {
         Memory { journal, scope: scope.into(), policy: Policy::default() }
     }
 
-    /// With other figures.
-    #[must_use]
-    pub fn with_policy(self, policy: Policy) -> Self {
-        Memory { policy, ..self }
-    }
-
     /// The repository.
     pub fn scope(&self) -> &str {
         &self.scope

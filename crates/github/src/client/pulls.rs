@@ -105,18 +105,6 @@ impl Client {
         }
     }
 
-    /// Changes title and text of a pull request.
-    pub async fn update_pull(
-        &self,
-        number: u64,
-        title: &str,
-        body: &str,
-    ) -> Result<PullRequest, ClientError> {
-        let change = json!({ "title": title, "body": body });
-        let call = Call::change(Method::PATCH, self.pull_url(number, &[]), change);
-        self.send(&call).await?.read()
-    }
-
     /// Merges a pull request if its head is still this commit. Without a method GitHub takes a merge commit.
     pub async fn merge_pull(
         &self,
