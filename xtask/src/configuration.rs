@@ -39,6 +39,7 @@ fn shape(key: &Key) -> String {
         Shape::Secret => "text, never shown".to_owned(),
         Shape::Amount => "number from 0".to_owned(),
         Shape::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
+        Shape::Size => "size, as `512MiB`, `2GiB`, or a number of bytes".to_owned(),
         Shape::Model => "`service/model`".to_owned(),
         Shape::Rules => "list of rules".to_owned(),
         Shape::Table => "table".to_owned(),

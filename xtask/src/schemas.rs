@@ -67,6 +67,7 @@ fn property(key: &Key) -> Value {
         Shape::Path => json!({ "type": "string" }),
         Shape::Paths => json!({ "type": "array", "items": { "type": "string" } }),
         Shape::Text | Shape::Secret | Shape::Duration | Shape::Model => json!({ "type": "string" }),
+        Shape::Size => json!({ "type": ["string", "integer"], "minimum": 0 }),
         Shape::Amount => json!({ "type": "number", "minimum": 0 }),
         Shape::Rules | Shape::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Shape::Table => json!({ "type": "object", "additionalProperties": { "type": "object" } }),

@@ -16,6 +16,7 @@ use camino::Utf8PathBuf;
 use repertoire_agent::backend::{Choice, Freedom, Job, Kind, Told, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::event::{Event, Events};
+use repertoire_agent::process::UsageLimits;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ignore_project_rules: false,
         idle: seconds("idle_s", 120),
         absolute: seconds("absolute_s", 600),
+        usage: UsageLimits::usual().of_agent(),
         cancel: CancellationToken::new(),
     };
     let print = |event: &Event| println!("{}", serde_json::to_string(event).unwrap_or_default());

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Denial, Events, Status};
 use crate::form::Form;
+use crate::process::UsageLimits;
 
 mod acp;
 mod allowance;
@@ -90,6 +91,8 @@ pub struct Job {
     pub idle: Duration,
     /// Longest life.
     pub absolute: Duration,
+    /// Limits on it and everything that it starts together.
+    pub usage: UsageLimits,
     /// Ends it.
     pub cancel: CancellationToken,
 }

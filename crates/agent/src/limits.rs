@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::process::UsageLimits;
+
 /// Most turns that an agent may ask for.
 pub const ITERATIONS_MAX: u32 = 1_000;
 /// Fewest tokens for thinking.
@@ -29,6 +31,8 @@ pub struct ToolLimits {
     pub timeout_max: Duration,
     /// How long a command has to end after it was asked to.
     pub grace: Duration,
+    /// Limits on a command and everything that it starts together.
+    pub usage: UsageLimits,
 }
 
 impl Default for ToolLimits {
@@ -40,6 +44,7 @@ impl Default for ToolLimits {
             timeout: Duration::from_secs(120),
             timeout_max: Duration::from_secs(600),
             grace: Duration::from_secs(2),
+            usage: UsageLimits::usual(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Child processes under supervision: input closed, a process group of their own, output drained while they run and
-//! kept within bounds, time limits, the whole group killed and reaped, and the exit told.
+//! kept within bounds, time limits, everything that they started killed and reaped, and the exit reported.
 //!
-//! A process that leaves its group (`setsid`) is out of reach here: its hold on the output ends with the grace time,
-//! it does not. In the [sandbox](crate::sandbox) it ends with its PID namespace.
+//! A program in the [sandbox](crate::sandbox) and one that was [`supervised`] runs beneath a supervisor, which ends every
+//! descendant, also one that has left its process group (`setsid`). Without a supervisor only the process group is ended,
+//! and a process that left it no longer delays the caller after the grace time.
 
 use std::io;
 use std::time::Duration;
@@ -12,15 +13,24 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::group::Group;
+pub(crate) use self::group::Group;
 use self::lines::Lines;
+use self::supervisor::KnownChild;
 
 mod group;
 mod left;
 mod lines;
+#[cfg(target_os = "linux")]
+pub(crate) mod measure;
 mod supervise;
+pub(crate) mod supervisor;
+#[cfg(target_os = "linux")]
+pub(crate) mod table;
+mod usage;
 
-pub use self::left::end_left;
+pub use self::left::{Occupant, end_left, occupants};
+pub use self::supervisor::{install_supervisor, supervised};
+pub use self::usage::{Exceeded, UsageLimits};
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -37,6 +47,37 @@ pub struct Spawn {
     pub stdin: Stdin,
     /// Caps.
     pub limits: ProcessLimits,
+    /// How it is ended.
+    pub termination: Termination,
+}
+
+/// The way in which a program is ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Termination {
+    /// The processes that end with the program. [`supervised`] and the sandbox set it.
+    pub scope: TerminationScope,
+    /// The signals that ask the program to end, before everything is killed.
+    pub request: TerminationRequest,
+}
+
+/// The processes that end with a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TerminationScope {
+    /// Its process group.
+    #[default]
+    ProcessGroup,
+    /// All its descendants: the process that is started is a supervisor.
+    Descendants,
+}
+
+/// The signals that ask a program to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TerminationRequest {
+    /// `SIGTERM`.
+    #[default]
+    Terminate,
+    /// `SIGINT`, and `SIGTERM` after half of the grace time: for agents that stop their own commands only on `SIGINT`.
+    InterruptThenTerminate,
 }
 
 /// What a process reads.
@@ -91,6 +132,8 @@ pub enum Stopped {
     Cancelled,
     /// It had said all there was to say and did not end.
     AfterResult,
+    /// It used more of the machine than it may.
+    Exceeded(Exceeded),
 }
 
 /// A stream as far as it was kept.
@@ -127,7 +170,8 @@ pub enum Flow {
 /// Runs a process to its end. `on_line` is given each line of its standard output as it comes, without the line break; a
 /// line longer than the cap comes in pieces. After [`Flow::Finished`] it is not called again.
 ///
-/// Whatever is left of the process group is killed before this returns, and also when the future is dropped.
+/// Whatever is left of the processes in [`Termination::scope`] is killed before this returns, and also when the future is
+/// dropped.
 ///
 /// # Errors
 ///
@@ -138,8 +182,7 @@ pub async fn run(
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let mut child = start(spawn)?;
-    let group = Group::of(&child);
+    let (mut child, group) = start(spawn)?;
     let feeding = supervise::feed(child.stdin.take(), &spawn.stdin);
     let lines = Lines::new(on_line);
     Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
@@ -158,18 +201,19 @@ pub async fn converse(
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
-    let mut child = start(spawn)?;
-    let group = Group::of(&child);
+    let (mut child, group) = start(spawn)?;
     let feeding = supervise::feed_as_said(child.stdin.take(), &spawn.stdin, said);
     let lines = Lines::new(on_line);
     Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
 }
 
-fn start(spawn: &Spawn) -> Result<tokio::process::Child, ProcessError> {
-    command(spawn).spawn().map_err(|source| ProcessError::Start {
+/// Starts a process whose streams the caller reads and writes.
+pub(crate) fn start(spawn: &Spawn) -> Result<(tokio::process::Child, Group), ProcessError> {
+    let started = KnownChild::start(&mut command(spawn)).map_err(|source| ProcessError::Start {
         program: spawn.program.clone(),
         source: told(source, spawn),
-    })
+    });
+    started.map(|(child, known)| (child, Group::new(known, spawn)))
 }
 
 fn command(spawn: &Spawn) -> tokio::process::Command {
@@ -187,7 +231,8 @@ fn command(spawn: &Spawn) -> tokio::process::Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true);
+        // A supervisor has to outlive this value: it ends the others first.
+        .kill_on_drop(spawn.termination.scope == TerminationScope::ProcessGroup);
     command
 }
 

@@ -4,7 +4,8 @@
 //! program, or `bwrap`. The walls stand in the kernel; nothing here reads commands and guesses what they do. A wall
 //! that was found at the probe and cannot be put up later means that the program does not start.
 //!
-//! Nobody is kept from using up the processor, the memory or the disk: that is for time limits and the machine.
+//! The helper stays as the supervisor of the program: it ends every descendant with it, and the whole tree when it uses
+//! more memory, processes or disk space than the workplace allows. The processor is not limited; commands have time limits.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::policy::private_dir;
 use self::policy::{Policy, Stage, Walls, confined_environment};
-use crate::process::Spawn;
+use crate::process::{Spawn, Termination, TerminationScope, supervised};
 use crate::workplace::Workplace;
 
 mod bubblewrap;
@@ -85,14 +86,14 @@ impl Sandbox {
         probe::all(helper)
     }
 
-    /// The same program, confined. Without a sandbox it comes back as it was.
+    /// The same program, confined. Without a sandbox it is only [supervised](crate::process::supervised).
     ///
     /// The exit code of a program that a signal ended is 128 and the number of the signal, as in a shell; that of one
     /// that could not be started is 127, and the reason is on standard error.
     #[must_use]
     pub fn confine(&self, spawn: Spawn, workplace: &Workplace, network: Network) -> Spawn {
         match self {
-            Sandbox::None | Sandbox::Unavailable { .. } => spawn,
+            Sandbox::None | Sandbox::Unavailable { .. } => supervised(spawn, workplace.limits.usage),
             Sandbox::Landlock(landlock) => {
                 let helper = &landlock.helper;
                 let policy = Policy::new(landlock.walls, helper, &spawn, workplace, network);
@@ -181,5 +182,6 @@ fn rewritten(spawn: Spawn, workplace: &Workplace, words: Vec<String>, policy: &P
     args.extend([policy.to_json(), "--".to_owned(), spawn.program]);
     args.extend(spawn.args);
     let environment = confined_environment(spawn.environment, &private_dir(workplace));
-    Spawn { program, args, environment, ..spawn }
+    let termination = Termination { scope: TerminationScope::Descendants, ..spawn.termination };
+    Spawn { program, args, environment, termination, ..spawn }
 }

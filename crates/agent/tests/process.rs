@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_agent::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, run};
+use repertoire_agent::process::{
+    Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, run,
+};
 use tokio_util::sync::CancellationToken;
 
 const GRACE: Duration = Duration::from_millis(300);
@@ -21,6 +23,7 @@ fn shell(script: &str) -> Spawn {
             grace: GRACE,
             kept_bytes_max: 64 * 1024,
         },
+        termination: Termination::default(),
     }
 }
 

@@ -59,6 +59,8 @@ pub const LOG_COMMITS_MAX: usize = 10_000;
 pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
 /// How long a change to worktrees waits for another one: a checkout may take its time.
 pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How long processes of a former owner have to leave a worktree before taking it over fails.
+pub const WORKTREE_FREE_WAIT: Duration = Duration::from_secs(3);
 /// How often it looks.
 pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
 /// How long a git that works in a worktree has to end before it is in the way.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use repertoire_agent::process::{self, Ended, Flow, ProcessError, ProcessLimits, Spawn, Stdin};
+use repertoire_agent::process::{
+    self, Ended, Flow, ProcessError, ProcessLimits, Spawn, Stdin, Termination,
+};
 use repertoire_agent::sandbox::{Change, Guard, Network};
 use repertoire_agent::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +64,7 @@ fn spawn(program: &Program, workplace: &Workplace) -> Spawn {
             grace: PROGRAM_GRACE,
             kept_bytes_max: program.kept_bytes_max,
         },
+        termination: Termination::default(),
     }
 }
 

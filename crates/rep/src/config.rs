@@ -256,6 +256,11 @@ impl Config {
         self.value(name).and_then(share_of)
     }
 
+    /// A number of bytes, if it is set.
+    pub(crate) fn size(&self, name: &str) -> Option<u64> {
+        self.value(name).and_then(size_of)
+    }
+
     /// A list of texts.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let list = self.value(name).and_then(Value::as_array).into_iter().flatten();
@@ -494,6 +499,7 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
             | Shape::Text
             | Shape::Secret
             | Shape::Duration
+            | Shape::Size
             | Shape::Model
             | Shape::Word(_) => Some(Value::from(text)),
             Shape::Paths => {
@@ -564,6 +570,9 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             value.as_str().is_some_and(|text| duration(text).is_ok()),
             "a time, as `90s`, `10m` or `1h`".to_owned(),
         ),
+        Shape::Size => {
+            (size_of(value).is_some(), "a size, as `512MiB`, `2GiB` or a number of bytes".to_owned())
+        }
         Shape::Model => (
             value.as_str().is_some_and(|text| text.parse::<ModelName>().is_ok()),
             "the name of a model: anthropic/NAME, openai/NAME or compat/NAME".to_owned(),
@@ -595,6 +604,26 @@ fn share_of(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
 }
 
+/// The number of bytes of a value such as `512MiB`, `2GB` or `1048576`.
+fn size_of(value: &Value) -> Option<u64> {
+    if let Some(number) = value.as_integer() {
+        return u64::try_from(number).ok();
+    }
+    let text = value.as_str()?.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "k" | "kib" => 1024,
+        "m" | "mib" => 1024 * 1024,
+        "g" | "gib" => 1024 * 1024 * 1024,
+        _ => return None,
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// A time such as `90s`, `10m`, `1h`, `500ms`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
@@ -621,6 +650,18 @@ fn profile_of(word: &str) -> Option<ProfileId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units_of_both_kinds() {
+        let size = |text: &str| size_of(&Value::from(text));
+        assert_eq!(size("2GiB"), Some(2_147_483_648));
+        assert_eq!(size("512 MB"), Some(512_000_000));
+        assert_eq!(size("64k"), Some(65_536));
+        assert_eq!(size_of(&Value::from(7)), Some(7));
+        for wrong in ["", "GiB", "-1", "1.5GiB", "2 parsecs", "99999999999999999999"] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
+    }
 
     fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Config, Failure> {
         let keep = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
             std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
         return repertoire::agent::sandbox::helper_main(&args);
     }
+    repertoire::agent::process::install_supervisor(Env::sandbox_helper());
     let env = match Env::of_process() {
         Ok(env) => env,
         Err(failure) => return cli::report_early(&failure),

@@ -11,6 +11,7 @@ use repertoire_agent::event::{Events, Sink};
 use repertoire_agent::form::Forms;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions};
+use repertoire_agent::process::UsageLimits;
 use repertoire_agent::sandbox::{Probed, Sandbox};
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
@@ -258,6 +259,7 @@ impl Ctx<'_> {
         }
         out.permissions = self.permissions(flags)?;
         out.limits = self.limits();
+        out.tools.usage = self.usage_limits();
         out.usage = SkillUse::read(&self.usage_path()).skills;
         Ok(out)
     }
@@ -327,6 +329,18 @@ impl Ctx<'_> {
             tokens_max: number("limits.tokens"),
             cost_usd_max: config.amount("limits.cost"),
             duration_max: time.unwrap_or(default.duration_max),
+        }
+    }
+
+    /// Limits on a command and everything that it starts together. 0 means none.
+    pub(crate) fn usage_limits(&self) -> UsageLimits {
+        let config = &self.config;
+        let usual = UsageLimits::usual();
+        let or_none = |set: Option<u64>, usual: Option<u64>| set.or(usual).filter(|most| *most > 0);
+        UsageLimits {
+            memory_bytes_max: or_none(config.size("limits.command_memory"), usual.memory_bytes_max),
+            processes_max: or_none(config.size("limits.command_processes"), usual.processes_max),
+            disk_bytes_max: or_none(config.size("limits.command_disk"), usual.disk_bytes_max),
         }
     }
 

@@ -14,7 +14,7 @@ use super::structured;
 use super::{Backend, Finished, Holds, Job, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::Events;
-use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
+use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
 
 mod client;
 
@@ -76,7 +76,7 @@ impl AcpBackend {
     }
 
     fn spawn(&self, job: &Job) -> Spawn {
-        Spawn {
+        let spawn = Spawn {
             program: self.program.clone(),
             args: self.args.clone(),
             dir: job.dir.clone(),
@@ -88,7 +88,9 @@ impl AcpBackend {
                 grace: self.grace,
                 kept_bytes_max: KEPT_BYTES_MAX,
             },
-        }
+            termination: Termination::default(),
+        };
+        process::supervised(spawn, job.usage)
     }
 }
 

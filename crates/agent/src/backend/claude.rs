@@ -13,7 +13,7 @@ use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Holds, Job, Rules};
 use crate::event::{EventKind, Status};
 use crate::permission::tool_name;
-use crate::process::Ended;
+use crate::process::{Ended, TerminationRequest};
 
 /// Claude Code.
 pub(crate) const CLI: Cli = Cli {
@@ -44,6 +44,8 @@ const NEVER_READ: &[&str] = &[
 
 fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let mut asked = Asked::with_prompt(job.prompt.clone());
+    // On SIGTERM it exits and leaves its Bash commands running; on SIGINT it stops them first.
+    asked.request = TerminationRequest::InterruptThenTerminate;
     asked.args(["-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]);
     asked.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     if !job.system.is_empty() {

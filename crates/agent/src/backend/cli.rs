@@ -18,7 +18,9 @@ use super::structured;
 use super::{Backend, Finished, Holds, Job};
 use crate::clock::{Clock, SystemClock};
 use crate::event::{EventKind, Events, Status};
-use crate::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin};
+use crate::process::{
+    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest,
+};
 
 /// One agent CLI.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub(crate) struct Asked {
     pub(crate) stdin: Stdin,
     /// Files to write before.
     pub(crate) files: Vec<(Utf8PathBuf, String)>,
+    /// The signals that ask it to end.
+    pub(crate) request: TerminationRequest,
 }
 
 impl Asked {
@@ -161,7 +165,8 @@ impl CliBackend {
             environment.retain(|(known, _)| *known != name);
             environment.push((name, value));
         }
-        Spawn {
+        let termination = Termination { request: asked.request, ..Termination::default() };
+        let spawn = Spawn {
             program: self.program.clone(),
             args: asked.args,
             dir: job.dir.clone(),
@@ -173,7 +178,9 @@ impl CliBackend {
                 grace: self.grace,
                 kept_bytes_max: KEPT_BYTES_MAX,
             },
-        }
+            termination,
+        };
+        process::supervised(spawn, job.usage)
     }
 }
 

@@ -12,7 +12,7 @@ use super::tally::Tally;
 use super::{Backend, Finished, Freedom, Holds, Job, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::{Events, Status};
-use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin};
+use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
 
 const PLACE: &str = "{prompt}";
 
@@ -80,7 +80,7 @@ impl CommandBackend {
 
     fn spawn(&self, job: &Job) -> Spawn {
         let placed = self.args.iter().any(|arg| arg.contains(PLACE));
-        Spawn {
+        let spawn = Spawn {
             program: self.program.clone(),
             args: self.args.iter().map(|arg| arg.replace(PLACE, &job.prompt)).collect(),
             dir: job.dir.clone(),
@@ -92,7 +92,9 @@ impl CommandBackend {
                 grace: self.grace,
                 kept_bytes_max: COMMAND_OUTPUT_BYTES_MAX,
             },
-        }
+            termination: Termination::default(),
+        };
+        process::supervised(spawn, job.usage)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::cli::{Asked, Cli};
 use super::{Finished, Freedom, Job, Told, claude, codex, gemini, opencode};
 use crate::event::{EventKind, Status};
-use crate::process::{Captured, Ended, Stdin, Stopped};
+use crate::process::{Captured, Ended, Stdin, Stopped, UsageLimits};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -248,6 +248,7 @@ fn job() -> Job {
         ignore_project_rules: false,
         idle: Duration::from_secs(60),
         absolute: Duration::from_secs(600),
+        usage: UsageLimits::default(),
         cancel: CancellationToken::new(),
     }
 }
@@ -265,7 +266,7 @@ fn plain(freedom: Freedom) -> Job {
 }
 
 fn asked(cli: Cli, job: &Job) -> String {
-    let Asked { args, environment, stdin, files } =
+    let Asked { args, environment, stdin, files, request: _ } =
         (cli.ask)(job, &["--extra".to_owned()], Utf8Path::new("/private"));
     let mut text = format!("{} {args:?}\n", cli.program);
     for (name, value) in environment {

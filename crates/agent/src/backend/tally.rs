@@ -192,7 +192,7 @@ impl Tally {
 
     fn judge(&mut self, ended: &Ended, now_ms: u64) -> (Status, Option<String>) {
         // What a CLI says after it was asked to end is no result: its work was cut off.
-        if matches!(ended.stopped, Some(Stopped::Idle | Stopped::Absolute | Stopped::Cancelled)) {
+        if cut_off(ended) {
             return self.judge_without_result(ended, now_ms);
         }
         let clean = ended.code == Some(0) || ended.stopped.is_some();
@@ -221,6 +221,7 @@ impl Tally {
             Some(Stopped::Absolute) => {
                 (Status::Limited, format!("it took too long and was ended after {seconds} s"))
             }
+            Some(Stopped::Exceeded(exceeded)) => (Status::Limited, exceeded.to_string()),
             Some(Stopped::AfterResult) | None => (
                 Status::Failed,
                 self.error
@@ -237,6 +238,16 @@ impl Tally {
             return (Status::Paused, Some(message));
         }
         (status, Some(message))
+    }
+}
+
+/// Whether a program was ended before it had finished.
+fn cut_off(ended: &Ended) -> bool {
+    match ended.stopped {
+        Some(
+            Stopped::Idle | Stopped::Absolute | Stopped::Cancelled | Stopped::Exceeded(_),
+        ) => true,
+        Some(Stopped::AfterResult) | None => false,
     }
 }
 

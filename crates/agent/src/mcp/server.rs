@@ -1,21 +1,20 @@
-//! One server process: started in a group of its own, its complaints drained, its messages bounded.
+//! One server process: started by a supervisor, its complaints drained, its messages bounded.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::pin::Pin;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::{Peer, RoleClient, RunningService};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr};
 use tokio::time::timeout;
 
 use super::{McpLimits, Place, ServerConfig};
+use crate::process::{self, ProcessLimits, Spawn, Stdin, Termination, UsageLimits};
 
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
@@ -28,8 +27,8 @@ const VARIABLES: &[&str] =
 pub(super) enum ServerError {
     #[error("servers behind a URL ({0}) are not supported here; a bridge program is")]
     Url(String),
-    #[error("`{program}` cannot be started: {source}")]
-    Start { program: String, source: io::Error },
+    #[error(transparent)]
+    Start(#[from] process::ProcessError),
     #[error("it did not say what it offers within {} s{complaint}", .after.as_secs())]
     Late { after: Duration, complaint: String },
     #[error("{problem}{complaint}")]
@@ -56,15 +55,31 @@ impl Server {
             ServerConfig::Program { command, args, env } => (command, args, env),
             ServerConfig::Url(url) => return Err(ServerError::Url(url.clone())),
         };
-        let mut command = tokio::process::Command::new(program);
-        let kept = place.environment.iter().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
-        command.args(args).current_dir(&place.dir).env_clear();
-        command.envs(kept.map(|(name, value)| (name, value))).envs(env);
-        command.env("REPERTOIRE_MCP_SERVER", name);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
-        let failed = |source| ServerError::Start { program: program.clone(), source };
-        let mut process = Process::of(command.spawn().map_err(failed)?);
+        let mut environment: BTreeMap<String, String> = place
+            .environment
+            .iter()
+            .filter(|(name, _)| VARIABLES.contains(&name.as_str()))
+            .cloned()
+            .chain(env.clone())
+            .collect();
+        environment.insert("REPERTOIRE_MCP_SERVER".to_owned(), name.to_owned());
+        let spawn = Spawn {
+            program: program.clone(),
+            args: args.clone(),
+            dir: place.dir.clone(),
+            environment: environment.into_iter().collect(),
+            stdin: Stdin::Text(String::new()),
+            limits: ProcessLimits {
+                idle: None,
+                absolute: Duration::MAX,
+                grace: place.limits.grace,
+                kept_bytes_max: COMPLAINT_BYTES_MAX,
+            },
+            termination: Termination::default(),
+        };
+        let spawn = process::supervised(spawn, UsageLimits::usual().of_agent());
+        let (child, group) = process::start(&spawn)?;
+        let mut process = Process::of(child, group);
         Self::greet(&mut process, &place.limits).await.map(|(service, offered)| Server {
             service,
             offered,
@@ -119,24 +134,23 @@ impl Server {
     }
 }
 
-/// A child that leads a group; the group is killed with it.
+/// A child with everything that ends with it.
 #[derive(Debug)]
 struct Process {
     child: Child,
-    leader: Option<Pid>,
+    _group: process::Group,
     complaints: Arc<Mutex<VecDeque<u8>>>,
     drain: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Process {
-    fn of(mut child: Child) -> Self {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    fn of(mut child: Child, group: process::Group) -> Self {
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
         let drain = child
             .stderr
             .take()
             .map(|stderr| tokio::spawn(drained(stderr, Arc::clone(&complaints))));
-        Process { child, leader, complaints, drain }
+        Process { child, _group: group, complaints, drain }
     }
 
     /// The end of what it complained. One that has ended has said it all; the pipe may be a moment behind.
@@ -158,10 +172,6 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(leader) = self.leader {
-            // The only errors are that nobody is left, or nobody whom we may signal.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
         if let Some(drain) = self.drain.take() {
             drain.abort();
         }

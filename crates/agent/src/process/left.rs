@@ -1,76 +1,174 @@
-//! Processes that somebody started who is gone: whoever was killed could not end them.
+//! Processes of a worker that is gone: it was killed and could not end them.
 
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-use rustix::process::{Pid, Signal, kill_process};
+use camino::Utf8Path;
 
-/// How often it is looked for more of them: one that is being killed may have started another.
+/// The maximum number of looks for more of them: a process that is being killed may have started another one.
 const PASSES_MAX: usize = 50;
-/// How long they have to vanish before the next look.
+/// The pause before the next look.
 const PASS_WAIT: Duration = Duration::from_millis(10);
-/// Most of an environment that is read.
-#[cfg(target_os = "linux")]
-const ENVIRONMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Ends all processes whose environment has a variable of this name with a value that `is_left` knows, wherever they have
-/// moved to meanwhile, and says how many there were. Only Linux shows the environment of others; elsewhere nothing is done.
+/// A process that uses a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occupant {
+    /// Its id.
+    pub process: u32,
+    /// The name of its program.
+    pub program: String,
+}
+
+/// Ends all processes whose environment has a variable of this name with a value that `is_left` accepts, with everything
+/// beneath them, and returns how many there were. Only Linux shows the environment of other processes; elsewhere nothing
+/// is done.
 ///
 /// It waits for them to end, so a runtime calls it where waiting is allowed.
 pub fn end_left(name: &str, is_left: impl Fn(&str) -> bool) -> usize {
     let mut ended = std::collections::BTreeSet::new();
     for _ in 0..PASSES_MAX {
-        let found = find(name, &is_left);
+        let found = system::find(name, &is_left);
         if found.is_empty() {
             break;
         }
-        for id in found {
-            kill(id);
-            ended.insert(id);
-        }
+        system::kill(&found);
+        ended.extend(found);
         std::thread::sleep(PASS_WAIT);
     }
     ended.len()
 }
 
-#[cfg(target_os = "linux")]
-fn find(name: &str, is_left: &impl Fn(&str) -> bool) -> Vec<i32> {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
-    ids.filter(|id: &i32| *id != own && variable(*id, name).is_some_and(|value| is_left(&value)))
-        .collect()
-}
-
-/// The value that a process was started with; one that has ended has none.
-#[cfg(target_os = "linux")]
-fn variable(id: i32, name: &str) -> Option<String> {
-    use std::io::Read;
-    let file = std::fs::File::open(format!("/proc/{id}/environ")).ok()?;
-    let mut bytes = Vec::new();
-    file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let mut entries = bytes.split(|byte| *byte == 0);
-    entries.find_map(|entry| {
-        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        String::from_utf8(value.to_vec()).ok()
-    })
+/// The processes that work in a folder or have a file beneath it open for writing, apart from this process, those that
+/// led to it and those that it started. Empty where the system does not show other processes.
+pub fn occupants(folder: &Utf8Path) -> Vec<Occupant> {
+    system::occupants(folder)
 }
 
 #[cfg(target_os = "linux")]
-fn kill(id: i32) {
-    if let Some(id) = Pid::from_raw(id) {
-        // It may have ended by itself.
-        let _ = kill_process(id, Signal::KILL);
+mod system {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::PathBuf;
+
+    use camino::Utf8Path;
+    use rustix::process::Signal;
+
+    use super::Occupant;
+    use crate::process::supervisor;
+    use crate::process::table::{ProcessEntry, ProcessTable, beneath, reap, signal};
+
+    /// The marked processes and everything beneath them.
+    pub(super) fn find(name: &str, is_left: &impl Fn(&str) -> bool) -> BTreeSet<i32> {
+        let Ok(table) = ProcessTable::open() else { return BTreeSet::new() };
+        let entries = table.entries().unwrap_or_default();
+        let own = std::process::id().cast_signed();
+        let is_marked = |entry: &&ProcessEntry| {
+            entry.id != own && variable(&table, entry.id, name).is_some_and(|value| is_left(&value))
+        };
+        let marked: Vec<i32> = entries.iter().filter(is_marked).map(|entry| entry.id).collect();
+        let mut found: BTreeSet<i32> = marked.iter().copied().collect();
+        for id in marked {
+            found.extend(beneath(&entries, id).iter().map(|entry| entry.id));
+        }
+        found.remove(&own);
+        found
+    }
+
+    /// Stops all of them before the first one is killed, so that none of them starts another one.
+    pub(super) fn kill(found: &BTreeSet<i32>) {
+        found.iter().for_each(|id| signal(*id, Signal::STOP));
+        found.iter().for_each(|id| signal(*id, Signal::KILL));
+        // Some may have become children of ours; nothing else waits for those.
+        let orphans = found.iter().filter(|id| supervisor::adopts(**id));
+        orphans.for_each(|id| reap(*id));
+    }
+
+    /// The value that a process was started with; one that has ended has none.
+    fn variable(table: &ProcessTable, id: i32, name: &str) -> Option<String> {
+        let bytes = table.read(&format!("{id}/environ")).ok()?;
+        let mut entries = bytes.split(|byte| *byte == 0);
+        entries.find_map(|entry| {
+            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            String::from_utf8(value.to_vec()).ok()
+        })
+    }
+
+    pub(super) fn occupants(folder: &Utf8Path) -> Vec<Occupant> {
+        let Ok(table) = ProcessTable::open() else { return Vec::new() };
+        let entries = table.entries().unwrap_or_default();
+        let related = related(&entries, std::process::id().cast_signed());
+        let others = entries.iter().filter(|entry| entry.is_alive() && !related.contains(&entry.id));
+        let inside = others.filter(|entry| works_in(entry.id, folder));
+        inside
+            .map(|entry| Occupant {
+                process: entry.id.cast_unsigned(),
+                program: program(&table, entry.id),
+            })
+            .collect()
+    }
+
+    /// A process, its ancestors and its descendants.
+    fn related(entries: &[ProcessEntry], own: i32) -> BTreeSet<i32> {
+        let parents: BTreeMap<i32, i32> =
+            entries.iter().map(|entry| (entry.id, entry.parent)).collect();
+        let mut related: BTreeSet<i32> =
+            beneath(entries, own).iter().map(|entry| entry.id).collect();
+        let mut next = Some(own);
+        while let Some(id) = next.filter(|id| related.insert(*id)) {
+            next = parents.get(&id).copied();
+        }
+        related
+    }
+
+    fn works_in(id: i32, folder: &Utf8Path) -> bool {
+        let is_inside = |path: PathBuf| path.starts_with(folder);
+        std::fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(is_inside) || writes_in(id, folder)
+    }
+
+    fn writes_in(id: i32, folder: &Utf8Path) -> bool {
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{id}/fd")) else { return false };
+        let mut inside = descriptors.flatten().filter(|descriptor| {
+            std::fs::read_link(descriptor.path()).is_ok_and(|path| path.starts_with(folder))
+        });
+        inside.any(|descriptor| {
+            let number = descriptor.file_name().to_string_lossy().into_owned();
+            is_for_writing(id, &number)
+        })
+    }
+
+    fn is_for_writing(id: i32, descriptor: &str) -> bool {
+        let Ok(table) = ProcessTable::open() else { return false };
+        let bytes = table.read(&format!("{id}/fdinfo/{descriptor}")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        // The lowest two bits are the access mode; 0 is for reading only.
+        flags.is_some_and(|flags| flags & 0b11 != 0)
+    }
+
+    fn program(table: &ProcessTable, id: i32) -> String {
+        let bytes = table.read(&format!("{id}/comm")).unwrap_or_default();
+        let name = String::from_utf8_lossy(&bytes);
+        name.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn find(_name: &str, _is_left: &impl Fn(&str) -> bool) -> Vec<i32> {
-    Vec::new()
-}
+mod system {
+    use std::collections::BTreeSet;
 
-#[cfg(not(target_os = "linux"))]
-fn kill(_id: i32) {}
+    use camino::Utf8Path;
+
+    use super::Occupant;
+
+    pub(super) fn find(_name: &str, _is_left: &impl Fn(&str) -> bool) -> BTreeSet<i32> {
+        BTreeSet::new()
+    }
+
+    pub(super) fn kill(_found: &BTreeSet<i32>) {}
+
+    pub(super) fn occupants(_folder: &Utf8Path) -> Vec<Occupant> {
+        Vec::new()
+    }
+}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -96,5 +194,33 @@ mod tests {
         other.kill().unwrap();
         other.wait().unwrap();
         assert_eq!(end_left("REPERTOIRE_TEST_LEFT", |value| value.starts_with(&mark)), 0);
+    }
+
+    #[test]
+    fn processes_beneath_a_marked_one_are_ended_without_the_mark() {
+        let mark = format!("above-{}", std::process::id());
+        let script = "env -i sleep 600 & wait";
+        let mut above = Command::new("sh")
+            .args(["-c", script])
+            .env("REPERTOIRE_TEST_LEFT", &mark)
+            .spawn()
+            .expect("there is a shell");
+        let has_child = || system::find("REPERTOIRE_TEST_LEFT", &|value| value == mark).len() == 2;
+        while !has_child() {
+            std::thread::yield_now();
+        }
+        assert_eq!(end_left("REPERTOIRE_TEST_LEFT", |value| value == mark), 2);
+        let _ = above.wait();
+    }
+
+    #[test]
+    fn this_process_does_not_occupy_a_folder_and_neither_do_its_children() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        let _file = std::fs::File::create(folder.join("open")).unwrap();
+        let mut child = Command::new("sleep").arg("600").current_dir(&folder).spawn().unwrap();
+        assert_eq!(occupants(&folder), []);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

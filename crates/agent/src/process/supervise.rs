@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::mpsc;
@@ -12,7 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::lines::Lines;
-use super::{Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped};
+use super::{
+    Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination,
+    TerminationRequest, TerminationScope,
+};
 use crate::limits::PIPE_CHUNK_BYTES;
 
 /// Where a process is on its way to the end.
@@ -22,8 +26,8 @@ enum Phase {
     Running,
     /// Its result is there; until then it may end by itself.
     Finishing { until: Instant },
-    /// It was asked to end; until then it may comply.
-    Asked { until: Instant },
+    /// It was asked to end; until then it may comply. If the first request was an interrupt, the second one is due before.
+    Asked { until: Instant, terminate_at: Option<Instant> },
     /// It was killed; until then the system has time to clear it away.
     Killed { until: Instant },
     /// It has ended; until then others may hold its output open.
@@ -44,6 +48,7 @@ struct Supervision<'a> {
     group: Group,
     lines: Lines<'a>,
     limits: ProcessLimits,
+    termination: Termination,
     started: Instant,
     heard: Instant,
     status: Option<ExitStatus>,
@@ -62,7 +67,7 @@ pub(super) async fn to_the_end(
     cancel: &CancellationToken,
     started: Instant,
 ) -> Ended {
-    let mut watch = Supervision::new(group, lines, spawn.limits, started);
+    let mut watch = Supervision::new(group, lines, spawn, started);
     tokio::pin!(feeding);
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (mut out_bytes, mut err_bytes) = (vec![0; PIPE_CHUNK_BYTES], vec![0; PIPE_CHUNK_BYTES]);
@@ -79,17 +84,19 @@ pub(super) async fn to_the_end(
         };
         watch.note(woken, &out_bytes, &err_bytes);
     }
-    watch.group.kill();
+    let (has_exited, signal) = (watch.has_exited(), watch.signal());
+    watch.group.end_rest(has_exited, signal).await;
     watch.ended()
 }
 
 impl<'a> Supervision<'a> {
-    fn new(group: Group, lines: Lines<'a>, limits: ProcessLimits, started: Instant) -> Self {
+    fn new(group: Group, lines: Lines<'a>, spawn: &Spawn, started: Instant) -> Self {
         Supervision {
             phase: Phase::Running,
             group,
             lines,
-            limits,
+            limits: spawn.limits,
+            termination: spawn.termination,
             started,
             heard: started,
             status: None,
@@ -128,7 +135,8 @@ impl<'a> Supervision<'a> {
                 self.limits.idle.map_or(end_of_life, |idle| end_of_life.min(self.heard + idle))
             }
             Phase::Finishing { until } => until.min(end_of_life),
-            Phase::Asked { until } | Phase::Killed { until } | Phase::Draining { until } => until,
+            Phase::Asked { until, terminate_at } => terminate_at.unwrap_or(until),
+            Phase::Killed { until } | Phase::Draining { until } => until,
         }
     }
 
@@ -163,9 +171,14 @@ impl<'a> Supervision<'a> {
             Phase::Running if late => self.ask(Stopped::Absolute),
             Phase::Running => self.ask(Stopped::Idle),
             Phase::Finishing { .. } => self.ask(Stopped::AfterResult),
-            Phase::Asked { .. } => {
+            Phase::Asked { until, terminate_at: Some(_) } => {
+                self.group.ask(Signal::TERM);
+                self.phase = Phase::Asked { until, terminate_at: None };
+            }
+            Phase::Asked { terminate_at: None, .. } => {
                 self.group.kill();
-                self.phase = Phase::Killed { until: self.in_grace().max(in_future(REAP_TIME_MIN)) };
+                let reap_time = in_future(self.reap_time());
+                self.phase = Phase::Killed { until: self.in_grace().max(reap_time) };
             }
             // Nothing more can be done; the loop ends.
             Phase::Killed { .. } | Phase::Draining { .. } => {}
@@ -174,15 +187,22 @@ impl<'a> Supervision<'a> {
 
     fn ask(&mut self, why: Stopped) {
         self.stopped = Some(why);
-        self.group.terminate();
-        self.phase = Phase::Asked { until: self.in_grace() };
+        let (signal, terminate_at) = match self.termination.request {
+            TerminationRequest::Terminate => (Signal::TERM, None),
+            TerminationRequest::InterruptThenTerminate => {
+                (Signal::INT, Some(in_future(self.limits.grace / 2)))
+            }
+        };
+        self.group.ask(signal);
+        self.phase = Phase::Asked { until: self.in_grace(), terminate_at };
     }
 
     fn exited(&mut self, status: Option<ExitStatus>) {
         // An error of `wait` means that somebody else reaped the child: it is gone all the same.
         self.status = status;
+        self.group.reaped();
         let until = match self.phase {
-            Phase::Asked { until } => until,
+            Phase::Asked { until, .. } => until,
             Phase::Killed { .. } => in_future(REAP_TIME_MIN),
             _ => self.in_grace(),
         };
@@ -193,11 +213,24 @@ impl<'a> Supervision<'a> {
         in_future(self.limits.grace)
     }
 
+    /// How long a killed process has to vanish, even if the grace time is zero.
+    fn reap_time(&self) -> Duration {
+        match self.termination.scope {
+            TerminationScope::ProcessGroup => REAP_TIME_MIN,
+            TerminationScope::Descendants => SUPERVISOR_REAP_TIME_MIN,
+        }
+    }
+
+    fn signal(&self) -> Option<i32> {
+        self.status.and_then(|status| status.signal())
+    }
+
     fn ended(self) -> Ended {
+        let exceeded = self.group.exceeded(self.signal());
         Ended {
             code: self.status.and_then(|status| status.code()),
-            signal: self.status.and_then(|status| status.signal()),
-            stopped: self.stopped,
+            signal: self.signal().filter(|_| exceeded.is_none()),
+            stopped: exceeded.or(self.stopped),
             stdout: self.stdout,
             stderr: self.stderr,
             duration: self.started.elapsed(),
@@ -205,8 +238,10 @@ impl<'a> Supervision<'a> {
     }
 }
 
-/// How long a killed process has to vanish, even if the grace time is zero.
+/// The minimum time that a killed process has to vanish.
 const REAP_TIME_MIN: Duration = Duration::from_millis(200);
+/// The minimum time that a supervisor has to kill everything beneath it.
+const SUPERVISOR_REAP_TIME_MIN: Duration = Duration::from_secs(5);
 
 fn in_future(time: Duration) -> Instant {
     Instant::now() + time

@@ -1,23 +1,28 @@
-//! The helper: puts up the walls round itself, then becomes the program.
+//! The helper: puts up the walls, starts the program behind them, and supervises it to its end.
 //!
-//! With namespaces it lives twice. The outer life makes the namespaces and waits; the inner one is the first process of
-//! the PID namespace, so that when it ends, nothing in there survives. It builds the file system, puts up Landlock and
-//! the filter, starts the program and reaps whatever the program leaves behind.
+//! With namespaces it lives twice. The outer life makes the namespaces and supervises; the inner one is the first process
+//! of the PID namespace, so that when it ends, nothing in there survives. It builds the file system, puts up Landlock and
+//! the filter, starts the program and reaps whatever the program leaves behind. Without namespaces the program is started
+//! by a thread of the supervisor that has put up the walls round itself alone.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signal::SigSet;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::policy::{Policy, Stage, Walls};
 use super::probe::REPORT;
+use crate::process::supervisor::{MARKER_VARIABLE, SUPERVISE_WORD, SupervisorOrder};
 
 mod filter;
 mod namespaces;
 mod root;
 mod rules;
+mod supervise;
+
+use self::supervise::{Start, supervise};
 
 /// The helper itself failed; what a shell says of a program that it may not run.
 const REFUSED: u8 = 126;
@@ -46,7 +51,12 @@ impl<T, E: std::fmt::Display> During<T> for Result<T, E> {
 }
 
 pub(super) fn main(args: &[String]) -> ExitCode {
-    let (policy, program) = match understood(args) {
+    if let Some((word, rest)) = args.split_first()
+        && word == SUPERVISE_WORD
+    {
+        return unconfined(rest).unwrap_or_else(|refused| told(&refused, REFUSED));
+    }
+    let (policy, program): (Policy, _) = match understood(args) {
         Ok(understood) => understood,
         Err(refused) => return told(&refused, REFUSED),
     };
@@ -66,7 +76,7 @@ fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn understood(args: &[String]) -> Result<(Policy, &[String]), Refused> {
+fn understood<T: serde::de::DeserializeOwned>(args: &[String]) -> Result<(T, &[String]), Refused> {
     let [policy, dashes, program @ ..] = args else {
         return Err("POLICY -- PROGRAM [ARGS...] expected").during("arguments");
     };
@@ -77,21 +87,25 @@ fn understood(args: &[String]) -> Result<(Policy, &[String]), Refused> {
     Ok((policy, program))
 }
 
-/// Makes the namespaces, and waits for the life inside them.
+/// Supervises a program without walls.
+fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
+    let (order, program): (SupervisorOrder, _) = understood(args)?;
+    close_inherited()?;
+    supervise(&order, || Ok(start(command(program).env(MARKER_VARIABLE, &order.marker), program)))
+}
+
+/// Makes the namespaces, and supervises the life inside them.
 fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(&policy)?;
-    // A group that is asked to end includes us. The program decides; we follow it.
-    let asked = [NixSignal::SIGTERM, NixSignal::SIGINT, NixSignal::SIGHUP, NixSignal::SIGQUIT];
-    asked.into_iter().collect::<SigSet>().thread_block().during("signals")?;
-    namespaces::enter(policy.network)?;
-    policy.stage = Stage::Inner;
-    let status = Command::new("/proc/self/exe")
-        .args(policy.helper.iter().skip(1))
-        .args([policy.to_json(), "--".to_owned()])
-        .args(program)
-        .status()
-        .during("start in the namespaces")?;
-    Ok(exit_code(status.code(), status.signal()))
+    let order = policy.supervisor.clone();
+    supervise(&order, || {
+        namespaces::enter(policy.network)?;
+        policy.stage = Stage::Inner;
+        let mut inside = Command::new("/proc/self/exe");
+        inside.args(policy.helper.iter().skip(1)).args([policy.to_json(), "--".to_owned()]);
+        let child = inside.args(program).process_group(0).spawn();
+        child.during("start in the namespaces").map(|child| Start::Child(child.id()))
+    })
 }
 
 /// The first process of the PID namespace.
@@ -108,17 +122,31 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     reap_until(child.id())
 }
 
-/// Without namespaces: one life, and then the program.
+/// Without namespaces. The walls bind the thread that puts them up and what it starts, not the supervisor.
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
-    confine(policy, filter::UnixSockets::Denied)?;
-    Ok(not_started(program, &command(program).exec()))
+    let confined = || {
+        confine(policy, filter::UnixSockets::Denied)?;
+        Ok(start(command(program).env(MARKER_VARIABLE, &policy.supervisor.marker), program))
+    };
+    let in_thread = || std::thread::scope(|scope| scope.spawn(confined).join());
+    supervise(&policy.supervisor, || {
+        in_thread().map_err(|_| "the thread panicked").during("confined thread")?
+    })
 }
 
 /// Before another sandbox.
 fn prepared(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
-    Ok(not_started(program, &command(program).exec()))
+    supervise(&policy.supervisor, || Ok(start(&mut command(program), program)))
+}
+
+/// Starts a program in a process group of its own.
+fn start(command: &mut Command, program: &[String]) -> Start {
+    match command.process_group(0).spawn() {
+        Ok(child) => Start::Child(child.id()),
+        Err(error) => Start::Failed(not_started(program, &error)),
+    }
 }
 
 /// Inside another sandbox.
@@ -131,8 +159,6 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
 
 /// What needs no walls yet.
 fn prepare(policy: &Policy) -> Result<(), Refused> {
-    // Whoever started us may be killed before it can end us; then nobody would.
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     for folder in [policy.temporary(), policy.home(), policy.private.join("root")] {
         // A program that ran before may have left a link to somewhere else.
         if folder.is_symlink() {

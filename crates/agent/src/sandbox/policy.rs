@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Network;
 use crate::process::Spawn;
+use crate::process::supervisor::SupervisorOrder;
 use crate::workplace::Workplace;
 
 /// Folders of the system that every program needs. What is missing is skipped.
@@ -106,6 +107,8 @@ pub(super) struct Policy {
     pub(super) private: Utf8PathBuf,
     /// Tell on standard error how much the kernel enforces.
     pub(super) report: bool,
+    /// The limits on the program and its descendants, and the process that they end with.
+    pub(super) supervisor: SupervisorOrder,
 }
 
 impl Policy {
@@ -121,6 +124,8 @@ impl Policy {
         read.push(workplace.spill_dir.clone());
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());
+        let private = private_dir(workplace);
+        let folders = write.iter().chain([&private]).cloned().collect();
         Policy {
             walls,
             stage: Stage::Outer,
@@ -130,8 +135,9 @@ impl Policy {
             read,
             write,
             protected: workplace.protected.clone(),
-            private: private_dir(workplace),
+            private,
             report: false,
+            supervisor: SupervisorOrder::new(workplace.limits.usage, folders),
         }
     }
 

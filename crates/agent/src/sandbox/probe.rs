@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::policy::Walls;
 use super::{Bubblewrap, Landlock, Network, Sandbox};
 use crate::limits::PROBE_OUTPUT_BYTES_MAX;
-use crate::process::{ProcessLimits, Spawn, Stdin};
+use crate::process::{ProcessLimits, Spawn, Stdin, Termination};
 use crate::workplace::Workplace;
 
 /// How long one attempt may take.
@@ -91,21 +91,14 @@ fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandb
                 .to_owned(),
         );
     }
-    if is_root() {
-        degradations.push(ROOT.to_owned());
-    }
     Ok(candidate(abi, degradations))
 }
-
-const ROOT: &str = "Programs run as root: the system does not limit how many processes root starts. Run as an \
-                    ordinary user.";
 
 fn without_namespaces(abi: u32, reason: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "Namespaces are not allowed here ({reason}). Protected files are compared and put back after each \
-             command, processes that leave their group may outlive it, and the mode and times of files that may \
-             only be read can be changed. Allow user namespaces (sysctl \
+             command, and the mode and times of files that may only be read can be changed. Allow user namespaces (sysctl \
              `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns`), or start the container \
              without its seccomp profile."
         ),
@@ -126,7 +119,6 @@ fn bubblewrap(helper: &[String]) -> Result<Sandbox, String> {
     let program = program.ok_or("bubblewrap: `bwrap` is not installed")?;
     let mut degradations = Vec::new();
     if is_root() {
-        degradations.push(ROOT.to_owned());
         degradations
             .push("Secrets in `/etc` that only root may read can be read by programs.".to_owned());
     }
@@ -164,6 +156,7 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin:/usr/local/bin".to_owned())],
         stdin: Stdin::Closed,
         limits,
+        termination: Termination::default(),
     };
     waited_for(&reporting(sandbox.confine(spawn, &workplace, Network::Off)))
 }

@@ -119,6 +119,7 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         ignore_project_rules: options.ignore_project_rules,
         idle: BACKEND_IDLE,
         absolute: limits.duration_max,
+        usage: turn.run.workplace.limits.usage.of_agent(),
         cancel: turn.run.cancel.clone(),
     }
 }

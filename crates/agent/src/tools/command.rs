@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::event::EventKind;
-use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped};
+use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
 use crate::sandbox::{Change, Guard, Network, Outcome};
 use crate::spill;
 use crate::tool::{Call, Output};
@@ -126,6 +126,7 @@ fn spawn_of(workplace: &Workplace, command: Command) -> Spawn {
             grace: workplace.limits.grace,
             kept_bytes_max: usize::try_from(workplace.limits.spill_bytes_max).unwrap_or(usize::MAX),
         },
+        termination: Termination::default(),
     }
 }
 
@@ -154,6 +155,7 @@ pub(super) fn failure(ended: &Ended, timeout: Duration) -> Option<String> {
             ))
         }
         Some(Stopped::Cancelled) => Some("stopped, because the run was".to_owned()),
+        Some(Stopped::Exceeded(exceeded)) => Some(exceeded.to_string()),
         Some(Stopped::AfterResult) | None => None,
     };
     stopped.or_else(|| match (ended.code, ended.signal) {

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::backend::{Backend, Choice, Finished, Freedom, Job, Kind, Told, backend};
 use repertoire_agent::clock::SystemClock;
 use repertoire_agent::event::{Event, EventKind, Events};
+use repertoire_agent::process::UsageLimits;
 use tokio_util::sync::CancellationToken;
 
 mod faults;
@@ -60,6 +61,7 @@ fn job(dir: &Utf8Path) -> Job {
         ignore_project_rules: false,
         idle: Duration::from_secs(20),
         absolute: Duration::from_secs(40),
+        usage: UsageLimits::default(),
         cancel: CancellationToken::new(),
     }
 }

@@ -10,7 +10,7 @@ mod protected;
 use std::time::{Duration, Instant};
 
 use place::{Place, alive, ended, helper, names, put, said};
-use repertoire_agent::process::Stopped;
+use repertoire_agent::process::{Exceeded, Stopped, UsageLimits};
 use repertoire_agent::sandbox::{Network, Sandbox};
 
 /// Every kind that works here. None at all is no reason to pass in silence.
@@ -141,13 +141,7 @@ async fn a_daemon_does_not_survive() {
             format!("setsid sh -c 'sleep 5; :' {mark} > /dev/null 2>&1 & sleep 0.1; echo started");
         let ended = place.run(&sandbox, Network::Off, &script).await;
         assert_eq!(ended.stdout.bytes, b"started\n", "{}", said(&ended));
-        if sandbox.protects_paths() {
-            assert_eq!(alive(&mark), 0, "{}", sandbox.describe());
-        } else {
-            println!("NOT ENFORCED: {} lets a daemon live", sandbox.describe());
-            let told = sandbox.degradations().join(" ");
-            assert!(told.contains("may outlive it"), "{told}");
-        }
+        assert_eq!(alive(&mark), 0, "{}", sandbox.describe());
     }
 }
 
@@ -166,6 +160,31 @@ async fn a_crowd_of_processes_ends_on_time() {
         assert_eq!(ended.stopped, Some(Stopped::Absolute), "{}", said(&ended));
         assert!(ended.duration < Duration::from_secs(6), "{:?}", ended.duration);
         assert_eq!(alive(&mark), 0, "{}", sandbox.describe());
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_passes_a_limit_ends_with_all_that_it_started() {
+    let limits = UsageLimits {
+        memory_bytes_max: Some(100_000_000),
+        processes_max: Some(40),
+        disk_bytes_max: Some(50_000_000),
+    };
+    for (script, exceeded) in [
+        ("for i in $(seq 60); do sleep 300 & done; wait", Exceeded::Processes),
+        ("head -c 200000000 /dev/zero | (tail; sleep 300) > /dev/null", Exceeded::Memory),
+        ("for i in 1 2 3; do head -c 40000000 /dev/zero > $i; done; sleep 300", Exceeded::Disk),
+    ] {
+        for sandbox in kinds() {
+            let place = Place::new();
+            let mut workplace = place.workplace(&sandbox);
+            workplace.limits.usage = limits;
+            let spawn = sandbox.confine(place.spawn(script), &workplace, Network::Off);
+            let ended = ended(&spawn).await;
+            let stopped = Some(Stopped::Exceeded(exceeded));
+            assert_eq!(ended.stopped, stopped, "{}: {}", sandbox.describe(), said(&ended));
+            assert!(ended.duration < Duration::from_secs(15), "{:?}", ended.duration);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_agent::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, run};
+use repertoire_agent::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, run};
 use repertoire_agent::sandbox::{Network, Sandbox};
 use repertoire_agent::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
@@ -115,6 +115,7 @@ impl Place {
                 grace: Duration::from_millis(300),
                 kept_bytes_max: 64 * 1024,
             },
+            termination: Termination::default(),
         }
     }
 

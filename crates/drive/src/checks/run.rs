@@ -99,6 +99,7 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     let ended = ran.ended;
     let status = match (ended.stopped, ended.code) {
         (Some(Stopped::Cancelled), _) => CheckStatus::Skipped(STOPPED.to_owned()),
+        (Some(Stopped::Exceeded(_)), _) => CheckStatus::Failed,
         (Some(_), _) => CheckStatus::TimedOut,
         (None, Some(0)) => CheckStatus::Passed,
         (None, _) => CheckStatus::Failed,
@@ -109,6 +110,9 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
         .lines()
         .for_each(|line| output.take(line.as_bytes()));
     ran.changes.iter().for_each(|change| output.take(told(change).as_bytes()));
+    if let Some(Stopped::Exceeded(exceeded)) = ended.stopped {
+        output.take(exceeded.to_string().as_bytes());
+    }
     let Ended { shown, heard, telling } = output.end();
     let exit_code = if ended.stopped.is_none() { ended.code } else { None };
     Attempt {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped};
+use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
 use tokio_util::sync::CancellationToken;
 
 use super::{Git, GitError, Oid};
@@ -202,6 +202,7 @@ impl Git {
                 grace: GIT_GRACE,
                 kept_bytes_max: ask.kept_bytes_max,
             },
+            termination: Termination::default(),
         }
     }
 

@@ -120,6 +120,7 @@ pub(super) async fn run_program(
 /// How it ended, and the end of what it said: that is where the reason is.
 pub(super) fn note(ended: &Ended) -> String {
     let how = match (ended.stopped, ended.code, ended.signal) {
+        (Some(process::Stopped::Exceeded(exceeded)), _, _) => exceeded.to_string(),
         (Some(_), _, _) => format!("stopped after {} s", ended.duration.as_secs()),
         (None, Some(code), _) => format!("exit code {code}"),
         (None, None, Some(signal)) => format!("ended by signal {signal}"),

@@ -2,6 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use repertoire_agent::process::Occupant;
+
 use crate::git::{GitError, Progress};
 
 /// Something that could not be done with a worktree.
@@ -113,6 +115,17 @@ pub enum WorktreeError {
         /// What it holds.
         path: Utf8PathBuf,
     },
+    /// Processes that belong to no known worker work in the worktree.
+    #[error(
+        "the worktree {dir} is not taken over while other processes work in it: {}; end them, or leave the folder, then resume the run",
+        named(processes)
+    )]
+    Occupied {
+        /// The worktree.
+        dir: Utf8PathBuf,
+        /// The processes.
+        processes: Vec<Occupant>,
+    },
     /// Somebody else changes worktrees for too long.
     #[error("another process holds {path} for too long; is it stuck?")]
     Waited {
@@ -190,6 +203,12 @@ impl WorktreeError {
     pub(super) fn io(path: &Utf8Path, source: std::io::Error) -> Self {
         WorktreeError::Io { path: path.to_owned(), source }
     }
+}
+
+/// The ids of processes, each with the name of its program.
+fn named(processes: &[Occupant]) -> String {
+    let name = |one: &Occupant| format!("{} (`{}`)", one.process, one.program.escape_debug());
+    processes.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// The first files, and how many more there are.

@@ -1,6 +1,10 @@
 //! Taking up a worktree that is there, whatever state it was left in.
 
+use std::io;
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::process;
 use repertoire_text::fs::{read_text, write_atomic};
 
 use super::create::{Base, free_name};
@@ -9,7 +13,27 @@ use super::registry::{Entry, Record};
 use super::stale::{remove_locks, set_setting};
 use super::{How, Names, Wanted, Worktree, WorktreeError, Worktrees, lock, lock_worktree};
 use crate::git::{ChangeKind, Oid};
-use crate::limits::{NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX};
+use crate::limits::{
+    NESTED_REPOSITORIES_MAX, OWNER_BYTES_MAX, WORKTREE_FREE_WAIT, WORKTREE_LOCK_POLL,
+};
+
+/// Waits until no process of a former owner is left in a worktree. Those that carry its mark were killed, and need a moment.
+async fn wait_until_free(dir: &Utf8Path) -> Result<(), WorktreeError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let folder = dir.to_owned();
+        let processes = tokio::task::spawn_blocking(move || process::occupants(&folder)).await;
+        let processes = processes.map_err(|error| WorktreeError::io(dir, io::Error::other(error)))?;
+        if processes.is_empty() {
+            return Ok(());
+        }
+        if waited >= WORKTREE_FREE_WAIT {
+            return Err(WorktreeError::Occupied { dir: dir.to_owned(), processes });
+        }
+        tokio::time::sleep(WORKTREE_LOCK_POLL).await;
+        waited += WORKTREE_LOCK_POLL;
+    }
+}
 
 impl Worktrees {
     /// Takes up the worktree of a run.
@@ -30,6 +54,7 @@ impl Worktrees {
         if !entry.dir.is_dir() {
             return self.make_again(entry, wanted, names, common).await;
         }
+        wait_until_free(&entry.dir).await?;
         let mut notes: Vec<String> = link(&entry.dir, &entry.git_dir)?.into_iter().collect();
         let mut worktree = self.worktree_of(&entry, wanted, names, common).await?;
         let git_dir = &worktree.git_dir;

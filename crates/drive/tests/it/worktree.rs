@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use repertoire_agent::process::Occupant;
 use repertoire_drive::checks::Check;
 use repertoire_drive::git::{Git, Progress};
 use repertoire_drive::worktree::{
@@ -245,6 +246,33 @@ async fn locks_of_dead_processes_go_and_those_of_living_ones_stay() {
     holder.kill().unwrap();
     holder.wait().unwrap();
     repaired(&prepared(&repo, 1).await, "index.lock");
+}
+
+#[tokio::test]
+async fn a_worktree_is_not_taken_over_while_other_processes_work_in_it() {
+    let repo = Repo::new();
+    let made = prepared(&repo, 1).await;
+    // A process that no process of this test is the parent of.
+    let mut shell = std::process::Command::new("bash")
+        .args(["-c", "setsid bash -c '(cd \"$0\" && echo $BASHPID && exec sleep 60) &' \"$0\""])
+        .arg(&made.dir)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = std::io::BufReader::new(shell.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut { output }, &mut line).unwrap();
+    shell.wait().unwrap();
+    let process: u32 = line.trim().parse().unwrap();
+    let error = worktrees(&repo).prepare(&Wanted::new(RUN, "x", owner(2))).await.unwrap_err();
+    let is_meant = |one: &Occupant| one.process == process;
+    assert!(
+        matches!(&error, WorktreeError::Occupied { processes, .. } if processes.iter().all(is_meant)),
+        "{error}"
+    );
+    assert!(error.to_string().contains(&format!("{process} (`sleep`)")), "{error}");
+    std::process::Command::new("kill").arg(process.to_string()).status().unwrap();
+    assert_eq!(prepared(&repo, 2).await.how, How::Adopted);
 }
 
 #[tokio::test]

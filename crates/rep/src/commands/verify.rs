@@ -127,6 +127,7 @@ async fn attend(
     let spill = ctx.env.cache_dir().join("output").join("verify");
     let mut workplace = Workplace::new(ctx.project_dir(None), spill, ctx.sandbox()?);
     workplace.environment = ctx.env.tool_environment(false);
+    workplace.limits.usage = ctx.usage_limits();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     // Nobody listens any more once everything is over.
     let on_event = |event: CheckEvent| drop(tell.send(line(&event)));

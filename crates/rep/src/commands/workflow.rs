@@ -155,9 +155,11 @@ impl Ctx<'_> {
     pub(crate) fn make_workplace(&self) -> Result<MakeWorkplace, Failure> {
         let spill = self.env.cache_dir().join("output").join("workflows");
         let (sandbox, environment) = (self.sandbox()?, self.env.tool_environment(false));
+        let usage = self.usage_limits();
         Ok(Arc::new(move |folder| {
             let mut workplace = Workplace::new(folder, spill.clone(), sandbox.clone());
             workplace.environment = environment.clone();
+            workplace.limits.usage = usage;
             workplace
         }))
     }

@@ -21,6 +21,8 @@ pub enum Shape {
     Amount,
     /// A time such as `10m`.
     Duration,
+    /// A number of bytes, or a text such as `512MiB`.
+    Size,
     /// The name of a model, `service/model`.
     Model,
     /// One of these words.
@@ -159,6 +161,24 @@ pub static KEYS: &[Key] = &[
     user_key("limits.tokens", Shape::Number, "", "Most tokens of a run, sub-agents included."),
     user_key("limits.cost", Shape::Amount, "", "Most US dollars of a run, sub-agents included."),
     user_key("limits.duration", Shape::Duration, "\"1h\"", "Longest time of a run."),
+    user_key(
+        "limits.command_memory",
+        Shape::Size,
+        "",
+        "Maximum memory of a command and everything that it starts, as `4GiB`; 0 for no limit. By default a tenth of the machine's memory, but at least 2 GiB.",
+    ),
+    user_key(
+        "limits.command_processes",
+        Shape::Number,
+        "1024",
+        "Maximum number of processes that a command or an external agent has at once; 0 for no limit.",
+    ),
+    user_key(
+        "limits.command_disk",
+        Shape::Size,
+        "\"2GiB\"",
+        "Maximum size of the files that a command writes, as `4GiB`; 0 for no limit.",
+    ),
     key(
         "model",
         Shape::Model,

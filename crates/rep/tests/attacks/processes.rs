@@ -1,7 +1,156 @@
 //! Processes that outlive their command, and commands that use up the machine.
 
-use crate::Guarantee;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::scene::{Scene, processes_with, stays_as_it_is, until};
+use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    Vec::new()
+    let everywhere = |holds, attack| Guarantee { holds, tried: Tried::InEverySituation, attack };
+    let once = |holds, attack| Guarantee { holds, tried: Tried::Once, attack };
+    vec![
+        everywhere("a double-forked process ends with its command", double_fork),
+        everywhere("a double-forked process does not write .git/hooks later", late_hook),
+        everywhere("nothing runs on after kill -9 of rep", killed_rep),
+        once("a double-forked process ends with its command without a sandbox", double_fork_off),
+        once("killing the supervisor from inside gains nothing", killed_supervisor),
+        everywhere("many processes end the command", many_processes),
+        everywhere("a fork bomb ends the command and hurts nothing else", fork_bomb),
+        everywhere("memory of several processes together ends the command", memory_in_pieces),
+        everywhere("memory behind a descriptor ends the command", memory_behind_a_descriptor),
+        everywhere("many small files end the command", many_files),
+        everywhere("a file without a name ends the command", nameless_file),
+        once("3 GB of memory end the command by default", three_gigabytes_of_memory),
+        once("3 GB of disk end the command by default", three_gigabytes_of_disk),
+    ]
+}
+
+/// Leaves the session and the process group, forgets the environment, ignores signals, and writes a line every 20 ms.
+const DAEMON: &str = "setsid env -i sh -c '(trap \"\" TERM INT HUP; while :; do echo x >> \"$0\"; \
+                      sleep 0.02; done) &' \"$PWD/alive\" > /dev/null 2>&1 & \
+                      while [ ! -e alive ]; do sleep 0.01; done";
+
+fn check(scene: &Scene, script: &str) -> Command {
+    scene.rep_command(&["verify", "--check", script])
+}
+
+fn said(command: &mut Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    let (out, err) = (&output.stdout, &output.stderr);
+    let said = format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    (output.status.code().unwrap_or(-1), said)
+}
+
+fn nothing_is_left(scene: &Scene) {
+    let token = scene.path("project/alive");
+    let gone = || processes_with(token.as_str()).is_empty();
+    assert!(until(Duration::from_secs(1), gone), "alive: {:?}", processes_with(token.as_str()));
+    assert!(stays_as_it_is(&token, Duration::from_millis(200)), "it writes on");
+}
+
+fn double_fork(scene: &Scene) {
+    let (_, said) = said(&mut check(scene, DAEMON));
+    assert!(scene.exists("project/alive"), "the attack did not start: {said}");
+    nothing_is_left(scene);
+}
+
+fn double_fork_off(scene: &Scene) {
+    let (_, said) = said(check(scene, DAEMON).env("REPERTOIRE_SANDBOX", "off"));
+    assert!(scene.exists("project/alive"), "the attack did not start: {said}");
+    nothing_is_left(scene);
+}
+
+fn late_hook(scene: &Scene) {
+    let script = format!(
+        "{DAEMON}; setsid sh -c '(while [ ! -e over ]; do sleep 0.02; done; \
+         echo evil > .git/hooks/pre-commit; echo x > late) &' > /dev/null 2>&1 &"
+    );
+    said(&mut check(scene, &script));
+    scene.write("project/over", "");
+    let late = || scene.exists("project/late") || scene.exists("project/.git/hooks/pre-commit");
+    assert!(!until(Duration::from_millis(300), late), "it wrote after the run");
+    nothing_is_left(scene);
+}
+
+fn started(scene: &Scene, command: &mut Command) -> Child {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = until(Duration::from_secs(20), || scene.exists("project/alive"));
+    assert!(begun, "the attack did not start");
+    child
+}
+
+fn killed_rep(scene: &Scene) {
+    let script = format!("{DAEMON}; sleep 60");
+    let mut rep = started(scene, &mut check(scene, &script));
+    rep.kill().unwrap();
+    rep.wait().unwrap();
+    nothing_is_left(scene);
+}
+
+fn killed_supervisor(scene: &Scene) {
+    let script = format!("{DAEMON}; kill -9 $PPID; sleep 60");
+    let (code, said) = said(check(scene, &script).env("REPERTOIRE_SANDBOX", "off"));
+    assert_ne!(code, 0, "{said}");
+    nothing_is_left(scene);
+}
+
+/// Runs a check that has to be stopped by a limit, and expects a message that names the limit.
+fn is_stopped(scene: &Scene, script: &str, limit: &str, variables: &[(&str, &str)]) {
+    let mut command = check(scene, script);
+    command.envs(variables.iter().copied());
+    let (code, said) = said(&mut command);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains(limit), "{said}");
+    let token = scene.path("project");
+    let gone = || processes_with(token.as_str()).is_empty();
+    assert!(until(Duration::from_secs(1), gone), "{:?}", processes_with(token.as_str()));
+}
+
+fn many_processes(scene: &Scene) {
+    let script = "i=0; while [ $i -lt 300 ]; do sleep 15 & i=$((i+1)); done; wait";
+    let few = [("REPERTOIRE_LIMITS_COMMAND_PROCESSES", "100")];
+    is_stopped(scene, script, "limits.command_processes", &few);
+}
+
+fn fork_bomb(scene: &Scene) {
+    // A binary without the limit would take the machine down.
+    assert!(!Scene::attacks_another_binary(), "the fork bomb is not run against another binary");
+    is_stopped(scene, ":(){ :|:& };:; wait; sleep 60", "limits.command_processes", &[]);
+}
+
+fn memory_in_pieces(scene: &Scene) {
+    let script = "for i in 1 2 3; do head -c 100000000 /dev/zero | (tail; sleep 8) > /dev/null & done; \
+                  for i in 1 2 3; do head -c 100000000 /dev/zero | tail -c 100000000 | (sleep 8) & done; wait";
+    let small = [("REPERTOIRE_LIMITS_COMMAND_MEMORY", "150MB")];
+    is_stopped(scene, script, "limits.command_memory", &small);
+}
+
+fn memory_behind_a_descriptor(scene: &Scene) {
+    let script = "import os,time\nf = os.memfd_create('x')\nfor i in range(40): os.write(f, b'x' * 10000000)\ntime.sleep(8)";
+    let script = format!("python3 -c \"{script}\"");
+    let small = [("REPERTOIRE_LIMITS_COMMAND_MEMORY", "150MB")];
+    is_stopped(scene, &script, "limits.command_memory", &small);
+}
+
+fn many_files(scene: &Scene) {
+    let script = "i=0; while [ $i -lt 300 ]; do head -c 1000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 8";
+    let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
+    is_stopped(scene, script, "limits.command_disk", &small);
+}
+
+fn nameless_file(scene: &Scene) {
+    let script = "exec 9> big; rm big; head -c 300000000 /dev/zero >&9; sleep 8";
+    let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
+    is_stopped(scene, script, "limits.command_disk", &small);
+}
+
+fn three_gigabytes_of_memory(scene: &Scene) {
+    let script = "for i in 1 2 3; do head -c 1000000000 /dev/zero | (tail; sleep 8) > /dev/null & done; wait";
+    is_stopped(scene, script, "limits.command_memory", &[]);
+}
+
+fn three_gigabytes_of_disk(scene: &Scene) {
+    let script = "i=0; while [ $i -lt 300 ]; do head -c 10000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 2";
+    is_stopped(scene, script, "limits.command_disk", &[]);
 }

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -305,4 +306,49 @@ fn deny_user_namespaces() {
     let opaque = deny([(clone3, Vec::new())].into(), not_implemented);
     seccompiler::apply_filter(&namespaces).unwrap();
     seccompiler::apply_filter(&opaque).unwrap();
+}
+
+impl Scene {
+    /// Whether the suite attacks a binary other than the one that was just built.
+    pub(crate) fn attacks_another_binary() -> bool {
+        #[expect(clippy::disallowed_methods, reason = "whoever runs the suite names the binary")]
+        std::env::var_os("REPERTOIRE_ATTACKED").is_some()
+    }
+}
+
+/// Waits until something is so; returns whether it became so in time.
+pub(crate) fn until(time: Duration, is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + time;
+    loop {
+        if is_so() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the size of a file does not change for a time.
+pub(crate) fn stays_as_it_is(path: &Utf8Path, time: Duration) -> bool {
+    let size = || path.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    let before = size();
+    !until(time, || size() != before)
+}
+
+/// The living processes whose command line or working folder contains a text.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            #[expect(clippy::disallowed_methods, reason = "files of the system are small")]
+            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let folder = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+            let is_meant = line.contains(text) || folder.to_string_lossy().contains(text);
+            (is_meant && !line.is_empty()).then(|| format!("{id}: {line}"))
+        })
+        .collect()
 }

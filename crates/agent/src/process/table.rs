@@ -1,0 +1,253 @@
+//! The system's table of processes, read from `/proc`: the descendants of a process, and ending all of them.
+//!
+//! The folder `/proc` is opened once and kept open, so that a process that moves to another root directory still reads
+//! the table that it started with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// The maximum size of one file of `/proc` that is read.
+const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The time after which killing descendants is given up: the rest cannot be signalled or hangs in the kernel.
+const KILL_TIME_MAX: Duration = Duration::from_secs(10);
+/// The pause between two looks at processes that were killed.
+const KILL_PAUSE: Duration = Duration::from_millis(1);
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessEntry {
+    /// The process.
+    pub(crate) id: i32,
+    /// Its parent.
+    pub(crate) parent: i32,
+    /// Its process group.
+    pub(crate) group: i32,
+    /// Its state, as one letter: `R`, `S`, `D`, `T`, `Z` and others.
+    pub(crate) state: u8,
+    /// The number of its threads.
+    pub(crate) threads: u32,
+    /// The time of its start, in clock ticks since the machine started.
+    pub(crate) started: u64,
+}
+
+impl ProcessEntry {
+    /// Parses `/proc/PID/stat`. The second field is the name of the program in parentheses, which may contain anything.
+    fn parse(text: &str) -> Option<ProcessEntry> {
+        let id = text.split(' ').next()?.parse().ok()?;
+        let rest = &text[text.rfind(')')? + 1..];
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(ProcessEntry {
+            id,
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether the process still executes or can be continued; a zombie cannot.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// The table of processes of the machine, or of the container.
+#[derive(Debug)]
+pub(crate) struct ProcessTable {
+    folder: OwnedFd,
+}
+
+impl ProcessTable {
+    /// Opens `/proc`.
+    pub(crate) fn open() -> io::Result<ProcessTable> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(ProcessTable { folder: rustix::fs::open("/proc", flags, Mode::empty())? })
+    }
+
+    /// Returns every process that can be seen.
+    pub(crate) fn entries(&self) -> io::Result<Vec<ProcessEntry>> {
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.folder)? {
+            let id = entry?.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok());
+            entries.extend(id.and_then(|id| self.entry(id)));
+        }
+        Ok(entries)
+    }
+
+    /// Returns one process; `None` if it has ended and was reaped.
+    pub(crate) fn entry(&self, id: i32) -> Option<ProcessEntry> {
+        let bytes = self.read(&format!("{id}/stat")).ok()?;
+        ProcessEntry::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Reads a file beneath `/proc`.
+    pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.folder, path, flags, Mode::empty())?;
+        let mut bytes = Vec::with_capacity(1024);
+        let mut chunk = [0; 4096];
+        loop {
+            match rustix::io::read(&file, &mut chunk) {
+                Ok(0) => return Ok(bytes),
+                Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if bytes.len() > FILE_BYTES_MAX {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// The open folder `/proc`.
+    pub(crate) fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    /// Returns the living processes beneath `root`, without `root` itself.
+    pub(crate) fn descendants(&self, root: i32) -> io::Result<Vec<ProcessEntry>> {
+        Ok(beneath(&self.entries()?, root))
+    }
+
+    /// Kills everything beneath `root` until nothing is left, and reaps it if `root` is the calling process. Direct children
+    /// that `keep` accepts are left alone with everything beneath them. Returns the number of processes that did not end.
+    ///
+    /// Whole process groups are killed first: the kernel does that in one go, so that a fork bomb cannot outrun it. What is
+    /// left is stopped, pass by pass, before it is killed: a stopped process cannot start another one meanwhile.
+    pub(crate) fn kill_descendants(&self, root: i32, keep: &dyn Fn(&ProcessEntry) -> bool) -> usize {
+        let deadline = Instant::now() + KILL_TIME_MAX;
+        let mut stopped: BTreeSet<i32> = BTreeSet::new();
+        loop {
+            let entries = self.entries().unwrap_or_default();
+            let found = beneath(&without_kept(&entries, root, keep), root);
+            if found.is_empty() || Instant::now() >= deadline {
+                return found.len();
+            }
+            let groups = own_groups(&entries, &found);
+            groups.iter().for_each(|group| signal_group(*group, Signal::KILL));
+            let others = found.iter().filter(|entry| !groups.contains(&entry.group));
+            let (old, new): (Vec<i32>, Vec<i32>) =
+                others.map(|entry| entry.id).partition(|id| stopped.contains(id));
+            if new.is_empty() {
+                old.iter().for_each(|id| signal(*id, Signal::KILL));
+            }
+            new.iter().for_each(|id| signal(*id, Signal::STOP));
+            stopped.extend(new);
+            found.iter().for_each(|entry| reap(entry.id));
+            std::thread::sleep(KILL_PAUSE);
+        }
+    }
+}
+
+fn without_kept(
+    entries: &[ProcessEntry],
+    root: i32,
+    keep: &dyn Fn(&ProcessEntry) -> bool,
+) -> Vec<ProcessEntry> {
+    entries.iter().filter(|entry| entry.parent != root || !keep(entry)).copied().collect()
+}
+
+/// The process groups that have members among `found` and nowhere else.
+fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32> {
+    let ids: BTreeSet<i32> = found.iter().map(|entry| entry.id).collect();
+    let others = entries.iter().filter(|entry| entry.is_alive() && !ids.contains(&entry.id));
+    let foreign: BTreeSet<i32> = others.map(|entry| entry.group).collect();
+    found.iter().map(|entry| entry.group).filter(|group| !foreign.contains(group)).collect()
+}
+
+/// Returns the living entries beneath `root`. A zombie is no entry itself, but its children are.
+pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
+    let mut children: BTreeMap<i32, Vec<&ProcessEntry>> = BTreeMap::new();
+    for entry in entries {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    let (mut found, mut parents, mut seen) = (Vec::new(), vec![root], BTreeSet::from([root]));
+    while let Some(parent) = parents.pop() {
+        for entry in children.get(&parent).into_iter().flatten() {
+            // Ids are reused while the table is read, so that it may contain a circle.
+            if seen.insert(entry.id) {
+                parents.push(entry.id);
+                found.extend(entry.is_alive().then_some(**entry));
+            }
+        }
+    }
+    found
+}
+
+/// Sends a signal; a process that has ended meanwhile, or that belongs to another user, is passed over.
+pub(crate) fn signal(id: i32, signal: Signal) {
+    if let Some(id) = Pid::from_raw(id) {
+        let _ = kill_process(id, signal);
+    }
+}
+
+/// Sends a signal to a process group; the numbers that mean the caller's group and all processes are passed over.
+fn signal_group(group: i32, signal: Signal) {
+    if group > 1
+        && let Some(group) = Pid::from_raw(group)
+    {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Reaps a process if it is a child of ours that has ended.
+pub(crate) fn reap(id: i32) {
+    if let Some(id) = Pid::from_raw(id) {
+        let _ = rustix::process::waitpid(Some(id), rustix::process::WaitOptions::NOHANG);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: i32, parent: i32, state: u8) -> ProcessEntry {
+        ProcessEntry { id, parent, group: id, state, threads: 1, started: 0 }
+    }
+
+    #[test]
+    fn names_of_programs_do_not_confuse_the_parser() {
+        let text = "42 (a) R 7 (b)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 9876 1 2 3\n";
+        let parsed = ProcessEntry::parse(text).unwrap();
+        assert_eq!((parsed.id, parsed.parent, parsed.state), (42, 1, b'S'));
+        assert_eq!((parsed.threads, parsed.started), (3, 9876));
+        assert_eq!(ProcessEntry::parse("42"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_behind_zombies_and_circles_end() {
+        let entries = [
+            entry(2, 1, b'S'),
+            entry(3, 2, b'Z'),
+            entry(4, 3, b'R'),
+            entry(5, 6, b'S'),
+            entry(6, 5, b'S'),
+            entry(9, 8, b'S'),
+        ];
+        let ids = |root| beneath(&entries, root).iter().map(|entry| entry.id).collect::<Vec<_>>();
+        assert_eq!(ids(1), [2, 4]);
+        assert_eq!(ids(5), [6]);
+        assert_eq!(ids(7), [0; 0]);
+    }
+
+    #[test]
+    fn groups_that_other_processes_belong_to_are_not_killed() {
+        let in_group = |id, group| ProcessEntry { group, ..entry(id, 1, b'S') };
+        let entries = [in_group(2, 2), in_group(3, 2), in_group(4, 9), in_group(9, 9)];
+        assert_eq!(own_groups(&entries, &entries[..3]), BTreeSet::from([2]));
+    }
+
+    #[test]
+    fn the_table_knows_this_process() {
+        let table = ProcessTable::open().unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(table.entries().unwrap().iter().any(|entry| entry.id == own && entry.is_alive()));
+        assert!(table.entry(own).unwrap().threads >= 1);
+    }
+}
