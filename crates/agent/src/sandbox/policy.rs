@@ -121,6 +121,12 @@ impl Policy {
         read.push(workplace.spill_dir.clone());
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());
+        let mut protected = workplace.protected.clone();
+        if workplace.is_read_only {
+            // Everything is protected, and the mounts that protect single paths would open the folders above them.
+            protected.clear();
+            read.append(&mut write);
+        }
         Policy {
             walls,
             stage: Stage::Outer,
@@ -129,7 +135,7 @@ impl Policy {
             dir: workplace.dir.clone(),
             read,
             write,
-            protected: workplace.protected.clone(),
+            protected,
             private: private_dir(workplace),
             report: false,
         }
