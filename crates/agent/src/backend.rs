@@ -33,7 +33,7 @@ pub(crate) mod tally;
 pub use acp::AcpBackend;
 pub use cli::CliBackend;
 pub use command::CommandBackend;
-pub use holds::{Holds, Rules, Told};
+pub use holds::{Holds, Keeps, Rules, Told};
 pub(crate) use holds::{freedom, hold};
 pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
 pub use scripted::{ScriptedBackend, TranscriptError};

@@ -76,19 +76,22 @@ pub struct ToolFilter {
 impl ToolFilter {
     /// Whether a tool is among them. Names are compared as permissions compare them, so `Read` is `read`.
     pub fn has(&self, tool: &str) -> bool {
-        let hit = |pattern: &String| matches(pattern, tool);
+        let hit = |pattern: &String| pattern_names(pattern, tool);
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(hit))
             && !self.disallowed.iter().any(hit)
     }
 }
 
-/// `*`, `prefix*` or a name; what stands in brackets after a name is the business of permissions.
-fn matches(pattern: &str, tool: &str) -> bool {
+/// Whether an entry of a list names a tool: `*`, `prefix*` or a name in the spelling of any agent. Permissions decide on the
+/// part in brackets after a name.
+pub(crate) fn pattern_names(pattern: &str, tool: &str) -> bool {
     let pattern = pattern.split_once('(').map_or(pattern, |(name, _)| name).trim();
-    match pattern.strip_suffix('*') {
+    let server_tool = crate::permission::mcp_name(&pattern.to_ascii_lowercase());
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(prefix) => tool.to_lowercase().starts_with(&prefix.to_lowercase()),
-        None => crate::permission::tool_name(pattern) == tool,
-    }
+        None => crate::permission::tool_name(pattern).eq_ignore_ascii_case(tool),
+    };
+    fits(pattern) || server_tool.is_some_and(|pattern| fits(&pattern))
 }
 
 /// A definition that cannot be run.

@@ -10,6 +10,7 @@
 //! - [`conversation`] is what was said, and the skills that are in it; [`spending`] keeps a run within its limits.
 //! - [`tool`] is what a tool is, [`tools`] has one a file, [`mcp`] brings those of others. [`permission`] decides who may do
 //!   what, [`sandbox`] keeps programs in their place, [`process`] supervises them.
+//! - [`effect`] is what a run can do to its surroundings, and the limits on that: tool lists mean effects.
 //! - [`executor`] executes one skill or sub-agent by name.
 //! - [`backend`] hands a whole run to Claude Code, Codex, opencode, Gemini, an ACP agent or any command.
 //! - [`event`] is everything that can happen, whoever makes it happen.
@@ -63,6 +64,7 @@ mod compaction;
 pub mod config;
 pub mod conversation;
 pub mod definition;
+pub mod effect;
 pub mod event;
 pub mod executor;
 pub mod form;

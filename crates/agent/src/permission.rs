@@ -15,6 +15,7 @@ mod rule;
 mod shell;
 
 pub use paths::PathRules;
+pub(crate) use rule::mcp_name;
 pub use rule::{Rule, RuleError, tool_name};
 
 /// What a run may do without being asked.

@@ -8,6 +8,7 @@ use repertoire_skill::catalog::Entry;
 use repertoire_skill::ledger::{Ledger, Outcome as Recorded};
 use tokio_util::sync::CancellationToken;
 
+use crate::effect::EffectLimit;
 use crate::event::{Denial, EventKind, Events, LoadedBy};
 use crate::permission::{Asker, Permissions};
 use crate::spending::Spending;
@@ -40,6 +41,8 @@ pub struct Run {
     /// Skills that fit the task, the best first: they are described in full.
     pub(crate) winners: Mutex<Vec<String>>,
     pub(crate) denials: Mutex<Vec<Denial>>,
+    /// The limit on its effects: its own agent's, and those of every agent above it.
+    pub(crate) limit: Mutex<EffectLimit>,
     /// The names of the tools that its agent may use.
     pub(crate) offered: Mutex<Vec<String>>,
     /// The agents that wait for this one, and itself.
@@ -81,6 +84,7 @@ impl Run {
             permissions: Mutex::new(permissions),
             winners: Mutex::default(),
             denials: Mutex::default(),
+            limit: Mutex::default(),
             offered: Mutex::default(),
             at_work: Vec::new(),
             is_strangers: false,
@@ -124,6 +128,11 @@ impl Run {
     /// The permissions in force.
     pub fn permissions(&self) -> Permissions {
         lock(&self.permissions).clone()
+    }
+
+    /// The limit on what the run may do to its surroundings.
+    pub fn limit(&self) -> EffectLimit {
+        lock(&self.limit).clone()
     }
 
     /// Changes the permissions for the rest of the run.

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::effect::EffectLimit;
 use crate::event::{Event, EventKind, Events, Sink, Status};
 use crate::limits::CONVERSATIONS_MAX;
 use crate::middleware::{Middleware, Next, Outcome, Turn, TurnError};
@@ -113,6 +114,8 @@ struct Start<'a> {
     /// The model of those who ask for none.
     model: Option<ModelName>,
     asked: Asked,
+    /// The limit of the agent that asks for it.
+    limit: EffectLimit,
 }
 
 /// How somebody came by an agent.
@@ -208,8 +211,10 @@ impl System {
         let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
         let (above, model) = (Vec::new(), None);
         let depth = 0;
-        self.execute(Start { agent, task, options, events, depth, spending, above, model, asked })
-            .await
+        let limit = EffectLimit::default();
+        let start =
+            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
+        self.execute(start).await
     }
 
     /// What [`System::run`] would send first, without sending it.
@@ -232,8 +237,9 @@ impl System {
         let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
         let task = task.into();
         let (above, model, asked) = (Vec::new(), None, Asked::ByName);
-        let depth = 0;
-        let start = Start { agent, task, options, events, depth, spending, above, model, asked };
+        let (depth, limit) = (0, EffectLimit::default());
+        let start =
+            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
         let mut turn = self.turn(&start, guard);
         turn.preview = true;
         self.one_turn(&mut turn).await;
@@ -256,7 +262,8 @@ impl System {
         })
     }
 
-    /// Runs an agent for another one: with nothing but its task, within the same limits and permissions.
+    /// Runs an agent for another one: with nothing but its task, within the same limits and permissions. The effects of the
+    /// new run are at most those of the agent that asks for it.
     pub(crate) async fn run_for(
         &self,
         parent: &Run,
@@ -275,8 +282,9 @@ impl System {
         let spending = Arc::new(parent.spending.child());
         let depth = parent.depth + 1;
         let (above, model) = (parent.at_work.clone(), parent.model.clone());
-        let asked = Asked::Otherwise;
-        let start = Start { agent, task, options, events, depth, spending, above, model, asked };
+        let (asked, limit) = (Asked::Otherwise, parent.limit());
+        let start =
+            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
         // A future that contains itself has to be on the heap.
         let report = Box::pin(self.execute(start)).await;
         lock(&parent.denials).extend(report.denials.iter().cloned());
@@ -394,6 +402,7 @@ impl System {
             state: tools::State::hiding(permissions.hidden()),
             ledger: Mutex::new(conversation.ledger.clone()),
             permissions: Mutex::new(permissions),
+            limit: Mutex::new(start.limit.clone()),
             is_strangers: start.options.ignore_project_rules,
             at_work: start.above.iter().cloned().chain([start.agent.to_owned()]).collect(),
             model: options.model.clone().or(start.model.clone()),

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
 use serde_json::Value;
 
+use crate::effect::EffectSet;
 use crate::run::Run;
 
 /// Something that an agent can do.
@@ -17,6 +18,12 @@ pub trait Tool: Send + Sync {
 
     /// What it touches, for permissions and the read-only mode. It may depend on the arguments.
     fn access(&self, arguments: &Value) -> Access;
+
+    /// What the tool can do at worst. Tools that do not say count as able to do anything but delegate; the effects of
+    /// built-in tools are in the table of [`crate::effect`].
+    fn effects(&self) -> EffectSet {
+        EffectSet::UNKNOWN_TOOL
+    }
 
     /// Whether calls may run beside others.
     fn concurrency(&self) -> Concurrency {

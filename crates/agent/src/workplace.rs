@@ -20,6 +20,8 @@ pub struct Workplace {
     pub writable: Vec<Utf8PathBuf>,
     /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills.
     pub protected: Vec<Utf8PathBuf>,
+    /// Whether programs may only read the folder. Their temporary files and home remain writable.
+    pub is_read_only: bool,
     /// The environment of programs, scrubbed.
     pub environment: Vec<(String, String)>,
     /// What keeps programs in their place.
@@ -42,6 +44,7 @@ impl Workplace {
             spill_dir: spill_dir.into(),
             readable: Readable::default(),
             writable: Vec::new(),
+            is_read_only: false,
             environment: Vec::new(),
             sandbox: sandbox.into(),
             limits: ToolLimits::default(),

@@ -35,6 +35,8 @@ pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const PROGRAM_GRACE: Duration = Duration::from_secs(5);
 /// Most of what a program says that is kept, of each stream.
 pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// The largest file that a built-in check of a workflow reads.
+pub const CHECKED_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most of each stream that goes into the record of a check.
 pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;
 

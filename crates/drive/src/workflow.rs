@@ -10,6 +10,6 @@ mod scripts;
 pub mod shown;
 mod store;
 
-pub use programs::{ProgramError, check_command, run_check};
+pub use programs::{ProgramError, check_command, is_built_in_check, run_check};
 pub use scripts::{BeginScript, ScriptError, ScriptReport, ScriptRun, Stage};
 pub use store::{Begin, Head, Listed, Run, RunError, Runs};

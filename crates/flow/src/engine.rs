@@ -19,7 +19,7 @@ mod review;
 
 pub use person::Choice;
 pub use refusal::Refusal;
-pub use review::{CheckRecord, ItemRecord, Verdict, is_id, verdict};
+pub use review::{CheckRecord, ItemRecord, Verdict, is_id, is_proven, verdict};
 
 /// What is reported about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

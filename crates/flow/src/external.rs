@@ -15,7 +15,7 @@ mod progress;
 mod scan;
 
 pub use output::{OutputError, parse};
-pub use progress::{Progress, ProgressError, Standing, go_on, next};
+pub use progress::{Progress, ProgressError, Standing, go_on, next, shown};
 
 /// A script that tells steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

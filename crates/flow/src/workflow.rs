@@ -148,9 +148,39 @@ pub struct Check {
     /// agent records counts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// A file of the project, as a template, that has to be there and not be empty. The engine looks itself; no command is
+    /// run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// A plan file of the project, as a template, that `rep plan check` has to accept. The engine looks itself; no command is
+    /// run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan: String,
     /// What it shows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+}
+
+impl Check {
+    /// The command, or the words for what the engine looks at, as a template. Empty if only the agent can say.
+    pub fn told(&self) -> String {
+        match (self.command.is_empty(), self.file.is_empty(), self.plan.is_empty()) {
+            (false, _, _) => self.command.clone(),
+            (true, false, _) => format!("test -s {}", self.file),
+            (true, true, false) => format!("rep plan check {}", self.plan),
+            (true, true, true) => String::new(),
+        }
+    }
+
+    /// Whether the engine looks itself, without running a command.
+    pub fn is_built_in(&self) -> bool {
+        self.command.is_empty() && !(self.file.is_empty() && self.plan.is_empty())
+    }
+
+    /// The path that the engine looks at, as a template.
+    pub fn path(&self) -> &str {
+        if self.file.is_empty() { &self.plan } else { &self.file }
+    }
 }
 
 impl Default for Workflow {

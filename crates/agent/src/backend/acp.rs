@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::cli::{Stopwatch, failed, named, tell_garbage};
 use super::limits::{ACP_GRACE, KEPT_BYTES_MAX, REPLIES_WAITING_MAX};
 use super::structured;
-use super::{Backend, Finished, Holds, Job, Rules};
+use super::{Backend, Finished, Holds, Job, Keeps, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::Events;
 use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
@@ -100,7 +100,12 @@ impl Backend for AcpBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::Freedom, sandbox: false, service: None }
+        Holds {
+            rules: Rules::Freedom,
+            effects: Keeps::Nothing,
+            sandbox: false,
+            service: None,
+        }
     }
 
     fn wants_forms(&self) -> bool {

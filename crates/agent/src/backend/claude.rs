@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, entries, field, list, number, str_of};
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Rules};
+use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules, Told};
+use crate::effect::{Effect, EffectSet};
 use crate::event::{EventKind, Status};
 use crate::permission::tool_name;
 use crate::process::{Ended, TerminationRequest};
@@ -19,14 +20,42 @@ use crate::process::{Ended, TerminationRequest};
 pub(crate) const CLI: Cli = Cli {
     name: "claude",
     program: "claude",
-    holds: Holds { rules: Rules::All, sandbox: false, service: Some(Service::Anthropic) },
+    holds: Holds {
+        rules: Rules::All,
+        effects: Keeps::ToolsAndSubAgents,
+        sandbox: false,
+        service: Some(Service::Anthropic),
+    },
     wants_forms: false,
     ask,
     parser: || Box::new(Stream::new()),
 };
 
-const READING: &str = "Read,Grep,Glob";
-const WORKING: &str = "Read,Grep,Glob,Edit,Write,NotebookEdit,Bash,Task,Skill,WebFetch,WebSearch";
+const READING: &[&str] = &["Read", "Grep", "Glob"];
+const WORKING: &[&str] = &[
+    "Read",
+    "Grep",
+    "Glob",
+    "Edit",
+    "Write",
+    "NotebookEdit",
+    "Bash",
+    "Task",
+    "Skill",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// The tools that are denied by name where an effect is removed. They are not offered then either; a deny rule also holds
+/// in every permission mode and for sub-agents.
+fn denied_for(effect: Effect) -> &'static [&'static str] {
+    match effect {
+        Effect::ChangeFiles => &["Edit", "Write", "NotebookEdit"],
+        Effect::RunCommands => &["Bash"],
+        Effect::UseNetwork => &["WebFetch", "WebSearch"],
+        Effect::Delegate => &["Task"],
+    }
+}
 
 /// Where keys lie that no work needs: what processes were started with, and what checkouts keep.
 const NEVER_READ: &[&str] = &[
@@ -88,30 +117,41 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         Freedom::Full => asked.args(["--permission-mode", "bypassPermissions"]),
     }
     let never = NEVER_READ.iter().filter(|_| job.freedom != Freedom::Full);
-    let mut denied: Vec<String> = never.map(|rule| (*rule).to_owned()).collect();
+    let removed = EffectSet::ALL.without(job.told.effects);
+    let removed = removed.iter().flat_map(denied_for);
+    let mut denied: Vec<String> = never.chain(removed).map(|rule| (*rule).to_owned()).collect();
     denied.extend(job.told.denied.iter().map(|rule| its_rule(rule)));
     if !denied.is_empty() {
         asked.args(["--disallowedTools", &denied.join(",")]);
     }
-    if let Some(tools) = &job.told.tools {
-        let names: Vec<&str> = tools.iter().flat_map(|tool| its_names(tool)).copied().collect();
+    if let Some(names) = its_tools(&job.told) {
         asked.args(["--tools", &names.join(",")]);
     }
     asked.args(extra.iter().map(String::as_str));
     asked
 }
 
-/// What Claude Code calls a tool of ours.
+/// The list of tools for Claude Code, if its tools are limited. `git`, `github` and `run_tests` have no counterpart of the
+/// same reach: they come with a free `Bash`, or not at all.
+fn its_tools(told: &Told) -> Option<Vec<&'static str>> {
+    let tools = told.tools.as_ref()?;
+    let mut names: Vec<&str> = tools.iter().flat_map(|tool| its_names(tool)).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(names)
+}
+
+/// Claude Code's names for a tool of ours.
 fn its_names(tool: &str) -> &'static [&'static str] {
     match tool {
-        "bash" | "run_tests" | "git" | "github" => &["Bash"],
+        "bash" => &["Bash"],
         "read" => &["Read"],
         "write" => &["Write"],
-        "edit" => &["Edit"],
+        "edit" => &["Edit", "NotebookEdit"],
         "grep" | "search" => &["Grep"],
         "glob" | "list" => &["Glob"],
         "research" => &["WebFetch", "WebSearch"],
-        "todo" | "plan" => &["TodoWrite"],
+        "todo" | "plan" => &["TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"],
         "delegate" => &["Task"],
         "skill" | "skill_search" => &["Skill"],
         _ => &[],
@@ -121,22 +161,32 @@ fn its_names(tool: &str) -> &'static [&'static str] {
 /// A rule of ours as Claude Code writes it.
 fn its_rule(rule: &str) -> String {
     let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
-    match its_names(&tool_name(name)) {
+    let tool = tool_name(name);
+    let names = match tool.as_str() {
+        "git" | "github" | "run_tests" => &["Bash"],
+        "edit" => &["Edit"],
+        tool => its_names(tool),
+    };
+    match names {
         [] => rule.to_owned(),
         names => names.iter().map(|name| format!("{name}{rest}")).collect::<Vec<_>>().join(","),
     }
 }
 
-/// The servers that it gets. Nobody says which of their tools only read, so one that may only read gets none.
+/// The servers that it gets. No server says which of its tools only read, so a run that may only read gets none.
 fn servers_of(job: &Job) -> Option<&Value> {
     job.mcp_servers.as_ref().filter(|_| job.freedom != Freedom::ReadOnly)
 }
 
-/// The tools that may be called without asking: those of the CLI, and all of the servers that we offer.
-fn allowed(tools: &str, job: &Job) -> String {
+/// The tools that may be called without asking: those of the CLI that are left, and all of the servers that we offer.
+fn allowed(tools: &[&str], job: &Job) -> String {
+    let left = its_tools(&job.told);
+    let is_left = |tool: &&&str| left.as_ref().is_none_or(|left| left.contains(tool));
+    let mut names: Vec<String> =
+        tools.iter().filter(is_left).map(|tool| (*tool).to_owned()).collect();
     let servers = servers_of(job).and_then(Value::as_object);
-    let names = servers.into_iter().flat_map(Map::keys);
-    names.fold(tools.to_owned(), |list, name| format!("{list},mcp__{name}"))
+    names.extend(servers.into_iter().flat_map(Map::keys).map(|name| format!("mcp__{name}")));
+    names.join(",")
 }
 
 /// Reads the stream.

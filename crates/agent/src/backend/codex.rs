@@ -3,16 +3,17 @@
 //! The prompt goes by standard input, which is then closed: with an open one, `codex exec` waits for ever. Its own
 //! sandbox is what holds it, chosen by the job's freedom.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_model::Service;
 use serde_json::{Map, Value};
 
 use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, field, str_of};
-use super::limits::ARGUMENT_BYTES_MAX;
+use super::limits::{ARGUMENT_BYTES_MAX, CLI_CONFIG_BYTES_MAX};
 use super::structured;
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Rules};
+use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
+use crate::effect::{Effect, EffectSet};
 use crate::event::{EventKind, Status};
 use crate::process::Ended;
 
@@ -20,7 +21,12 @@ use crate::process::Ended;
 pub(crate) const CLI: Cli = Cli {
     name: "codex",
     program: "codex",
-    holds: Holds { rules: Rules::Freedom, sandbox: true, service: Some(Service::OpenAi) },
+    holds: Holds {
+        rules: Rules::Freedom,
+        effects: Keeps::CommandSandbox,
+        sandbox: true,
+        service: Some(Service::OpenAi),
+    },
     wants_forms: false,
     ask,
     parser: || Box::new(Stream::new()),
@@ -30,12 +36,8 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let short = job.system.len() <= ARGUMENT_BYTES_MAX;
     let system_in_prompt = if short { "" } else { job.new_system() };
     let mut asked = Asked::with_prompt(structured::with_system(system_in_prompt, &job.prompt));
-    let sandbox = match job.freedom {
-        Freedom::ReadOnly => "read-only",
-        Freedom::Workspace => "workspace-write",
-        Freedom::Full => "danger-full-access",
-    };
-    asked.args(["exec", "--json", "--skip-git-repo-check", "-s", sandbox]);
+    asked.args(["exec", "--json", "--skip-git-repo-check", "-s", sandbox_of(job)]);
+    limit(job, &mut asked);
     if short && !job.system.is_empty() {
         asked.args(["-c", &format!("developer_instructions={}", toml_text(&job.system))]);
     }
@@ -58,6 +60,64 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     }
     asked.args(["-"]);
     asked
+}
+
+/// The sandbox of its commands: the one of the job's freedom, or a stricter one where an effect is removed.
+fn sandbox_of(job: &Job) -> &'static str {
+    let effects = job.told.effects;
+    match job.freedom {
+        Freedom::ReadOnly => "read-only",
+        _ if !effects.has(Effect::ChangeFiles) => "read-only",
+        Freedom::Full if EffectSet::UNKNOWN_TOOL.without(effects).is_empty() => "danger-full-access",
+        Freedom::Workspace | Freedom::Full => "workspace-write",
+    }
+}
+
+/// Removes effects beyond the sandbox of commands. The user's configuration may name MCP servers, which run outside of the
+/// sandbox and cannot be removed one by one, so a limited run does not read it.
+fn limit(job: &Job, asked: &mut Asked) {
+    let effects = job.told.effects;
+    if !EffectSet::UNKNOWN_TOOL.without(effects).is_empty() {
+        asked.args(["--ignore-user-config", "--disable", "apps", "--disable", "plugins"]);
+        for (key, value) in user_model_settings(&job.environment) {
+            asked.args(["-c", &format!("{key}={}", toml_value(&value))]);
+        }
+    }
+    if !effects.has(Effect::UseNetwork) {
+        asked.args(["-c", "web_search=\"disabled\""]);
+        asked.args(["-c", "sandbox_workspace_write.network_access=false"]);
+    }
+    if !effects.has(Effect::Delegate) {
+        asked.args(["--disable", "multi_agent"]);
+    }
+}
+
+/// The settings of the user's configuration that say which model answers. They hold in limited runs too.
+const MODEL_SETTINGS: &[&str] = &[
+    "model",
+    "model_provider",
+    "model_providers",
+    "model_reasoning_effort",
+    "openai_base_url",
+    "chatgpt_base_url",
+    "cli_auth_credentials_store",
+];
+
+/// The model settings of the user's `config.toml`; none if it is missing or damaged.
+fn user_model_settings(environment: &[(String, String)]) -> Vec<(String, Value)> {
+    let value = |name: &str| {
+        environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    };
+    let home = value("CODEX_HOME").map(Utf8PathBuf::from);
+    let home = home.or_else(|| Some(Utf8Path::new(value("HOME")?).join(".codex")));
+    let Some(file) = home.map(|home| home.join("config.toml")) else { return Vec::new() };
+    let text = repertoire_text::fs::read_text(&file, CLI_CONFIG_BYTES_MAX).unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let setting = |key: &&str| {
+        let value = serde_json::to_value(table.get(*key)?).ok()?;
+        Some(((*key).to_owned(), value))
+    };
+    MODEL_SETTINGS.iter().filter_map(setting).collect()
 }
 
 /// JSON as a value of TOML on one line. What TOML has no word for is left out.

@@ -9,7 +9,7 @@ use super::cli::{failed, named};
 use super::limits::{ANSWER_BYTES_MAX, ARGUMENT_BYTES_MAX, COMMAND_OUTPUT_BYTES_MAX, GRACE};
 use super::structured;
 use super::tally::Tally;
-use super::{Backend, Finished, Freedom, Holds, Job, Rules};
+use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::clock::{Clock, SystemClock};
 use crate::event::{Events, Status};
 use crate::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
@@ -131,7 +131,12 @@ impl Backend for CommandBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::Nothing, sandbox: false, service: None }
+        Holds {
+            rules: Rules::Nothing,
+            effects: Keeps::Nothing,
+            sandbox: false,
+            service: None,
+        }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

@@ -10,7 +10,7 @@ use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, field, str_of};
 use super::structured;
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Rules};
+use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::event::{EventKind, Status};
 use crate::process::Ended;
 
@@ -18,7 +18,12 @@ use crate::process::Ended;
 pub(crate) const CLI: Cli = Cli {
     name: "gemini",
     program: "gemini",
-    holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
+    holds: Holds {
+        rules: Rules::Freedom,
+        effects: Keeps::ToolsOnly,
+        sandbox: false,
+        service: None,
+    },
     wants_forms: true,
     ask,
     parser: || Box::new(Stream::new()),
@@ -32,9 +37,10 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     match job.freedom {
         Freedom::ReadOnly => asked.args(["--approval-mode", "plan"]),
         // Without the second option, a headless run is not offered the shell at all.
-        Freedom::Workspace => {
+        Freedom::Workspace if job.told.has("bash") => {
             asked.args(["--approval-mode", "auto_edit", "--allowed-tools", "run_shell_command"]);
         }
+        Freedom::Workspace => asked.args(["--approval-mode", "auto_edit"]),
         Freedom::Full => asked.args(["--approval-mode", "yolo"]),
     }
     if let Some(model) = &job.model {
@@ -43,13 +49,60 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     if let Some(session) = &job.session {
         asked.args(["--resume", session]);
     }
+    if job.told.is_limited() {
+        asked.args(["-e", "none"]);
+    }
     asked.args(extra.iter().map(String::as_str));
-    if let Some(servers) = &job.mcp_servers {
-        let settings = json!({ "mcpServers": servers }).to_string();
-        let file = asked.file(private.join("settings.json"), settings);
+    if let Some(settings) = settings(job) {
+        let file = asked.file(private.join("settings.json"), settings.to_string());
         asked.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", &file);
     }
     asked
+}
+
+/// The name of a server that does not exist: an empty list of allowed servers would allow all of them.
+const NO_SERVER: &str = "repertoire-allows-no-server";
+
+/// The settings of highest rank for the run: the servers that we offer, and only the tools that are left. The approval mode
+/// alone would leave tools that write plans, search the web and start sub-agents.
+fn settings(job: &Job) -> Option<Value> {
+    let mut settings = Map::new();
+    if let Some(servers) = &job.mcp_servers {
+        settings.insert("mcpServers".to_owned(), servers.clone());
+    }
+    if job.told.is_limited() {
+        let tools = job.told.tools.iter().flatten();
+        let mut core: Vec<&str> = tools.flat_map(|tool| its_names(tool)).copied().collect();
+        core.sort_unstable();
+        core.dedup();
+        let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
+        let mut allowed: Vec<&str> =
+            servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        if allowed.is_empty() {
+            allowed.push(NO_SERVER);
+        }
+        settings.insert("tools".to_owned(), json!({ "core": core }));
+        settings.insert("mcp".to_owned(), json!({ "allowed": allowed }));
+    }
+    (!settings.is_empty()).then_some(Value::Object(settings))
+}
+
+/// Gemini's names for a tool of ours. Its two search tools had other names in earlier versions.
+fn its_names(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "read" => &["read_file", "read_many_files"],
+        "list" => &["list_directory"],
+        "glob" => &["glob"],
+        "grep" | "search" => &["grep_search", "search_file_content"],
+        "write" => &["write_file"],
+        "edit" => &["replace"],
+        "bash" => &["run_shell_command"],
+        "research" => &["web_fetch", "google_web_search"],
+        "todo" | "plan" => &["write_todos"],
+        "delegate" => &["invoke_agent"],
+        "skill" | "skill_search" => &["activate_skill"],
+        _ => &[],
+    }
 }
 
 /// Reads the stream.

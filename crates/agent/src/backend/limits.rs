@@ -52,3 +52,6 @@ pub const REPLIES_WAITING_MAX: usize = 1_024;
 
 /// How long such an agent has to end after its input was closed.
 pub const ACP_GRACE: Duration = Duration::from_secs(2);
+
+/// The largest configuration file of an agent CLI that is read.
+pub const CLI_CONFIG_BYTES_MAX: u64 = 1024 * 1024;

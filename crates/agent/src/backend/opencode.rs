@@ -11,7 +11,7 @@ use super::cli::{Asked, Cli, Parser};
 use super::fields::{count, field, str_of};
 use super::structured;
 use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Rules};
+use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::event::{EventKind, Status};
 use crate::process::{Ended, Stopped};
 
@@ -19,7 +19,12 @@ use crate::process::{Ended, Stopped};
 pub(crate) const CLI: Cli = Cli {
     name: "opencode",
     program: "opencode",
-    holds: Holds { rules: Rules::Freedom, sandbox: false, service: None },
+    holds: Holds {
+        rules: Rules::Freedom,
+        effects: Keeps::ToolsOnly,
+        sandbox: false,
+        service: None,
+    },
     wants_forms: true,
     ask,
     parser: || Box::new(Stream::new()),
@@ -35,11 +40,15 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     if let Some(session) = &job.session {
         asked.args(["--session", session]);
     }
-    asked.args(extra.iter().map(String::as_str));
     let mut config = given_config(job);
     config.insert("autoupdate".to_owned(), json!(false));
     config.insert("share".to_owned(), json!("disabled"));
-    config.insert("permission".to_owned(), permission(job.freedom));
+    if job.told.is_limited() {
+        limit(job, private, &mut asked, &mut config);
+    } else {
+        config.insert("permission".to_owned(), permission(job.freedom));
+    }
+    asked.args(extra.iter().map(String::as_str));
     if !job.system.is_empty() {
         let file = asked.file(private.join("system.md"), job.system.clone());
         config.insert("instructions".to_owned(), json!([file]));
@@ -70,6 +79,51 @@ fn permission(freedom: Freedom) -> Value {
         }
         Freedom::Full => json!({"*": "allow"}),
     }
+}
+
+/// Leaves only the tools that the job has left. A project's `opencode.json` can widen the permissions of every agent that it
+/// knows the name of, so the run gets an agent of its own; `--pure` keeps the project's plugins from being loaded.
+fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked, config: &mut Map<String, Value>) {
+    let name = format!("repertoire-{}", private.file_name().unwrap_or("run"));
+    let permission = limited_permission(job);
+    let agent = json!({"mode": "primary", "permission": permission});
+    let agents = config.entry("agent").or_insert_with(|| json!({}));
+    if let Some(agents) = agents.as_object_mut() {
+        agents.insert(name.clone(), agent);
+    }
+    config.insert("permission".to_owned(), permission);
+    asked.args(["--pure", "--agent", &name]);
+}
+
+/// opencode's permission keys for a tool of ours.
+fn its_names(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "read" => &["read"],
+        "list" => &["list"],
+        "glob" => &["glob"],
+        "grep" | "search" => &["grep"],
+        "write" | "edit" => &["edit"],
+        "bash" => &["bash"],
+        "research" => &["webfetch", "websearch"],
+        "todo" | "plan" => &["todowrite", "todoread"],
+        "delegate" => &["task"],
+        "skill" | "skill_search" => &["skill"],
+        _ => &[],
+    }
+}
+
+/// Everything is denied but the tools that are left and those of the servers that we offer.
+fn limited_permission(job: &Job) -> Value {
+    let mut permission = Map::new();
+    permission.insert("*".to_owned(), json!("deny"));
+    let tools = job.told.tools.iter().flatten().flat_map(|tool| its_names(tool));
+    let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
+    let servers = servers.into_iter().flat_map(Map::keys).map(|name| format!("{name}_*"));
+    for name in tools.map(|name| (*name).to_owned()).chain(servers) {
+        permission.insert(name, json!("allow"));
+    }
+    permission.insert("external_directory".to_owned(), json!("deny"));
+    Value::Object(permission)
 }
 
 /// A server in opencode's words.

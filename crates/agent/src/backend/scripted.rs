@@ -20,8 +20,9 @@ use super::limits::{
 };
 use super::structured;
 use super::tally::Tally;
-use super::{Backend, Finished, Freedom, Holds, Job, Rules};
+use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::beneath;
+use crate::effect::Effect;
 use crate::event::{Denial, Event, EventKind, Events, Status};
 use crate::sandbox::Sandbox;
 use crate::workplace::Workplace;
@@ -154,7 +155,7 @@ impl Backend for ScriptedBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::All, sandbox: true, service: None }
+        Holds { rules: Rules::All, effects: Keeps::EveryEffect, sandbox: true, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
@@ -221,7 +222,7 @@ async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
 
 /// Writes a file in the folder of the job, under the rules of an agent's tools.
 fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
-    if job.freedom == Freedom::ReadOnly {
+    if job.freedom == Freedom::ReadOnly || !job.told.effects.has(Effect::ChangeFiles) {
         return Err("files may only be read".to_owned());
     }
     let place = Workplace::new(&job.dir, &job.dir, Sandbox::None);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cli::{Asked, Cli};
 use super::{Finished, Freedom, Job, Told, claude, codex, gemini, opencode};
+use crate::effect::EffectSet;
 use crate::event::{EventKind, Status};
 use crate::process::{Captured, Ended, Stdin, Stopped, UsageLimits};
 
@@ -241,7 +242,11 @@ fn job() -> Job {
         session: Some("s1".to_owned()),
         schema: Some(json!({"type": "object"})),
         freedom: Freedom::Workspace,
-        told: Told { denied: vec!["bash(rm:*)".to_owned()], tools: Some(vec!["read".to_owned()]) },
+        told: Told {
+            denied: vec!["bash(rm:*)".to_owned()],
+            tools: Some(vec!["read".to_owned()]),
+            effects: EffectSet::ALL,
+        },
         max_cost_usd: Some(0.5),
         max_iterations: Some(7),
         mcp_servers: Some(json!({"rep": {"command": "rep", "args": ["mcp"], "env": {"A": "b"}}})),

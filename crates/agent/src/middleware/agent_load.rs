@@ -8,6 +8,7 @@ use repertoire_skill::trust::Trust;
 
 use super::{Middleware, Next, Turn, TurnError};
 use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::effect::EffectLimit;
 use crate::event::EventKind;
 use crate::permission::tool_name;
 use crate::run::lock;
@@ -30,6 +31,9 @@ impl Middleware for AgentLoad {
         Box::pin(async move {
             if turn.iteration == 1 {
                 turn.agent = Arc::new(definition(turn)?);
+                let own = EffectLimit::of(&turn.agent.name, &turn.agent.tools);
+                let limit = turn.run.limit().and(&own);
+                *lock(&turn.run.limit) = limit;
                 turn.tools = tools(turn)?;
                 let names = turn.tools.iter().map(|tool| tool.name().to_owned());
                 *lock(&turn.run.offered) = names.collect();
@@ -68,6 +72,7 @@ fn definition(turn: &Turn) -> Result<Definition, TurnError> {
 fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let all = turn.run.system.tools();
     let agent = &turn.agent;
+    let limit = turn.run.limit();
     let known = || all.iter().map(|tool| tool.name().to_owned());
     let plain = |name: &&String| !name.contains('*');
     let named = agent.tools.allowed.iter().flatten().filter(plain);
@@ -79,6 +84,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let kept: Vec<Arc<dyn Tool>> = all
         .iter()
         .filter(|tool| agent.tools.has(tool.name()) && is_of_use(tool.name(), turn))
+        .filter(|tool| limit.refuses_tool(&***tool).is_none())
         .cloned()
         .collect();
     if !missing.is_empty() {

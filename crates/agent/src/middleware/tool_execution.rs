@@ -245,6 +245,7 @@ async fn permitted(
     subject: &str,
 ) -> Result<(), String> {
     let access = tool.access(arguments);
+    within_limit(run, tool, access)?;
     let runs_programs = matches!(access, Access::Execute | Access::Network);
     // Only here does it matter what the sandbox is: looking for one takes a moment.
     let is_sandboxed = runs_programs && run.workplace.sandbox.is_enforced();
@@ -273,6 +274,24 @@ async fn permitted(
             }
         }
     }
+}
+
+/// Refuses a call with an effect that the agent, or one above it, may not have. Commands that must be kept from changing
+/// files or from the network need a sandbox that does so.
+fn within_limit(run: &Run, tool: &dyn Tool, access: Access) -> Result<(), String> {
+    let limit = run.limit();
+    if let Some(refusal) = limit.refuses_call(tool, access) {
+        return Err(refusal.to_string());
+    }
+    let is_free_command = matches!(tool.name(), "bash" | "run_tests");
+    if is_free_command && limit.commands_need_sandbox() && !run.workplace.sandbox.is_enforced() {
+        return Err(format!(
+            "`{}` needs a sandbox here, because the agent may not do everything that a command can, and this machine has \
+             none in use; `rep doctor` says why",
+            tool.name()
+        ));
+    }
+    Ok(())
 }
 
 /// What the sandbox lacks is told once, before the first program.

@@ -81,7 +81,7 @@ pub fn tool_name(name: &str) -> String {
 }
 
 /// Our name for a tool of an MCP server that a rule calls `mcp__server__tool`, and for all tools of `mcp__server`.
-fn mcp_name(tool: &str) -> Option<String> {
+pub(crate) fn mcp_name(tool: &str) -> Option<String> {
     let rest = tool.strip_prefix("mcp__")?;
     let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-*".contains(c) { c } else { '_' };

@@ -126,6 +126,12 @@ impl Policy {
         write.extend(workplace.writable.iter().cloned());
         let private = private_dir(workplace);
         let folders = write.iter().chain([&private]).cloned().collect();
+        let mut protected = workplace.protected.clone();
+        if workplace.is_read_only {
+            // Everything is protected, and the mounts that protect single paths would open the folders above them.
+            protected.clear();
+            read.append(&mut write);
+        }
         Policy {
             walls,
             stage: Stage::Outer,
@@ -134,7 +140,7 @@ impl Policy {
             dir: workplace.dir.clone(),
             read,
             write,
-            protected: workplace.protected.clone(),
+            protected,
             private,
             report: false,
             supervisor: SupervisorOrder::new(workplace.limits.usage, folders),

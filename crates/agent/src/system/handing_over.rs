@@ -4,7 +4,8 @@ use repertoire_model::{Message, ResponseFormat, UserPart};
 
 use super::{Report, RunError, System};
 use crate::backend::{Backend, Finished, Job, Told, freedom, hold};
-use crate::event::Status;
+use crate::effect::EffectSet;
+use crate::event::{EventKind, Status};
 use crate::limits::BACKEND_IDLE;
 use crate::middleware::Turn;
 
@@ -26,7 +27,8 @@ impl System {
         }
         let failed = |message| RunError::Backend { backend: backend.name().to_owned(), message };
         let (permissions, model) = (turn.run.permissions(), turn.options.model.as_ref());
-        let told = match hold(backend, &permissions, &turn.agent.tools, model, &turn.run.events) {
+        let limit = turn.run.limit();
+        let told = match hold(backend, &permissions, &limit, model, &turn.run.events) {
             Ok(told) => told,
             Err(message) => {
                 report.error = Some(failed(message));
@@ -102,6 +104,13 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         ResponseFormat::Schema { schema, .. } => Some(schema.clone()),
         _ => None,
     };
+    // A server's tools may do anything, so a limited run is not offered them.
+    let takes_servers = EffectSet::UNKNOWN_TOOL.without(told.effects).is_empty();
+    if options.mcp_servers.is_some() && !takes_servers {
+        let message = "MCP servers are not offered in this run: their tools may have effects that it may not have.";
+        let what = "limits".to_owned();
+        turn.run.events.emit_once(EventKind::Degraded { what, message: message.to_owned() });
+    }
     Job {
         system: join(&messages[..leading]),
         prompt: join(fresh),
@@ -115,7 +124,7 @@ fn job(turn: &Turn, before: usize, told: Told) -> Job {
         told,
         max_cost_usd: limits.cost_usd_max,
         max_iterations: turn.agent.max_iterations.into_iter().chain([limits.iterations_max]).min(),
-        mcp_servers: options.mcp_servers.clone(),
+        mcp_servers: options.mcp_servers.clone().filter(|_| takes_servers),
         ignore_project_rules: options.ignore_project_rules,
         idle: BACKEND_IDLE,
         absolute: limits.duration_max,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::command::{self, Command};
 use super::{arguments, object, text_argument};
+use crate::effect::{Effect, EffectLimit};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 
@@ -40,9 +41,9 @@ impl Tool for Bash {
             description: format!(
                 "Run a command with bash in the work folder. Every call is a new shell: `cd` and variables do not stay. \
                  Input is closed, so nothing can be asked. After {usual} ms, or `timeout_ms` (at most {most}), it is \
-                 stopped with all that it started; background programs end with the call. There is no network unless \
-                 `network` is true, which may need permission. Prefer `read`, `edit`, `grep`, `glob` and `git` to \
-                 their commands."
+                 stopped with all that it started; background programs end with the call. {} Prefer `read`, `edit`, \
+                 `grep`, `glob` and `git` to their commands.",
+                surroundings(&run.limit())
             ),
             parameters: object(
                 &["command"],
@@ -80,6 +81,19 @@ impl Tool for Bash {
             ran.await.unwrap_or_else(|output: Output| output)
         })
     }
+}
+
+/// What a command can reach, for the model.
+fn surroundings(limit: &EffectLimit) -> String {
+    let files = match limit.effects().has(Effect::ChangeFiles) {
+        true => "",
+        false => "The work folder is read-only. ",
+    };
+    let network = match limit.commands_may_use_network() {
+        true => "There is no network unless `network` is true, which may need permission.",
+        false => "There is no network.",
+    };
+    format!("{files}{network}")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::effect::Effect;
 use crate::event::EventKind;
 use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
 use crate::sandbox::{Change, Guard, Network, Outcome};
@@ -68,6 +69,7 @@ pub(super) fn timeout(call: &Call<'_>, asked_ms: Option<u64>, usual: Duration) -
 /// them is told.
 pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output> {
     let mut workplace = call.run.workplace.clone();
+    workplace.is_read_only |= !call.run.limit().effects().has(Effect::ChangeFiles);
     if !workplace.spills_where_it_says() {
         return Err(Output::error(format!(
             "no program is started: the folder {} is reached through a link; the user has to remove it",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::command::{self, Command};
 use super::{arguments, object};
 use crate::beneath::normalised;
+use crate::effect::{Effect, EffectLimit};
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 use crate::workplace::Workplace;
@@ -125,16 +126,14 @@ impl Tool for Git {
         "git"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, run: &Run) -> ToolSpec {
         ToolSpec {
             name: "git".to_owned(),
             description: format!(
-                "Run git in the work folder. The first argument is the subcommand: {}, {}; over the network: {}. Hooks, \
+                "Run git in the work folder. The first argument is the subcommand: {}. Hooks, \
                  editors, pagers, signing and external helpers are off; options that run programs or leave the folder \
                  are refused.",
-                READING.join(", "),
-                CHANGING.join(", "),
-                NETWORKING.join(", "),
+                offered_subcommands(&run.limit()),
             ),
             parameters: object(
                 &["args"],
@@ -178,6 +177,19 @@ impl Tool for Git {
             ran.await.unwrap_or_else(|output: Output| output)
         })
     }
+}
+
+/// The subcommands that a run may use, for the model.
+fn offered_subcommands(limit: &EffectLimit) -> String {
+    let mut offered = READING.join(", ");
+    if !limit.effects().has(Effect::ChangeFiles) {
+        return format!("{offered}; nothing can be changed");
+    }
+    offered.push_str(&format!(", {}", CHANGING.join(", ")));
+    if limit.commands_may_use_network() {
+        offered.push_str(&format!("; over the network: {}", NETWORKING.join(", ")));
+    }
+    offered
 }
 
 /// The arguments of a call as far as they are texts.

@@ -370,7 +370,8 @@ impl Backend for Elsewhere {
 
     fn holds(&self) -> repertoire_agent::backend::Holds {
         let rules = repertoire_agent::backend::Rules::All;
-        repertoire_agent::backend::Holds { rules, sandbox: true, service: None }
+        let effects = repertoire_agent::backend::Keeps::EveryEffect;
+        repertoire_agent::backend::Holds { rules, effects, sandbox: true, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {

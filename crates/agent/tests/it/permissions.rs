@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use repertoire_agent::backend::{Backend, Finished, Freedom, Holds, Job, Rules};
+use repertoire_agent::backend::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
 use repertoire_agent::event::Events;
 use repertoire_agent::permission::{Answer, Asker, Mode, Permissions, Question};
 use repertoire_agent::{EventKind, Report, RunOptions};
@@ -162,9 +162,14 @@ impl Backend for Other {
 }
 
 async fn handed_over(rules: Rules, permissions: Permissions) -> (Report, Vec<Job>, Workspace) {
+    let keeps = match rules {
+        Rules::All => Keeps::EveryEffect,
+        Rules::Freedom => Keeps::ToolsOnly,
+        Rules::Nothing => Keeps::Nothing,
+    };
     let workspace = Workspace::new(Script::new()).await;
     let other = Arc::new(Other {
-        holds: Holds { rules, sandbox: false, service: None },
+        holds: Holds { rules, effects: keeps, sandbox: false, service: None },
         asked: Mutex::default(),
     });
     let options = RunOptions {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
 use repertoire_flow::engine::{
-    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, is_id,
+    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, is_id, is_proven, verdict,
 };
 use repertoire_flow::file::{self, Loaded};
-use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
+use repertoire_flow::state::{CheckResult, ItemStatus, Proof, Review, Status, UserQuestion};
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
 use repertoire_flow::workflow::StepId;
 use repertoire_skill::catalog::{Catalog, NotFound};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::find::{self, FindError, find};
 use super::{
     Begin, BeginScript, Head, ProgramError, Run, RunError, Runs, ScriptError, ScriptReport,
-    ScriptRun, Stage, check_command, run_check,
+    ScriptRun, Stage, check_command, is_built_in_check, run_check,
 };
 use crate::limits::CHECK_TIMEOUT;
 
@@ -148,6 +148,14 @@ pub enum DeskError {
     /// A script that has changed since the run was started, or is not trusted any more.
     #[error(transparent)]
     NotTrustedNow(ProgramError),
+    /// A person has looked at a gate and does not accept it.
+    #[error("a person has not accepted gate `{gate}`")]
+    NotAccepted {
+        /// The gate.
+        gate: StepId,
+        /// The run.
+        run: String,
+    },
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -157,6 +165,21 @@ pub enum DeskError {
     /// A check.
     #[error(transparent)]
     Program(#[from] ProgramError),
+}
+
+/// The answer that accepts a gate.
+const ACCEPT: &str = "accept";
+
+/// The question to a person about a gate that no declared check has confirmed.
+fn acceptance(gate: &StepId, name: &str) -> UserQuestion {
+    UserQuestion {
+        id: format!("accept-{gate}"),
+        ask: format!(
+            "Gate \"{name}\" would be passed by what was recorded in this run alone: no declared check has confirmed it. \
+             Look at the work. Do you accept it?"
+        ),
+        options: vec![ACCEPT.to_owned(), "reject".to_owned()],
+    }
 }
 
 impl From<NotFound> for DeskError {
@@ -240,11 +263,57 @@ impl Desk {
             (None, Some(_)) => Some(Action::Leave(Report::default())),
             (None, None) => None,
         };
+        if matches!(action, Some(Action::Leave(_)))
+            && let Some(waiting) = self.prove(wanted, at, cancel).await?
+        {
+            return Ok(Standing::Workflow(Box::new(waiting)));
+        }
         let run = match action {
             Some(action) => self.runs.report(wanted, &Input { at, action }, (self.now_ms)())?,
             None => self.runs.open(wanted)?,
         };
         Ok(Standing::Workflow(Box::new(run)))
+    }
+
+    /// Looks at the work before a gate is left. Checks that the engine knows are made now, whatever was recorded before. A
+    /// gate that would be passed by its items alone asks a person; the run that waits for the answer is returned.
+    async fn prove(
+        &self,
+        wanted: &str,
+        at: Option<u32>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Run>, DeskError> {
+        let run = self.runs.open(wanted)?;
+        let is_current = run.state.status == Status::Active && at.is_none_or(|at| at == run.state.turn);
+        let step = run.workflow.step(&run.state.step);
+        let gate = step.and_then(|step| step.decide.as_gate()).filter(|_| is_current);
+        let Some(gate) = gate.cloned() else { return Ok(None) };
+        let id = run.state.step.clone();
+        let known: Vec<String> =
+            gate.checks.iter().filter(|name| is_built_in_check(&run, name)).cloned().collect();
+        let mut run = run;
+        if !known.is_empty() {
+            let checks = known.into_iter().map(AskedCheck::Run).collect();
+            let record = Record { gate: Some(id.clone()), items: Vec::new(), checks };
+            run = self.record(wanted, record, cancel, |_, _| {}).await?;
+        }
+        let none = Review::default();
+        let review = run.state.reviews.get(&id).unwrap_or(&none);
+        let is_passed = matches!(verdict(&gate, review), Verdict::Pass { .. });
+        if !is_passed || is_proven(&gate, review) {
+            return Ok(None);
+        }
+        let question = acceptance(&id, &gate.name);
+        let given = run.state.answers.iter().rev().find(|given| given.id == question.id);
+        match given.map(|given| given.answer.trim().eq_ignore_ascii_case(ACCEPT)) {
+            Some(true) => Ok(None),
+            Some(false) => Err(DeskError::NotAccepted { gate: id, run: run.state.run.to_string() }),
+            None => {
+                let action = Action::Ask { questions: vec![question] };
+                let input = Input { at: Some(run.state.turn), action };
+                Ok(Some(self.runs.report(wanted, &input, (self.now_ms)())?))
+            }
+        }
     }
 
     async fn step_script(
@@ -309,7 +378,7 @@ impl Desk {
     ) -> Result<CheckRecord, DeskError> {
         run.head.trusted = self.is_trusted_now(&run);
         let command = check_command(&run, name)?;
-        if !run.head.trusted && !command.is_empty() {
+        if !run.head.trusted && !command.is_empty() && !is_built_in_check(&run, name) {
             return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }.into());
         }
         // What could not be recorded is not run.

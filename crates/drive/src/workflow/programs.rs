@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
+use camino::Utf8Path;
 use repertoire_agent::process::{self, Captured, Ended, Flow};
 use repertoire_agent::sandbox::Network;
 use repertoire_agent::workplace::Workplace;
 use repertoire_flow::engine::CheckRecord;
+use repertoire_flow::plan;
 use repertoire_flow::state::{CheckResult, ItemStatus, Proof};
 use repertoire_flow::template::{Scope, TemplateError, fill};
+use repertoire_flow::workflow::Check;
+use repertoire_text::{Severity, fs};
 use tokio_util::sync::CancellationToken;
 
 use super::Run;
-use crate::limits::{CHECK_NOTE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
+use crate::limits::{CHECK_NOTE_BYTES_MAX, CHECKED_FILE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
 use crate::program::{self, Program};
 
 /// A program that was not run.
@@ -62,10 +66,58 @@ pub fn check_command(run: &Run, name: &str) -> Result<String, ProgramError> {
         workflow: workflow.name.clone(),
         name: name.to_owned(),
     })?;
-    let filled = fill(&check.command, &Scope::new(&run.state))
+    let filled = fill(&check.told(), &Scope::new(&run.state))
         .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
     Ok(filled.trim().to_owned())
 }
+
+/// Whether the engine looks at a declared check itself, without running a command.
+pub fn is_built_in_check(run: &Run, name: &str) -> bool {
+    run.workflow.workflow().checks.get(name).is_some_and(Check::is_built_in)
+}
+
+/// Looks at a file for a check that the engine knows: it has to be beneath the folder of the run.
+fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramError> {
+    let checks = &run.workflow.workflow().checks;
+    let check = checks.get(name).cloned().unwrap_or_default();
+    let path = fill(check.path(), &Scope::new(&run.state))
+        .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
+    let folder = &run.head.folder;
+    let path = Utf8Path::new(path.trim());
+    let relative = path.strip_prefix(folder).unwrap_or(path);
+    let wrong = match fs::read_text_beneath(folder, relative, CHECKED_FILE_BYTES_MAX) {
+        Err(error) => Some(format!("`{relative}` cannot be read: {error}")),
+        Ok(text) if text.trim().is_empty() => Some(format!("`{relative}` is empty")),
+        Ok(_) if check.plan.is_empty() => None,
+        Ok(text) => wrong_with_plan(folder, relative, &text),
+    };
+    let (status, exit_code) = match &wrong {
+        None => (ItemStatus::Pass, Some(0)),
+        Some(_) => (ItemStatus::Fail, Some(1)),
+    };
+    let note = wrong.unwrap_or_else(|| format!("`{relative}` is there"));
+    let result = CheckResult { status, note, proof: Proof::Run { command, exit_code } };
+    Ok(CheckRecord { name: name.to_owned(), result })
+}
+
+/// The first errors of a plan, if it has any. Skills that it names are not looked up here.
+fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
+    let plan = plan::parse(text, relative);
+    let beside = relative.parent().unwrap_or(Utf8Path::new(""));
+    let exists = |path: &str| {
+        folder.join(beside).join(path).is_file() || folder.join(path).is_file()
+    };
+    let found = plan::check(&plan, &|_| true, &exists);
+    let errors = found.iter().filter(|found| found.severity == Severity::Error);
+    let said: Vec<String> =
+        errors.take(PLAN_ERRORS_SHOWN).map(|found| found.message.to_string()).collect();
+    (!said.is_empty()).then(|| {
+        format!("{}; `rep plan check {relative}` shows all errors", said.join("; "))
+    })
+}
+
+/// How many errors of a plan a check names.
+const PLAN_ERRORS_SHOWN: usize = 3;
 
 /// Runs a declared check: exit code 0 is a pass, everything else is not.
 pub async fn run_check(
@@ -78,6 +130,9 @@ pub async fn run_check(
     let command = check_command(run, name)?;
     if command.is_empty() {
         return Err(ProgramError::NoCommand { name: name.to_owned() });
+    }
+    if is_built_in_check(run, name) {
+        return look(run, name, command);
     }
     if !run.head.trusted {
         return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() });

@@ -160,6 +160,7 @@ impl Runs {
         let progress = Progress::start(&script);
         let skill_dir = begin.skill_dir.to_owned();
         let shown = show(&script, &progress, &skill_dir, stage).await?;
+        let progress = external::shown(progress, &shown);
         let run = ScriptRun {
             version: VERSION,
             head: begin.head,
@@ -239,9 +240,14 @@ async fn go(
     report: Reported,
     stage: Stage<'_>,
 ) -> Result<ScriptRun, ScriptError> {
-    let shown = match progress.standing {
-        Standing::Active => show(&run.script, &progress, &run.skill_dir, stage).await?,
-        Standing::Done | Standing::Stopped { .. } => run.shown.clone(),
+    let (progress, shown) = match progress.standing {
+        Standing::Active => {
+            let shown = show(&run.script, &progress, &run.skill_dir, stage).await?;
+            (external::shown(progress, &shown), shown)
+        }
+        Standing::Done | Standing::Stopped { .. } | Standing::Unrouted { .. } => {
+            (progress, run.shown.clone())
+        }
     };
     let head = Head { updated_ms: stage.now_ms, ..run.head.clone() };
     let run = ScriptRun { head, progress, shown, last: Some(report), ..run };
@@ -261,7 +267,7 @@ impl ScriptRun {
             (_, true) => "aborted",
             (Standing::Active, _) => "active",
             (Standing::Done, _) => "done",
-            (Standing::Stopped { .. }, _) => "waiting",
+            (Standing::Stopped { .. } | Standing::Unrouted { .. }, _) => "waiting",
         }
     }
 
@@ -284,6 +290,13 @@ impl ScriptRun {
                 Next::Complete { message: "The workflow is complete.".to_owned() }
             }
             (Standing::Stopped { step, iterations, .. }, _, _) => self.stopped(*step, *iterations),
+            (Standing::Unrouted { about, wanted }, _, _) => {
+                let meaning = match wanted {
+                    Some(call) => format!("Go on with step {}, whatever the script says.", call.step),
+                    None => "Take the workflow as complete.".to_owned(),
+                };
+                self.asked_of_person(about.clone(), &meaning)
+            }
             (Standing::Active, Next::Ways { mut ways, .. }, _) => {
                 for way in &mut ways {
                     let mut more: Vec<String> = Vec::new();
@@ -312,6 +325,12 @@ impl ScriptRun {
     }
 
     fn stopped(&self, step: usize, iterations: u32) -> Next {
+        let about = format!("step {step} has led back {iterations} times, as often as it may");
+        self.asked_of_person(about, "Allow one more iteration.")
+    }
+
+    /// What a person decides: to go on, which means this, or to end the run.
+    fn asked_of_person(&self, about: String, continue_means: &str) -> Next {
         let choice = |word: &str, meaning: &str| ChoiceView {
             choice: word.to_owned(),
             meaning: meaning.to_owned(),
@@ -325,11 +344,8 @@ impl ScriptRun {
             ]),
         };
         Next::Person {
-            about: format!("step {step} has led back {iterations} times, as often as it may"),
-            choices: vec![
-                choice("continue", "Allow one more iteration."),
-                choice("abort", "End the run."),
-            ],
+            about,
+            choices: vec![choice("continue", continue_means), choice("abort", "End the run.")],
             questions: Vec::new(),
             command: None,
         }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
-use repertoire_agent::backend::{Backend, Finished, Holds, Job, Rules};
+use repertoire_agent::backend::{Backend, Finished, Holds, Job, Keeps, Rules};
 use repertoire_agent::event::Events;
 use repertoire_agent::{RunOptions, Status, System};
 use repertoire_drive::{Driver, Store, StoreError};
@@ -212,7 +212,7 @@ impl Backend for Silent {
     }
 
     fn holds(&self) -> Holds {
-        Holds { rules: Rules::All, sandbox: true, service: None }
+        Holds { rules: Rules::All, effects: Keeps::EveryEffect, sandbox: true, service: None }
     }
 
     fn run<'a>(&'a self, _job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {

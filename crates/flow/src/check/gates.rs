@@ -17,6 +17,14 @@ pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) 
         decided: workflow.steps.iter().map(decided_by).collect(),
         commands: workflow.checks.iter().map(|(name, check)| (name, names_in(check))).collect(),
     };
+    for (name, check) in &workflow.checks {
+        let given = [&check.command, &check.file, &check.plan];
+        if given.iter().filter(|text| !text.is_empty()).count() > 1 {
+            let message = format!("check `{name}` has more than one of `command`, `file` and `plan`");
+            let place = Place::default().key("checks").key(name.as_str());
+            out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+        }
+    }
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);
         match &step.decide {
@@ -59,7 +67,7 @@ struct Known<'a> {
 }
 
 fn names_in(check: &Check) -> BTreeSet<String> {
-    names_in_text(&check.command).unwrap_or_default()
+    names_in_text(&check.told()).unwrap_or_default()
 }
 
 /// The first gate that each step reviews for: there is one at most.

@@ -22,8 +22,12 @@ const PARAMETERS: &str = "Declare it under `parameters`, or correct the name.";
 pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
     let mut checker = Checker { workflow, out };
     for (name, check) in &workflow.checks {
-        let place = Place::default().key("checks").key(name.as_str()).key("command");
-        checker.text(&check.command, &place, Item::Unknown);
+        let place = Place::default().key("checks").key(name.as_str());
+        for (key, text) in
+            [("command", &check.command), ("file", &check.file), ("plan", &check.plan)]
+        {
+            checker.text(text, &place.key(key), Item::Unknown);
+        }
     }
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = Place::step(at);

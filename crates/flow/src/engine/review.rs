@@ -9,7 +9,7 @@ use super::{Checked, Refusal};
 use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, REVIEW_BYTES_MAX};
 use crate::state::{CheckResult, Item, ItemStatus, Proof, Review, Round, State};
 use crate::template::{Scope, fill};
-use crate::workflow::{Gate, Reverify, Severity, StepId, Workflow};
+use crate::workflow::{Check, Gate, Reverify, Severity, StepId, Workflow};
 
 /// What is recorded about an item. What is not given stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +98,15 @@ pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdi
         return Verdict::Pass { passed_over: ids(&lesser) };
     }
     Verdict::Fail { blocking: [ids(&blocking), red.clone()].concat(), checks: red }
+}
+
+/// Whether a declared check of the gate was run by the engine and is green. Items alone are the word of whoever recorded
+/// them.
+pub fn is_proven(gate: &Gate, review: &Review) -> bool {
+    let is_green = |result: &CheckResult| {
+        result.status == ItemStatus::Pass && matches!(result.proof, Proof::Run { .. })
+    };
+    gate.checks.iter().filter_map(|name| review.checks.get(name)).any(is_green)
 }
 
 /// Records items and checks, all or none.
@@ -260,7 +269,7 @@ fn record_check(
         let (gate, known) = (gate_id.clone(), gate.checks.clone());
         return Err(Refusal::NoSuchCheck { gate, name: name.clone(), known });
     };
-    let wanted = fill(&check.command, &Scope::new(state)).map_err(|error| Refusal::Template {
+    let wanted = fill(&check.told(), &Scope::new(state)).map_err(|error| Refusal::Template {
         what: format!("the command of check `{name}`"),
         error,
     })?;
@@ -296,8 +305,8 @@ pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
     let mut stale: Vec<(StepId, String)> = Vec::new();
     for (gate, review) in state.reviews.iter().filter(|(_, review)| !review.passed) {
         for (name, result) in &review.checks {
-            let command = workflow.checks.get(name).map_or("", |check| check.command.as_str());
-            let stands = match fill(command, &Scope::new(state)) {
+            let command = workflow.checks.get(name).map(Check::told).unwrap_or_default();
+            let stands = match fill(&command, &Scope::new(state)) {
                 Ok(wanted) if wanted.trim().is_empty() => result.proof == Proof::Claim,
                 Ok(wanted) => was_run(wanted.trim(), &result.proof),
                 Err(_) => false,

@@ -1,10 +1,14 @@
 //! What a script prints, as a step. Three forms are read: the tags that scripts print (`step_header`, `current_action`,
 //! `invoke_after`), the ones that their manual shows (`DO`, `NEXT`, `INVOKE_AFTER`), and plain text (`STEP 1/4: …`, `DO:`).
+//!
+//! Routing fails closed: a step whose routing is not understood, or contradicts its gate, stops for a person.
 
 use super::scan::{self, Close, Tag};
 use super::{Numbering, Said};
 use crate::limits::{SCRIPT_ITERATIONS_MAX, SCRIPT_OUTPUT_BYTES_MAX};
-use crate::step::{Command, GateView, Next, PROTOCOL, ReportView, StepView, ViewBlock, Way};
+use crate::step::{
+    Command, GateView, Next, PROTOCOL, QrStatus, ReportView, StepView, ViewBlock, Way,
+};
 
 mod block;
 
@@ -40,7 +44,7 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
     }
     // A script may also speak our own form, which says more.
     if let Ok(view) = crate::render::parse_xml(output.trim()) {
-        return Ok(view);
+        return Ok(closed(view));
     }
     let header = header(output).ok_or_else(|| OutputError::NoStep {
         start: output.trim().lines().next().unwrap_or_default().chars().take(80).collect(),
@@ -50,9 +54,9 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
     let body = body(output);
     let actions = block::read(body.actions);
     let step = numbering.to_ours(header.step);
-    let gate =
-        scan::find(output, &["gate_result"], Close::Own).map(|tag| gate(&tag, &header.title));
-    Ok(StepView {
+    let gates = scan::find_all(after_mandate(output), &["gate_result"]);
+    let gate = strictest(&gates).map(|tag| gate(tag, &header.title));
+    Ok(closed(StepView {
         protocol: PROTOCOL,
         workflow: header.script,
         run: None,
@@ -72,7 +76,50 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
         next: next(&body, step, header.total, numbering),
         actions,
         report: ReportView::default(),
-    })
+    }))
+}
+
+/// The step with a person to decide where its gate does not let the run go where its routing leads.
+fn closed(view: StepView) -> StepView {
+    let Some(gate) = &view.gate else { return view };
+    let leads_on = match &view.next {
+        Next::Ways { ways, .. } => ways.iter().any(|way| way.to.is_none_or(|to| to > view.step)),
+        Next::Complete { .. } => true,
+        Next::Person { .. } | Next::Record { .. } => false,
+    };
+    let about = match gate.status.as_str() {
+        "pass" => return view,
+        "fail" if !leads_on => return view,
+        "fail" => format!("the gate of step {} has failed, and the script leads on", view.step),
+        "" => format!("the gate of step {} has no status", view.step),
+        other if leads_on => {
+            let shown: String = other.chars().take(ROUTING_SHOWN_CHARS).collect();
+            format!("the gate of step {} has the unknown status `{shown}`", view.step)
+        }
+        _ => return view,
+    };
+    StepView { next: person(about), ..view }
+}
+
+/// A person has to decide.
+fn person(about: String) -> Next {
+    Next::Person { about, choices: Vec::new(), questions: Vec::new(), command: None }
+}
+
+/// The gate of a step: the first that failed, if there are several.
+fn strictest<'a, 'b>(gates: &'b [Tag<'a>]) -> Option<&'b Tag<'a>> {
+    let has_passed = |tag: &&Tag<'_>| gate_status(tag) == "pass";
+    gates.iter().find(|tag| !has_passed(tag)).or(gates.first())
+}
+
+fn gate_status(tag: &Tag<'_>) -> String {
+    tag.attribute("status").unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The output without the explanation of the tags, which names them all.
+fn after_mandate(output: &str) -> &str {
+    let mandate = scan::find(output, &["xml_format_mandate"], Close::Own);
+    &output[mandate.map_or(0, |tag| tag.end)..]
 }
 
 struct Header {
@@ -139,15 +186,15 @@ enum Form {
 }
 
 fn body(output: &str) -> Body<'_> {
-    // What explains the tags names them all.
-    let mandate = scan::find(output, &["xml_format_mandate"], Close::Own);
-    let output = &output[mandate.map_or(0, |tag| tag.end)..];
-    if let Some(action) = scan::find(output, &["current_action", "DO"], Close::Last) {
-        let rest = &output[action.end..];
-        let after = scan::find(rest, &["invoke_after", "INVOKE_AFTER"], Close::Own)
-            .or_else(|| scan::find(rest, &["next", "NEXT"], Close::Own));
+    let output = after_mandate(output);
+    let action = scan::find(output, &["current_action", "DO"], Close::Last);
+    let from = action.as_ref().map_or(0, |action| action.end);
+    let after = scan::find(&output[from..], &["invoke_after", "INVOKE_AFTER"], Close::Own)
+        .or_else(|| scan::find(&output[from..], &["next", "NEXT"], Close::Own));
+    if action.is_some() || after.is_some() {
+        let actions = action.map(|action| action.inner).unwrap_or_default();
         let routing = after.map(|tag| tag.inner).unwrap_or_default();
-        return Body { actions: action.inner, routing, form: Form::Tags };
+        return Body { actions, routing, form: Form::Tags };
     }
     let lines = || {
         output.split_inclusive('\n').scan(0, |at, line| {
@@ -175,17 +222,37 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
     if !ways.is_empty() {
         return Next::Ways { ways, on_error: None };
     }
-    let says_complete = body.routing.contains("COMPLETE");
+    let said = body.routing.trim();
+    let says_complete = said.contains("COMPLETE");
     // The text form that scripts share says COMPLETE one step early when it is used with numbers from 1.
-    let is_early = body.form == Form::Text && step + 1 == total;
-    if body.form == Form::Text && step < total && (!says_complete || is_early) {
-        return Next::Ways { ways: vec![untold(step + 1, body.routing)], on_error: None };
+    let is_early = body.form == Form::Text && says_complete && step + 1 == total;
+    if is_early {
+        return Next::Ways { ways: vec![untold(step + 1, said)], on_error: None };
     }
-    let message = match body.routing.trim() {
-        "" => "The workflow is complete.",
-        said => said,
-    };
-    Next::Complete { message: message.to_owned() }
+    if let Some(to) = named_step(said).filter(|_| body.form == Form::Text && !says_complete) {
+        let ways = vec![untold(numbering.to_ours(to), said)];
+        return Next::Ways { ways, on_error: None };
+    }
+    if says_complete || total > 0 && step >= total {
+        let message = if said.is_empty() { "The workflow is complete." } else { said };
+        return Next::Complete { message: message.to_owned() };
+    }
+    let shown: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
+    person(match shown.is_empty() {
+        true => format!("the script does not say what comes after step {step}"),
+        false => format!("what comes after step {step} was not understood: {shown}"),
+    })
+}
+
+/// How much of a routing that was not understood is shown.
+const ROUTING_SHOWN_CHARS: usize = 200;
+
+/// The step that a line such as `NEXT: Step 2 - Go on` names.
+fn named_step(routing: &str) -> Option<usize> {
+    let line = routing.lines().find(|line| !line.trim().is_empty())?;
+    let upper = line.to_ascii_uppercase();
+    let at = upper.find("STEP ")? + "STEP ".len();
+    leading_number(line.get(at..)?.trim_start()).map(|(number, _)| number)
 }
 
 /// The step that follows, where the script has given no command for it.
@@ -212,10 +279,32 @@ fn ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
             "if_fail" => "fail".to_owned(),
             _ => tag.attribute("outcome")?,
         };
-        let command = scan::invocations(tag.inner).into_iter().next()?.0;
+        let Some((command, _)) = scan::invocations(tag.inner).into_iter().next() else {
+            return Some(undecided(outcome, tag.inner.trim()));
+        };
         Some(way(outcome, String::new(), &command, numbering))
     };
-    branches.iter().filter_map(branch).collect()
+    let mut ways: Vec<Way> = branches.iter().filter_map(branch).collect();
+    // A review that can only pass is none.
+    for missing in ["ok", "fail"] {
+        let has = |outcome: &str| ways.iter().any(|way| way.outcome.as_deref() == Some(outcome));
+        if ways.len() == 1 && (has("ok") || has("fail")) && !has(missing) {
+            ways.push(undecided(missing.to_owned(), ""));
+        }
+    }
+    ways
+}
+
+/// A way that leads to a person: the script gives no command for it.
+fn undecided(outcome: String, said: &str) -> Way {
+    let when: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
+    Way {
+        outcome: Some(outcome),
+        when,
+        to: None,
+        title: "a person decides".to_owned(),
+        command: Command::default(),
+    }
 }
 
 /// One command, or several with words before each that say when.
@@ -242,9 +331,13 @@ fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
     for (when, command) in found {
         let mut one = way(String::new(), when, &command, numbering);
         let to = one.to.map_or_else(|| "on".to_owned(), |to| to.to_string());
-        one.outcome = Some(match one.to {
-            Some(to) if to == step => "iterate".to_owned(),
-            _ => format!("to-{to}"),
+        let status = Said::read(&one.command.argv).status;
+        one.outcome = Some(match (status, one.to) {
+            // Two commands to one step that report different verdicts are two outcomes.
+            (Some(QrStatus::Pass), _) => "ok".to_owned(),
+            (Some(QrStatus::Fail), _) => "fail".to_owned(),
+            (None, Some(to)) if to == step => "iterate".to_owned(),
+            (None, _) => format!("to-{to}"),
         });
         // Two commands to one step differ only in what else they say.
         if ways.iter().all(|known: &Way| known.outcome != one.outcome) {
@@ -265,7 +358,7 @@ fn way(outcome: String, when: String, line: &str, numbering: Numbering) -> Way {
 
 fn gate(tag: &Tag<'_>, title: &str) -> GateView {
     let message = tag.inner.trim();
-    let status = tag.attribute("status").unwrap_or_default().to_ascii_lowercase();
+    let status = gate_status(tag);
     let iteration = message
         .split_once("iteration ")
         .and_then(|(_, rest)| leading_number(rest))

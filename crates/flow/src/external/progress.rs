@@ -45,6 +45,13 @@ pub enum Standing {
         /// The call that would come next.
         wanted: Box<Call>,
     },
+    /// A person has to decide: the routing of the step was not understood, or contradicts its gate.
+    Unrouted {
+        /// Why it was not followed.
+        about: String,
+        /// The call for the step after it; none if it is the last.
+        wanted: Option<Box<Call>>,
+    },
 }
 
 /// A step of a script cannot be left like that.
@@ -74,20 +81,6 @@ pub enum ProgressError {
         given: String,
         /// The outcomes.
         possible: Vec<String>,
-    },
-    /// The command does not say where it leads.
-    #[error("the script's next command names no step: {line}")]
-    NoTarget {
-        /// The command.
-        line: String,
-    },
-    /// It leads out of the script.
-    #[error("the script leads to step {step}, and has {total}")]
-    OutOfRange {
-        /// Where it leads.
-        step: usize,
-        /// How many there are.
-        total: usize,
     },
 }
 
@@ -125,26 +118,69 @@ pub fn next(
         let (asked, shown) = (progress.call.step, view.step);
         return Err(ProgressError::OtherStep { asked, shown });
     }
-    let Next::Ways { ways, .. } = &view.next else {
-        return Ok(Progress { standing: Standing::Done, ..progress.clone() });
+    let ways = match &view.next {
+        Next::Ways { ways, .. } => ways,
+        Next::Complete { .. } => {
+            return Ok(Progress { standing: Standing::Done, ..progress.clone() });
+        }
+        Next::Person { .. } | Next::Record { .. } => return Ok(shown(progress.clone(), view)),
     };
     let way = chosen(ways, outcome)?;
     // Where another script takes over, this one has come to its end.
     if !way.command.argv.is_empty() && name_of(&way.command.argv) != progress.name {
         return Ok(Progress { standing: Standing::Done, ..progress.clone() });
     }
-    let to = way.to.ok_or_else(|| ProgressError::NoTarget { line: way.command.line.clone() })?;
     let total = progress.call.total.or((view.total > 0).then_some(view.total));
     let most = total.unwrap_or(SCRIPT_STEPS_MAX);
-    if to == 0 || to > most {
-        return Err(ProgressError::OutOfRange { step: to, total: most });
+    match way.to {
+        Some(to) if (1..=most).contains(&to) => Ok(moved(progress, view, way, to, total)),
+        Some(to) => {
+            let about = format!("the script leads to step {to}, and has {most}");
+            Ok(unrouted(progress.clone(), view, about))
+        }
+        None => {
+            let outcome = way.outcome.as_deref().unwrap_or("ok");
+            let about = match way.command.line.as_str() {
+                "" => format!("the script has no command for the outcome `{outcome}`"),
+                line => format!("the script's next command names no step: {line}"),
+            };
+            Ok(unrouted(progress.clone(), view, about))
+        }
     }
-    Ok(moved(progress, view, way, to, total))
 }
 
-/// Allows one more time round a loop that has stopped. None if it has not.
+/// The run after the script has shown a step: one whose routing was not understood waits for a person.
+pub fn shown(progress: Progress, view: &StepView) -> Progress {
+    match &view.next {
+        Next::Person { about, .. } => unrouted(progress, view, about.clone()),
+        Next::Record { message } => unrouted(progress, view, message.clone()),
+        Next::Ways { .. } | Next::Complete { .. } => progress,
+    }
+}
+
+fn unrouted(progress: Progress, view: &StepView, about: String) -> Progress {
+    let total = progress.call.total.or((view.total > 0).then_some(view.total));
+    let following = progress.call.step.saturating_add(1);
+    let is_last = total.is_some_and(|total| following > total);
+    let call = Call { step: following, total, arguments: Vec::new(), ..progress.call.clone() };
+    let wanted = (!is_last).then(|| Box::new(call));
+    Progress { standing: Standing::Unrouted { about, wanted }, ..progress }
+}
+
+/// Goes on with a run that waits for a person: one more time round a loop, or the step after one whose routing was not
+/// understood. None if the run does not wait.
 pub fn go_on(progress: &Progress) -> Option<Progress> {
-    let Standing::Stopped { step, wanted, .. } = &progress.standing else { return None };
+    let (step, wanted) = match &progress.standing {
+        Standing::Stopped { step, wanted, .. } => (step, wanted),
+        Standing::Unrouted { wanted: Some(wanted), .. } => {
+            let (call, turn) = (wanted.as_ref().clone(), progress.turn.saturating_add(1));
+            return Some(Progress { call, turn, standing: Standing::Active, ..progress.clone() });
+        }
+        Standing::Unrouted { wanted: None, .. } => {
+            return Some(Progress { standing: Standing::Done, ..progress.clone() });
+        }
+        Standing::Active | Standing::Done => return None,
+    };
     Some(Progress {
         call: wanted.as_ref().clone(),
         turn: progress.turn.saturating_add(1),

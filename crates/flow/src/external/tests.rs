@@ -109,6 +109,7 @@ fn way_lines(view: &StepView) -> Vec<String> {
             })
             .collect(),
         Next::Complete { .. } => vec!["complete".to_owned()],
+        Next::Person { about, .. } => vec![format!("person: {about}")],
         other => panic!("{other:?}"),
     }
 }

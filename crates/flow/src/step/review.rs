@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Addressing, Command};
 use crate::check::Checked;
-use crate::engine::{Verdict, verdict};
+use crate::engine::{Verdict, is_proven, verdict};
 use crate::state::{Item, ItemStatus, Passage, Proof, Review, State, Status, Waiting};
 use crate::template::{Scope, TemplateError, fill};
 use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
@@ -107,6 +107,11 @@ impl From<&Item> for ItemView {
     }
 }
 
+/// The note on a gate whose items were recorded in the run itself.
+const SELF_REVIEWED: &str = "(self-reviewed: its items were recorded in this run; its checks are green)";
+/// The note on a gate that no declared check has confirmed.
+const UNPROVEN: &str = "(self-reviewed: its items were recorded in this run, and no declared check has confirmed them)";
+
 /// What the gate says, on its step.
 pub(super) fn gate(
     state: &State,
@@ -131,7 +136,11 @@ pub(super) fn gate(
         Verdict::Pass { passed_over } => {
             let said = fill(&gate.pass_message, scope)?;
             let said = if said.is_empty() { format!("{} is passed.", gate.name) } else { said };
-            ("pass", Vec::new(), passed_over, said)
+            let proof = match is_proven(gate, review) {
+                true => SELF_REVIEWED,
+                false => UNPROVEN,
+            };
+            ("pass", Vec::new(), passed_over, format!("{} {proof}", said.trim_end()))
         }
         Verdict::Fail { blocking, .. } => {
             let at_limit = review.iteration >= limit;
@@ -180,7 +189,7 @@ pub(super) fn review(
             id: name.clone(),
             severity: String::new(),
             status: status.to_string(),
-            scope: fill(&check.command, scope)?.trim().to_owned(),
+            scope: fill(&check.told(), scope)?.trim().to_owned(),
             check: check.description.clone(),
             finding: review.checks.get(name).map(|result| result.note.clone()).unwrap_or_default(),
         });

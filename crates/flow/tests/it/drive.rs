@@ -212,7 +212,7 @@ impl<'a> Driver<'a> {
     }
 
     fn check(&self, name: &str, pass: bool) -> CheckRecord {
-        let command = &self.flow.workflow().checks[name].command;
+        let command = &self.flow.workflow().checks[name].told();
         let command = fill(command, &Scope::new(&self.state)).expect("a command can be filled in");
         let status = if pass { ItemStatus::Pass } else { ItemStatus::Fail };
         let proof = match command.trim() {

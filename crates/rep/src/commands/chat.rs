@@ -2,6 +2,7 @@
 
 use repertoire_agent::Status;
 use repertoire_agent::definition::DEFAULT_AGENT;
+use repertoire_agent::effect::EffectLimit;
 use repertoire_drive::{Driver, Talk};
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
@@ -259,8 +260,11 @@ impl Chat<'_> {
     fn list_tools(&self, ui: &mut Ui<'_>) -> Result<(), Failure> {
         let system = self.driver.system();
         let agent = definition(system, &self.agent)?;
-        let tools = system.tools().iter().map(|tool| tool.name());
-        let names: Vec<&str> = tools.filter(|name| agent.tools.has(name)).collect();
+        let limit = EffectLimit::of(&agent.name, &agent.tools);
+        let tools = system.tools().iter();
+        let tools = tools.filter(|tool| limit.refuses_tool(&***tool).is_none());
+        let names = tools.map(|tool| tool.name()).filter(|name| agent.tools.has(name));
+        let names: Vec<&str> = names.collect();
         ui.note(&names.join(", "))?;
         Ok(())
     }

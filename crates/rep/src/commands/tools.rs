@@ -1,6 +1,7 @@
 //! `rep tools`: what agents can do.
 
 use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
+use repertoire_agent::effect::{EffectLimit, Refusal};
 use repertoire_agent::tool::Access;
 use repertoire_agent::{RunOptions, System};
 use repertoire_model::ToolSpec;
@@ -36,11 +37,19 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         .map(|tool| {
             let name = tool.name();
             let why_not = agent.as_ref().and_then(|agent| {
-                if agent.tools.disallowed.iter().any(|one| one.eq_ignore_ascii_case(name)) {
-                    return Some(format!("`disallowed_tools` of {} names it", agent.name));
+                let limit = EffectLimit::of(&agent.name, &agent.tools);
+                match limit.refuses_tool(&**tool) {
+                    Some(Refusal { effect: None, .. }) => {
+                        Some(format!("`disallowed_tools` of {} names it", agent.name))
+                    }
+                    _ if !agent.tools.has(name) => {
+                        Some(format!("`tools` of {} does not name it", agent.name))
+                    }
+                    Some(Refusal { effect: Some(effect), .. }) => {
+                        Some(format!("{} may not {effect}", agent.name))
+                    }
+                    None => None,
                 }
-                (!agent.tools.has(name))
-                    .then(|| format!("`tools` of {} does not name it", agent.name))
             });
             let idle = matches!(name, "skill" | "skill_search") && !system.has_skills();
             let why_not = why_not.or_else(|| idle.then(|| "there are no skills".to_owned()));

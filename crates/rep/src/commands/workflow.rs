@@ -219,6 +219,9 @@ fn desk_failed(ctx: &Ctx<'_>, run: &str, error: DeskError, ui: &mut Ui<'_>) -> F
                 "Its files may have changed since the run was started. Look at them, then `rep trust {workflow}`, and go on."
             ))
         }
+        DeskError::NotAccepted { run, .. } => Failure::no(message).hint(format!(
+            "Record what is wrong, and the gate fails: `rep workflow record {run} 'ID=FAIL: why'`."
+        )),
         DeskError::Run(error) => failed_for(run, error),
         DeskError::Script(error) => scripts::failed(error),
         DeskError::Program(error) => record::not_run(error),

@@ -1,7 +1,149 @@
 //! Gates of workflows.
 
-use crate::Guarantee;
+use serde_json::Value;
+
+use crate::scene::{Ran, Scene, ran};
+use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    Vec::new()
+    let once = |holds, attack| Guarantee { holds, tried: Tried::Once, attack };
+    vec![
+        once(
+            "a failed gate of an old script whose routing leads on stops for a person",
+            a_failed_gate_of_a_script,
+        ),
+        once("routing that is not understood stops for a person", routing_not_understood),
+        once("a planner run passes no gate without a plan file", no_gate_without_a_plan),
+        once("a planner run passes its gate with a plan that is valid", a_valid_plan_passes),
+        once(
+            "a gate that no declared check confirms needs a person, and is shown as self-reviewed",
+            a_gate_without_checks,
+        ),
+    ]
+}
+
+fn rep(scene: &Scene, args: &[&str]) -> Ran {
+    ran(&scene.rep_command(args).output().unwrap())
+}
+
+/// The state of a run and the id of its step.
+fn standing(scene: &Scene, run: &str) -> (String, String) {
+    let ran = rep(scene, &["workflow", "status", run, "--json"]);
+    let status: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match status.get("run").filter(|run| run.is_object()) {
+        Some(run) => (text(&run["state"]), text(&run["step"])),
+        None => (text(&status["status"]), text(&status["id"])),
+    }
+}
+
+/// A skill whose script prints this for step 1, and a plain step for every other.
+fn script_skill(scene: &Scene, name: &str, first: &str) {
+    let skill = format!(
+        "---\nname: {name}\ndescription: Steps of a script. Use when asked.\n---\n\n\
+         `python3 scripts/{name}.py --step 1 --total-steps 3`\n"
+    );
+    scene.write(&format!("home/.claude/skills/{name}/SKILL.md"), skill);
+    let script = format!(
+        "import sys\nstep = sys.argv[sys.argv.index('--step') + 1]\n\
+         if step == '1':\n    print('''{first}''')\nelse:\n    \
+         print('STEP ' + step + '/3: More\\nDO:\\n  Work.\\n\\nNEXT: Step 3')\n"
+    );
+    scene.write(&format!("home/.claude/skills/{name}/scripts/{name}.py"), script);
+}
+
+/// Starts a script and tries to leave its first step.
+fn tried_to_leave(scene: &Scene, name: &str) {
+    let started = rep(scene, &["workflow", "start", name, "--id", name]);
+    assert!(started.stdout.contains("STEP 1") || started.stdout.contains("step=\"1\""), "{started:?}");
+    rep(scene, &["workflow", "step", name, "--at", "1"]);
+    rep(scene, &["workflow", "step", name, "--at", "1", "--outcome", "ok"]);
+    assert_eq!(standing(scene, name), ("waiting".to_owned(), "step-1".to_owned()));
+    let resumed = rep(scene, &["workflow", "resume", name, "--choice", "continue"]);
+    assert_eq!(standing(scene, name).1, "step-2", "a person may go on: {resumed:?}");
+}
+
+fn a_failed_gate_of_a_script(scene: &Scene) {
+    script_skill(
+        scene,
+        "oldgate",
+        "<step_header script=\"oldgate\" step=\"1\" total=\"3\">Review Gate</step_header>\n\
+         <gate_result status=\"fail\">GATE FAILED</gate_result>\n\
+         <INVOKE_AFTER>\npython3 scripts/oldgate.py --step 2 --total-steps 3\n</INVOKE_AFTER>",
+    );
+    tried_to_leave(scene, "oldgate");
+}
+
+fn routing_not_understood(scene: &Scene) {
+    script_skill(scene, "lost", "STEP 1/3: Lost\nDO:\n  Work.\n\nNEXT: wherever you like");
+    tried_to_leave(scene, "lost");
+}
+
+/// Goes by hand to the first gate of the planner, with every item recorded as passed by whoever does the work.
+fn to_the_first_gate(scene: &Scene) {
+    rep(scene, &["workflow", "start", "planner", "--id", "p", "--param", "task=Build it"]);
+    for turn in ["1", "2", "3", "4"] {
+        rep(scene, &["workflow", "step", "p", "--at", turn, "--output", "Something."]);
+    }
+    rep(scene, &["workflow", "step", "p", "--at", "5", "--set", "plan_kind=code"]);
+    let item = r#"{"id":"C1","check":"It is complete","severity":"MUST","status":"PASS"}"#;
+    rep(scene, &["workflow", "record", "p", item]);
+    rep(scene, &["workflow", "step", "p", "--at", "6"]);
+    assert_eq!(standing(scene, "p").1, "gate_completeness");
+}
+
+fn no_gate_without_a_plan(scene: &Scene) {
+    to_the_first_gate(scene);
+    rep(scene, &["workflow", "record", "p", "--check", "plan=PASS"]);
+    rep(scene, &["workflow", "step", "p", "--at", "7"]);
+    let (_, step) = standing(scene, "p");
+    assert_ne!(step, "developer_fills_diffs");
+    scene.write("project/plan.md", "# Plan: nothing to do\n");
+    rep(scene, &["workflow", "step", "p", "--at", "7"]);
+    assert_ne!(standing(scene, "p").1, "developer_fills_diffs");
+}
+
+fn a_valid_plan_passes(scene: &Scene) {
+    scene.write("project/plan.md", "# Plan: it works\n\n## Tasks\n- [ ] M-001: Build it\n");
+    to_the_first_gate(scene);
+    let left = rep(scene, &["workflow", "step", "p", "--at", "7"]);
+    assert_eq!(standing(scene, "p").1, "developer_fills_diffs", "{left:?}");
+}
+
+const UNCHECKED: &str = "\
+description: Work and a gate.
+steps:
+  - id: work
+    title: Work
+    next: look
+  - id: look
+    title: Look
+    next: gate
+  - id: gate
+    title: Gate
+    decide:
+      gate:
+        name: The work
+        reviews: [look]
+        banner: Look.
+        stop: Nothing else.
+        reverify: fresh
+    next: { ok: end, fail: work }
+";
+
+fn a_gate_without_checks(scene: &Scene) {
+    let skill = "---\nname: unchecked\ndescription: Work and a gate. Use when asked.\n---\nWork.\n";
+    scene.write("home/.claude/skills/unchecked/SKILL.md", skill);
+    scene.write("home/.claude/skills/unchecked/workflow.yaml", UNCHECKED);
+    rep(scene, &["workflow", "start", "unchecked", "--id", "u"]);
+    rep(scene, &["workflow", "step", "u", "--at", "1"]);
+    let item = r#"{"id":"C1","check":"It is done","severity":"MUST","status":"PASS"}"#;
+    rep(scene, &["workflow", "record", "u", item]);
+    let gate = rep(scene, &["workflow", "step", "u", "--at", "2"]);
+    assert!(gate.stdout.contains("self-reviewed"), "{gate:?}");
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u"), ("waiting".to_owned(), "gate".to_owned()));
+    rep(scene, &["workflow", "resume", "u", "--answer", "accept-gate=accept"]);
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u").0, "done");
 }

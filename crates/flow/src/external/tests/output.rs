@@ -192,7 +192,7 @@ fn work_for_sub_agents_is_read() {
     let told: Vec<_> = agents.iter().map(|one| (one.id.as_str(), one.task.as_str())).collect();
     assert_eq!(told, [("minimal", "Less."), ("removal", "Nothing.")]);
     assert!(texts(&view)[0].contains("As many as you like."), "{view:?}");
-    assert_eq!(way_lines(&view), ["complete"]);
+    assert_eq!(way_lines(&view), ["person: the script does not say what comes after step 1"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::files;
 use crate::external::{
     Numbering, Progress, ProgressError, Script, Standing, command, detect, go_on, next, parse,
+    shown as external_shown,
 };
 
 fn planner() -> Script {
@@ -132,17 +133,99 @@ fn a_run_is_kept_between_processes() {
     assert_eq!(serde_json::from_str::<Progress>(&kept).unwrap(), progress);
 }
 
+#[track_caller]
+fn check_unrouted(progress: &Progress, expect: &str) {
+    let Standing::Unrouted { about, wanted } = &progress.standing else { panic!("{progress:?}") };
+    assert_eq!(about, expect);
+    assert_eq!(wanted.as_ref().map(|call| call.step), Some(progress.call.step + 1));
+}
+
+#[test]
+fn a_failed_gate_whose_script_leads_on_stops_for_a_person() {
+    let start = Progress::start(&planner());
+    let outputs = [
+        // As an old script prints it: no `<DO>`.
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result status=\"fail\">GATE FAILED</gate_result>\n\
+         <INVOKE_AFTER>\npython3 planner.py --step 2 --total-steps 6\n</INVOKE_AFTER>",
+        "STEP 1/6: Gate\n<gate_result status=\"fail\">GATE FAILED</gate_result>\nDO:\n  A\nNEXT: Step 2",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result status=\"FAIL\">x</gate_result><current_action>A</current_action>",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result status=\"pass\">x</gate_result><gate_result status=\"fail\">y</gate_result>\n\
+         <current_action>A</current_action><invoke_after>python3 planner.py --step 2 --total-steps 6</invoke_after>",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result status=\"maybe\">x</gate_result>\n\
+         <current_action>A</current_action><invoke_after>python3 planner.py --step 2 --total-steps 6</invoke_after>",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result>x</gate_result>\n\
+         <current_action>A</current_action><invoke_after>python3 planner.py --step 2 --total-steps 6</invoke_after>",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">Gate</step_header>\n\
+         <gate_result status=\"fail\">x</gate_result>\n\
+         <current_action>A</current_action><invoke_after>python3 other.py --step 3 --total-steps 6</invoke_after>",
+    ];
+    for output in outputs {
+        let view = parse(output, Numbering::FromOne).unwrap();
+        let seen = external_shown(start.clone(), &view);
+        assert!(matches!(seen.standing, Standing::Unrouted { .. }), "{output}\n{seen:?}");
+        assert_eq!(next(&seen, &view, None), Err(ProgressError::NotActive), "{output}");
+        assert_eq!(go_on(&seen).unwrap().call.step, 2);
+    }
+}
+
+#[test]
+fn routing_that_is_not_understood_stops_for_a_person() {
+    let start = Progress::start(&planner());
+    let outputs = [
+        "STEP 1/6: T\nDO:\n  A\n",
+        "STEP 1/6: T\nDO:\n  A\nNEXT: on",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">T</step_header>\n<current_action>A</current_action>",
+        "<step_header script=\"planner\" step=\"1\" total=\"6\">T</step_header>\n<current_action>A</current_action>\n\
+         <invoke_after>Tell the user.</invoke_after>",
+    ];
+    for output in outputs {
+        let view = parse(output, Numbering::FromOne).unwrap();
+        let seen = external_shown(start.clone(), &view);
+        assert!(matches!(seen.standing, Standing::Unrouted { .. }), "{output}\n{seen:?}");
+    }
+}
+
+#[test]
+fn a_review_whose_script_knows_only_a_pass_does_not_pass_by_itself() {
+    let start = Progress::start(&planner());
+    let head = "<step_header script=\"planner\" step=\"1\" total=\"6\">QR</step_header>\n<current_action>A</current_action>";
+    let pass = "<if_pass>python3 planner.py --step 2 --total-steps 6</if_pass>";
+    for routing in [pass.to_owned(), format!("{pass}<if_fail>Ask somebody.</if_fail>")] {
+        let view = parse(&format!("{head}<invoke_after>{routing}</invoke_after>"), Numbering::FromOne);
+        let view = view.unwrap();
+        assert!(matches!(next(&start, &view, None), Err(ProgressError::OutcomeNeeded { .. })));
+        let failed = next(&start, &view, Some("fail")).unwrap();
+        assert!(matches!(failed.standing, Standing::Unrouted { .. }), "{failed:?}");
+        assert_eq!(next(&start, &view, Some("ok")).unwrap().call.step, 2);
+    }
+    let line = "python3 planner.py --step 2 --total-steps 6 --qr-status";
+    let two = format!("{head}<invoke_after>\npassed: {line} pass\nfailed: {line} fail\n</invoke_after>");
+    let view = parse(&two, Numbering::FromOne).unwrap();
+    assert!(matches!(next(&start, &view, None), Err(ProgressError::OutcomeNeeded { .. })));
+    let failed = next(&start, &view, Some("fail")).unwrap();
+    assert_eq!(failed.call.flags.status, Some(crate::step::QrStatus::Fail));
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let start = Progress::start(&planner());
     let shown = |text: &str| parse(text, Numbering::FromOne).unwrap();
     let line = "python3 planner.py --total-steps 6 --step";
-    let other = shown("STEP 3/6: T\nDO:\n  A\nNEXT: on");
+    let other = shown("STEP 3/6: T\nDO:\n  A\nNEXT: Step 4");
     assert_eq!(next(&start, &other, None), Err(ProgressError::OtherStep { asked: 1, shown: 3 }));
     let far = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  {line} 9"));
-    assert_eq!(next(&start, &far, None), Err(ProgressError::OutOfRange { step: 9, total: 6 }));
+    check_unrouted(&next(&start, &far, None).unwrap(), "the script leads to step 9, and has 6");
     let nowhere = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  {line} <n>"));
-    assert!(matches!(next(&start, &nowhere, None), Err(ProgressError::NoTarget { .. })));
+    let about = format!("the script's next command names no step: {line} <n>");
+    check_unrouted(&next(&start, &nowhere, None).unwrap(), &about);
+    let negative = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  {line} -1"));
+    let about = format!("the script's next command names no step: {line} -1");
+    check_unrouted(&next(&start, &negative, None).unwrap(), &about);
     let two = shown(&format!("STEP 1/6: T\nDO:\n  A\nNEXT:\n  a: {line} 2\n  b: {line} 3"));
     let possible = files(&["to-2", "to-3"]);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use repertoire_drive::workflow::Run;
 use repertoire_drive::workflow::shown::gate_in_question;
-use repertoire_flow::engine::{Verdict, verdict};
+use repertoire_flow::engine::{Verdict, is_proven, verdict};
 use repertoire_flow::state::{ItemStatus, Review};
 use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};
 use repertoire_text::terminal::printable;
@@ -86,6 +86,13 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
         Verdict::Pass { .. } => "Nothing blocks.".to_owned(),
     };
     writeln!(ui.out, "{said}")?;
+    if passed {
+        let proof = match is_proven(gate, review) {
+            true => "Self-reviewed: its items were recorded in this run. A declared check is green.",
+            false => "Self-reviewed, and no declared check has confirmed it: a person has to accept it.",
+        };
+        writeln!(ui.out, "{proof}")?;
+    }
     Ok(passed)
 }
 

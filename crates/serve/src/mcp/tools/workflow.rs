@@ -66,6 +66,9 @@ pub(super) fn failed(error: DeskError) -> Complaint {
         DeskError::BadId(_) => "Leave the name of the run out, and one is made.",
         DeskError::ScriptTakesLess => "Report `outcome` and `set` only.",
         DeskError::NoChoice { .. } => "Ask the user to decide.",
+        DeskError::NotAccepted { .. } => {
+            "Record what the user found wrong as an item with status FAIL; the gate fails then."
+        }
         DeskError::NotTrustedNow(_)
         | DeskError::Program(ProgramError::NotTrusted { .. })
         | DeskError::Script(ScriptError::Program(ProgramError::NotTrusted { .. })) => {

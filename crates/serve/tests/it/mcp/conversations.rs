@@ -14,6 +14,7 @@ parameters:
   topic: { required: true, description: What it is about. }
 checks:
   looked: { description: Somebody has looked. }
+  notes: { file: notes.md, description: The notes are there. }
 steps:
   - id: work
     title: Work
@@ -30,7 +31,7 @@ steps:
       gate:
         name: The review
         reviews: [review]
-        checks: [looked]
+        checks: [looked, notes]
         schedule: [COULD, MUST]
         banner: Look afresh.
         stop: Do not go on.
@@ -67,6 +68,8 @@ async fn an_agent_goes_through_a_workflow_without_a_command_line() {
     wire.call("workflow_record", record).await;
     let (_, at) = wire.call("workflow_step", json!({ "run": run, "at": at["step"]["turn"] })).await;
     assert_eq!(at["step"]["id"], "gate", "{at}");
+    // Checks that the engine knows are made when the gate is left, and nobody has to ask for them.
+    field.write("project/notes.md", "Tidy.\n");
     let (_, at) = wire.call("workflow_step", json!({ "run": run, "at": at["step"]["turn"] })).await;
     assert_eq!(at["step"]["status"], "done", "{at}");
     let (_, at) = wire.call("workflow_step", json!({ "run": run })).await;

@@ -1,0 +1,363 @@
+//! Effects: the four things that a run can do to its surroundings, and the limits on them.
+//!
+//! A list of tools is translated into effects before anything else is decided, because the same effect can be reached
+//! through several tools: an agent without `bash` must not run commands with `run_tests` either, and an agent that may
+//! not change files must not get them changed by an agent that it delegates to. Limits only ever shrink on the way down.
+
+use std::fmt;
+
+use crate::definition::{ToolFilter, pattern_names};
+use crate::tool::{Access, Tool};
+
+/// Something that a run can do to its surroundings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// Create, change or delete files.
+    ChangeFiles,
+    /// Run commands of its own choice.
+    RunCommands,
+    /// Reach the network.
+    UseNetwork,
+    /// Hand work to another agent.
+    Delegate,
+}
+
+impl Effect {
+    /// All effects.
+    pub const ALL: [Effect; 4] =
+        [Effect::ChangeFiles, Effect::RunCommands, Effect::UseNetwork, Effect::Delegate];
+
+    fn bit(self) -> u8 {
+        match self {
+            Effect::ChangeFiles => 1,
+            Effect::RunCommands => 2,
+            Effect::UseNetwork => 4,
+            Effect::Delegate => 8,
+        }
+    }
+
+    /// The effect after "may not".
+    pub fn infinitive(self) -> &'static str {
+        match self {
+            Effect::ChangeFiles => "change files",
+            Effect::RunCommands => "run commands",
+            Effect::UseNetwork => "use the network",
+            Effect::Delegate => "delegate",
+        }
+    }
+
+    /// The effect after "cannot be kept from".
+    pub fn gerund(self) -> &'static str {
+        match self {
+            Effect::ChangeFiles => "changing files",
+            Effect::RunCommands => "running commands",
+            Effect::UseNetwork => "using the network",
+            Effect::Delegate => "delegating",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.infinitive())
+    }
+}
+
+/// A set of effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EffectSet(u8);
+
+impl EffectSet {
+    /// No effect at all.
+    pub const NONE: EffectSet = EffectSet(0);
+    /// Every effect.
+    pub const ALL: EffectSet = EffectSet(0b1111);
+    /// Everything that a tool of unknown behaviour may do.
+    pub const UNKNOWN_TOOL: EffectSet = EffectSet(0b0111);
+
+    /// The set of some effects.
+    pub fn of(effects: &[Effect]) -> Self {
+        EffectSet(effects.iter().fold(0, |bits, effect| bits | effect.bit()))
+    }
+
+    /// Whether an effect is in the set.
+    pub fn has(self, effect: Effect) -> bool {
+        self.0 & effect.bit() != 0
+    }
+
+    /// The effects that are in both sets.
+    #[must_use]
+    pub fn and(self, other: EffectSet) -> Self {
+        EffectSet(self.0 & other.0)
+    }
+
+    /// The effects that are in either set.
+    #[must_use]
+    pub fn or(self, other: EffectSet) -> Self {
+        EffectSet(self.0 | other.0)
+    }
+
+    /// The effects of this set that are not in the other.
+    #[must_use]
+    pub fn without(self, other: EffectSet) -> Self {
+        EffectSet(self.0 & !other.0)
+    }
+
+    /// The effects in a fixed order.
+    pub fn iter(self) -> impl Iterator<Item = Effect> {
+        Effect::ALL.into_iter().filter(move |effect| self.has(*effect))
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(self) -> bool {
+        self == EffectSet::NONE
+    }
+}
+
+impl Default for EffectSet {
+    fn default() -> Self {
+        EffectSet::ALL
+    }
+}
+
+/// One row of the table of tools.
+struct ToolEffects {
+    tool: &'static str,
+    /// The effects without which the tool is not offered.
+    needs: &'static [Effect],
+    /// The effects that a list of allowed tools grants by naming the tool.
+    grants: &'static [Effect],
+    /// The effects that a list of disallowed tools removes by naming the tool.
+    removes: &'static [Effect],
+}
+
+use Effect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
+
+/// The effects of the built-in tools. Tools that only read, or only touch the run itself, have none. `git` is offered for
+/// reading to everybody; its other subcommands are checked call by call. `run_tests`, `git` and `github` name one
+/// program each, so disallowing them removes the tool and no effect.
+const TABLE: &[ToolEffects] = &[
+    row("write", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
+    row("edit", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
+    row("bash", &[RunCommands], &[RunCommands, ChangeFiles, UseNetwork], &[RunCommands]),
+    row("run_tests", &[RunCommands], &[RunCommands, ChangeFiles], &[]),
+    row("git", &[], &[ChangeFiles, UseNetwork], &[]),
+    row("github", &[UseNetwork], &[UseNetwork], &[]),
+    row("research", &[UseNetwork], &[UseNetwork], &[UseNetwork]),
+    row("delegate", &[Delegate], &[Delegate], &[Delegate]),
+    row("read", &[], &[], &[]),
+    row("list", &[], &[], &[]),
+    row("glob", &[], &[], &[]),
+    row("grep", &[], &[], &[]),
+    row("search", &[], &[], &[]),
+    row("skill", &[], &[], &[]),
+    row("skill_search", &[], &[], &[]),
+    row("plan", &[], &[], &[]),
+    row("todo", &[], &[], &[]),
+];
+
+const fn row(
+    tool: &'static str,
+    needs: &'static [Effect],
+    grants: &'static [Effect],
+    removes: &'static [Effect],
+) -> ToolEffects {
+    ToolEffects { tool, needs, grants, removes }
+}
+
+/// Names of other agents' tools that map to one of ours but cover only a part of it: disallowing them removes no effect.
+const PARTIAL_NAMES: &[&str] = &["notebookedit", "multiedit", "str_replace", "replace"];
+
+fn row_of(tool: &str) -> Option<&'static ToolEffects> {
+    TABLE.iter().find(|row| row.tool == tool)
+}
+
+/// The effects without which a tool is not offered.
+pub(crate) fn needs_of(tool: &str) -> EffectSet {
+    row_of(tool).map_or(EffectSet::UNKNOWN_TOOL, |row| EffectSet::of(row.needs))
+}
+
+/// The limit of one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AgentLimit {
+    agent: String,
+    effects: EffectSet,
+    tools: ToolFilter,
+}
+
+impl AgentLimit {
+    fn new(agent: &str, tools: &ToolFilter) -> Self {
+        AgentLimit { agent: agent.to_owned(), effects: effects_of(tools), tools: tools.clone() }
+    }
+
+    fn disallows(&self, tool: &str) -> bool {
+        self.tools.disallowed.iter().any(|pattern| pattern_names(pattern, tool))
+    }
+
+    /// Whether the list of allowed tools names a tool, other than by `*`.
+    fn names(&self, tool: &str) -> bool {
+        let named = |pattern: &String| pattern.trim() != "*" && pattern_names(pattern, tool);
+        self.tools.allowed.iter().flatten().any(named)
+    }
+
+    /// Why a tool that needs these effects may not be used.
+    fn refusal(&self, tool: &str, needs: EffectSet) -> Option<Refusal> {
+        let agent = self.agent.clone();
+        if self.disallows(tool) {
+            return Some(Refusal { agent, tool: tool.to_owned(), effect: None });
+        }
+        // A tool of unknown behaviour that the agent's own list names is one that its author wanted.
+        if row_of(tool).is_none() && self.names(tool) {
+            return None;
+        }
+        let effect = needs.without(self.effects).iter().next()?;
+        Some(Refusal { agent, tool: tool.to_owned(), effect: Some(effect) })
+    }
+}
+
+/// The effects that a list of tools leaves.
+fn effects_of(tools: &ToolFilter) -> EffectSet {
+    let granted = match &tools.allowed {
+        None => EffectSet::ALL,
+        Some(allowed) => {
+            let named = |row: &&ToolEffects| allowed.iter().any(|one| pattern_names(one, row.tool));
+            let all = allowed.iter().any(|pattern| pattern.trim() == "*");
+            let rows = TABLE.iter().filter(named).map(|row| EffectSet::of(row.grants));
+            if all { EffectSet::ALL } else { rows.fold(EffectSet::NONE, EffectSet::or) }
+        }
+    };
+    let whole = |name: &&String| {
+        let bare = name.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
+        !PARTIAL_NAMES.contains(&bare.as_str())
+    };
+    let removed = tools.disallowed.iter().filter(whole).flat_map(|pattern| {
+        TABLE.iter().filter(|row| pattern_names(pattern, row.tool)).map(|row| row.removes)
+    });
+    removed.fold(granted, |left, removes| left.without(EffectSet::of(removes)))
+}
+
+/// Why a tool is not offered, or a call is not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The agent whose limit it is.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// The effect that the agent may not have; `None` if its list disallows the tool by name.
+    pub effect: Option<Effect>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal { agent, tool, effect } = self;
+        match effect {
+            Some(effect) => write!(f, "agent `{agent}` may not {effect}, which `{tool}` would do"),
+            None => write!(f, "`disallowed_tools` of agent `{agent}` names `{tool}`"),
+        }
+    }
+}
+
+/// The limit of a run: that of its own agent, and of every agent that waits for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EffectLimit {
+    agents: Vec<AgentLimit>,
+}
+
+impl EffectLimit {
+    /// The limit that an agent's lists of tools mean.
+    pub fn of(agent: &str, tools: &ToolFilter) -> Self {
+        EffectLimit { agents: vec![AgentLimit::new(agent, tools)] }
+    }
+
+    /// Both limits at once.
+    #[must_use]
+    pub fn and(&self, other: &EffectLimit) -> Self {
+        let mut agents = self.agents.clone();
+        // An agent that delegates to itself a hundred times has one limit.
+        agents.extend(other.agents.iter().filter(|agent| !self.agents.contains(agent)).cloned());
+        EffectLimit { agents }
+    }
+
+    /// The effects that are left.
+    pub fn effects(&self) -> EffectSet {
+        self.agents.iter().fold(EffectSet::ALL, |left, agent| left.and(agent.effects))
+    }
+
+    /// The agent that may not have an effect.
+    pub fn agent_without(&self, effect: Effect) -> Option<&str> {
+        let lacks = |agent: &&AgentLimit| !agent.effects.has(effect);
+        self.agents.iter().find(lacks).map(|agent| agent.agent.as_str())
+    }
+
+    /// Whether commands may reach the network. Without `github`, a command must not talk to GitHub either.
+    pub fn commands_may_use_network(&self) -> bool {
+        self.effects().has(Effect::UseNetwork)
+            && !self.agents.iter().any(|agent| agent.disallows("github"))
+    }
+
+    /// Whether commands must be kept from something by a sandbox.
+    pub fn commands_need_sandbox(&self) -> bool {
+        !self.effects().has(Effect::ChangeFiles) || !self.commands_may_use_network()
+    }
+
+    /// Why a tool is not offered; `None` if it is.
+    pub fn refuses_tool(&self, tool: &dyn Tool) -> Option<Refusal> {
+        let needs = match row_of(tool.name()) {
+            Some(row) => EffectSet::of(row.needs),
+            None => tool.effects(),
+        };
+        self.refusal(tool.name(), needs)
+    }
+
+    /// Why a built-in tool is not offered; `None` if it is.
+    pub fn refuses_named(&self, tool: &str) -> Option<Refusal> {
+        self.refusal(tool, needs_of(tool))
+    }
+
+    /// Why a call is not made; `None` if it is. `access` is what the call touches.
+    pub fn refuses_call(&self, tool: &dyn Tool, access: Access) -> Option<Refusal> {
+        let Some(row) = row_of(tool.name()) else { return self.refuses_tool(tool) };
+        let touched: &[Effect] = match access {
+            Access::None | Access::Read => &[],
+            Access::Write => &[ChangeFiles],
+            Access::Execute => &[RunCommands],
+            // Fetching changes the repository.
+            Access::Network if row.tool == "git" => &[ChangeFiles, UseNetwork],
+            Access::Network => &[UseNetwork],
+        };
+        let needs = EffectSet::of(row.needs).or(EffectSet::of(touched));
+        let refusal = self.refusal(row.tool, needs);
+        let networks = access == Access::Network && matches!(row.tool, "bash" | "git");
+        refusal.or_else(|| {
+            let agent = self.agents.iter().find(|agent| networks && agent.disallows("github"))?;
+            let (agent, tool) = (agent.agent.clone(), row.tool.to_owned());
+            Some(Refusal { agent, tool, effect: Some(UseNetwork) })
+        })
+    }
+
+    fn refusal(&self, tool: &str, needs: EffectSet) -> Option<Refusal> {
+        self.agents.iter().find_map(|agent| agent.refusal(tool, needs))
+    }
+
+    /// The built-in tools that are offered, for backends with tools of their own. Only tools that the last agent's own
+    /// list has are among them.
+    pub fn offered(&self) -> Vec<&'static str> {
+        let own = self.agents.last();
+        let has = |tool: &str| own.is_none_or(|own| own.tools.has(tool));
+        let tools = TABLE.iter().map(|row| row.tool);
+        tools.filter(|tool| has(tool) && self.refuses_named(tool).is_none()).collect()
+    }
+
+    /// Whether any list of tools limits anything.
+    pub fn is_limited(&self) -> bool {
+        let lists = |agent: &AgentLimit| {
+            agent.tools.allowed.as_ref().is_some_and(|names| !names.iter().any(|name| name == "*"))
+                || !agent.tools.disallowed.is_empty()
+        };
+        self.agents.iter().any(lists)
+    }
+}
+
+#[cfg(test)]
+#[path = "effect/effect_tests.rs"]
+mod tests;
