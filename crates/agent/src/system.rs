@@ -173,6 +173,11 @@ impl System {
         System { inner: Arc::new(inner) }
     }
 
+    /// The sandbox that confines programs.
+    pub fn sandbox(&self) -> &Probed {
+        &self.inner.sandbox
+    }
+
     /// Where programs of a run that has this id would work.
     pub fn workplace_of(&self, conversation: &str) -> Workplace {
         self.workplace(conversation)

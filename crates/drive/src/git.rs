@@ -1,18 +1,20 @@
 //! git, through its command line, in one place.
 //!
-//! An agent that works in a worktree may write to the repository's configuration: it shares one with the user's checkout.
-//! What the engine itself runs must therefore not start what that configuration names. Hooks, the file system monitor,
-//! external diffs, text conversion, signing and pagers are off in every call, and a worktree is addressed
-//! by its git folder, not by the `.git` file in it, which anybody may have rewritten. Filters and merge drivers stay: a
-//! repository that keeps its large files elsewhere cannot be read without them.
+//! A repository can name programs that git runs, and an agent, an archive or a contributor may have written it. So every call
+//! runs inside the sandbox, with the repository, without network and without secrets ([`walls`]). Hooks, the file system
+//! monitor, external diffs, text conversion, signing, pagers, editors and credential helpers are off besides, git does not
+//! look into repositories inside of the repository, and every call is told where the repository is ([`place`]). Filters and
+//! merge drivers run, inside the walls: a repository that keeps its large files elsewhere cannot be read without them. Where
+//! there is no sandbox, only those of the user's own configuration run ([`surroundings`]).
 //!
 //! Hooks are off for the engine's calls only: its commits are checkpoints on a branch of the run's own, and must not fail
 //! because of a formatter. What a hook would check belongs into the declared checks; [`Git::hooks_left_out`] names the
 //! hooks, so that nobody has to guess. An agent's own git commands are not run here.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::sandbox::Probed;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
@@ -25,11 +27,15 @@ mod error;
 mod graft;
 mod log;
 mod merge;
+mod nested;
+mod place;
 mod progress;
 mod push;
 mod restore;
 mod status;
+mod surroundings;
 mod tree;
+mod walls;
 
 pub use self::commit::Author;
 pub use self::diff::{Diff, DiffOf, FileDiff, Fingerprint};
@@ -42,6 +48,9 @@ pub use self::push::Remote;
 pub use self::status::{Change, ChangeKind};
 pub(crate) use self::tree::PATHS_PER_CALL;
 pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
+use self::place::Place;
+use self::surroundings::Surroundings;
+use self::walls::Scratch;
 
 /// The name of an object: a commit, mostly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,35 +105,39 @@ impl From<Oid> for String {
 #[derive(Clone, Debug)]
 pub struct Git {
     dir: Utf8PathBuf,
-    /// Where the checkout's git folder is, if that is not to be looked for.
+    /// The folders of the repository, if they are not to be looked for.
     place: Option<Arc<Place>>,
     environment: Arc<[(String, String)]>,
+    sandbox: Probed,
     version: Arc<OnceCell<()>>,
-}
-
-#[derive(Debug)]
-struct Place {
-    git_dir: Utf8PathBuf,
-    common_dir: Utf8PathBuf,
+    surroundings: Arc<OnceCell<Surroundings>>,
+    scratch: Arc<OnceLock<Arc<Scratch>>>,
 }
 
 impl Git {
-    /// git in a folder, with an environment: `PATH` and `HOME` matter. Nothing is run yet.
-    pub fn new(dir: impl Into<Utf8PathBuf>, environment: Vec<(String, String)>) -> Git {
+    /// git in a folder, with an environment (`PATH` and `HOME` matter) and the sandbox that confines it. Nothing is run yet.
+    pub fn new(
+        dir: impl Into<Utf8PathBuf>,
+        environment: Vec<(String, String)>,
+        sandbox: impl Into<Probed>,
+    ) -> Git {
         let environment: Vec<_> =
             environment.into_iter().filter(|(name, _)| call::may_stay(name)).collect();
         Git {
             dir: dir.into(),
             place: None,
             environment: environment.into(),
+            sandbox: sandbox.into(),
             version: Arc::default(),
+            surroundings: Arc::default(),
+            scratch: Arc::default(),
         }
     }
 
     /// The same git in another folder.
     #[must_use]
     pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> Git {
-        Git { dir: dir.into(), place: None, ..self.clone() }
+        Git { dir: dir.into(), place: None, surroundings: Arc::default(), ..self.clone() }
     }
 
     /// The same git in a worktree whose git folder is known: no file in the worktree can lead it elsewhere.
@@ -135,8 +148,13 @@ impl Git {
         git_dir: impl Into<Utf8PathBuf>,
         common_dir: impl Into<Utf8PathBuf>,
     ) -> Git {
-        let place = Place { git_dir: git_dir.into(), common_dir: common_dir.into() };
-        Git { dir: dir.into(), place: Some(Arc::new(place)), ..self.clone() }
+        let dir = dir.into();
+        let place = Place {
+            top: Some(dir.clone()),
+            git_dir: git_dir.into(),
+            common_dir: common_dir.into(),
+        };
+        Git { place: Some(Arc::new(place)), ..self.in_dir(dir) }
     }
 
     /// The folder it runs in.
@@ -146,21 +164,18 @@ impl Git {
 
     /// The root of the checkout.
     pub async fn top(&self) -> Result<Utf8PathBuf, GitError> {
-        Ok(self.line(&["rev-parse", "--show-toplevel"]).await?.into())
+        let top = self.place()?.top.clone();
+        top.ok_or_else(|| GitError::NotARepository { dir: self.dir.clone() })
     }
 
     /// The folder that all checkouts of the repository share.
     pub async fn common_dir(&self) -> Result<Utf8PathBuf, GitError> {
-        let args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        Ok(self.line(&args).await?.into())
+        Ok(self.place()?.common_dir.clone())
     }
 
     /// The git folder of this checkout.
     pub async fn git_dir(&self) -> Result<Utf8PathBuf, GitError> {
-        match &self.place {
-            Some(place) => Ok(place.git_dir.clone()),
-            None => Ok(self.line(&["rev-parse", "--absolute-git-dir"]).await?.into()),
-        }
+        Ok(self.place()?.git_dir.clone())
     }
 
     /// The commit that is checked out.
@@ -286,13 +301,10 @@ impl Git {
 
     /// The hooks of the repository that a commit would run, had the engine not made it.
     pub async fn hooks_left_out(&self) -> Result<Vec<String>, GitError> {
-        let answer = self.any(&["config", "--get-all", "--null", "core.hooksPath"]).await?;
-        let text = answer.text()?;
-        // Ours comes last.
-        let theirs = text.split_terminator('\0').rev().nth(1);
-        let folder = match theirs {
+        let place = self.place()?;
+        let folder = match self.surroundings(&place).await?.value("core.hookspath") {
             Some(path) => self.top().await?.join(path),
-            None => self.common_dir().await?.join("hooks"),
+            None => place.common_dir.join("hooks"),
         };
         let there = |hook: &&&str| folder.join(hook).is_file();
         Ok(COMMIT_HOOKS.iter().filter(there).map(|hook| (*hook).to_owned()).collect())

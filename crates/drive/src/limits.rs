@@ -50,6 +50,14 @@ pub const GIT_GRACE: Duration = Duration::from_secs(5);
 pub const GIT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most of git's complaints that go into an error.
 pub const GIT_SAID_BYTES_MAX: usize = 2 * 1024;
+/// The largest index that is searched for submodules; git is asked about a larger one.
+pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The largest list of repositories that another one borrows objects from.
+pub const GIT_ALTERNATES_BYTES_MAX: u64 = 64 * 1024;
+/// The maximum number of repositories that another one borrows objects from.
+pub const GIT_ALTERNATES_MAX: usize = 16;
+/// The largest list of commits whose history was not fetched.
+pub const GIT_SHALLOW_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How often a change to the configuration is tried while another process makes one.
 pub const GIT_CONFIG_TRIES: u32 = 40;
 /// How long it waits in between.

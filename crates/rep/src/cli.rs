@@ -272,6 +272,11 @@ pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return code(exit);
         }
     };
+    if let Command::Github(args) = &cli.command
+        && args.works_on_events()
+    {
+        crate::env::handed_over::become_without_secrets_in_environment();
+    }
     let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
     let mut err = std::io::stderr().lock();
     let colour = match cli.color {

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::sandbox::scrubbed;
+use repertoire_agent::sandbox::{Probed, scrubbed};
 use repertoire_model::{Endpoint, Endpoints, Secret};
 
 use crate::failure::Failure;
+
+pub(crate) mod handed_over;
 
 /// Where and how `rep` was started.
 #[derive(Clone, Debug)]
@@ -62,9 +65,10 @@ impl Env {
         let here = Utf8PathBuf::from_path_buf(here).map_err(|path| {
             Failure::cannot_run(format!("the working directory is not UTF-8: {}", path.display()))
         })?;
-        let vars: BTreeMap<String, String> = std::env::vars_os()
+        let mut vars: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
+        handed_over::take(&mut vars);
         let columns = vars.get("COLUMNS").and_then(|text| text.parse().ok());
         let is_terminal = std::io::stdout().is_terminal();
         let measured = || terminal_columns().filter(|_| is_terminal);
@@ -108,12 +112,6 @@ impl Env {
 
     /// Every variable whose name says that it must never be told, and whose value is long enough to be recognised.
     pub fn secrets(&self) -> Vec<Secret> {
-        let is_secret = |name: &str| {
-            let name = name.to_ascii_uppercase();
-            ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]
-                .iter()
-                .any(|word| name.contains(word))
-        };
         let all =
             self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
         all.map(|(_, value)| Secret::new(value.trim())).collect()
@@ -154,6 +152,12 @@ impl Env {
         exe.into_iter().chain([SANDBOX_WORD.to_owned()]).collect()
     }
 
+    /// The sandbox of this machine. It is looked for once, when the first program starts.
+    pub fn sandbox() -> Probed {
+        static SANDBOX: OnceLock<Probed> = OnceLock::new();
+        SANDBOX.get_or_init(|| Probed::later(Env::sandbox_helper())).clone()
+    }
+
     /// Where a program is, by the folders of `PATH`.
     pub fn program(&self, name: &str) -> Option<Utf8PathBuf> {
         let folders = self.var("PATH")?.split(':').filter(|folder| !folder.is_empty());
@@ -172,6 +176,12 @@ impl Env {
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
+}
+
+/// Whether the name of a variable says that its value must never be told.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"].iter().any(|word| name.contains(word))
 }
 
 #[cfg(unix)]

@@ -6,7 +6,6 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::System;
 use repertoire_agent::clock::{Clock, SystemClock};
-use repertoire_drive::git::Git;
 use repertoire_drive::review::asking::{Agents, Allowance};
 use repertoire_drive::review::baseline::Baseline;
 use repertoire_drive::review::content;
@@ -266,7 +265,7 @@ impl Ctx<'_> {
             ReviewFlags { paths, .. } if !paths.is_empty() => Scope::Files,
             _ => Scope::Uncommitted,
         };
-        let git = Git::new(workspace, self.env.tool_environment(false));
+        let git = self.git(workspace)?;
         let paths = self.review_paths(workspace, &flags.paths)?;
         let limits = GatherLimits::default();
         let gathered = scope::gather(&git, &scope, &paths, &limits).await;

@@ -17,12 +17,14 @@ use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
 use repertoire_agent::tools::ResearchSettings;
 use repertoire_agent::{Event, EventKind, RunOptions, System};
+use repertoire_drive::git::Git;
 use repertoire_drive::{Driver, SkillUse, Store, StoreError, Talk};
 use repertoire_model::prices::Prices;
 use repertoire_model::{ModelName, Service};
 use repertoire_skill::activate::References;
 use repertoire_skill::catalog::{Broken, Catalog};
 use repertoire_skill::name::nearest;
+use repertoire_text::repository;
 
 use crate::cli::Ctx;
 use crate::config::duration;
@@ -210,8 +212,8 @@ impl Ctx<'_> {
     pub(crate) fn project_dir(&self, cd: Option<&Utf8Path>) -> Utf8PathBuf {
         let here = cd.map_or_else(|| self.env.here.clone(), |dir| self.env.here.join(dir));
         let here = here.canonicalize_utf8().unwrap_or(here);
-        let found = here.ancestors().find(|dir| dir.join(".git").exists());
-        found.map_or_else(|| here.clone(), Utf8Path::to_owned)
+        let found = repository::top(&here, &self.env.home()).map(Utf8Path::to_owned);
+        found.unwrap_or(here)
     }
 
     /// A line on where a conversation was begun, if that was in another project.
@@ -276,12 +278,17 @@ impl Ctx<'_> {
         if word == "off" {
             return Ok(Sandbox::None.into());
         }
-        let sandbox = Probed::later(Env::sandbox_helper());
+        let sandbox = Env::sandbox();
         match word == "require" && !sandbox.is_enforced() {
             true => Err(Failure::cannot_run(sandbox.describe())
                 .hint("`sandbox = \"require\"` in the configuration asks for one.")),
             false => Ok(sandbox),
         }
+    }
+
+    /// git in a folder, inside the sandbox.
+    pub(crate) fn git(&self, dir: impl Into<Utf8PathBuf>) -> Result<Git, Failure> {
+        Ok(Git::new(dir, self.env.tool_environment(false), self.sandbox()?))
     }
 
     /// Whether programs of agents need walls where text of strangers can lead to them: unless the user gave them up.

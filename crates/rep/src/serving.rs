@@ -28,7 +28,7 @@ impl Ctx<'_> {
     pub(crate) fn whole_house(&self) -> Result<House, Failure> {
         let tools = self.env.tool_environment(false);
         let (preview, person) = (Some(self.make_prompt()?), Some(self.person()));
-        Ok(House::with(self.parts()?, Extras { tools, preview, person }))
+        Ok(House::with(self.parts()?, Extras { tools, sandbox: self.sandbox()?, preview, person }))
     }
 
     /// A house with nothing of the user's in it, for the conformance suite, which is let in without a token.

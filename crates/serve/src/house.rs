@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
 use repertoire_agent::form::Forms;
+use repertoire_agent::sandbox::Probed;
 use repertoire_agent::system::{MakeSelector, Preview};
 use repertoire_drive::git::Git;
 use repertoire_drive::review::store::Reviews;
@@ -71,6 +72,8 @@ struct Inner {
 pub struct Extras {
     /// The environment of programs that are started, such as git.
     pub tools: Vec<(String, String)>,
+    /// The sandbox that confines git.
+    pub sandbox: Probed,
     /// Makes the prompt that an agent would be given.
     pub preview: Option<MakePrompt>,
     /// Who it is served for, as runs are told who gave an order.
@@ -176,7 +179,8 @@ impl House {
 
     /// Git in a folder.
     pub fn git(&self, dir: &Utf8Path) -> Git {
-        Git::new(dir, self.inner.extras.tools.clone())
+        let Extras { tools, sandbox, .. } = &self.inner.extras;
+        Git::new(dir, tools.clone(), sandbox.clone())
     }
 
     /// Where a run leaves files for people.

@@ -3,7 +3,7 @@
 //! Precedence differs between clients, so it is data here. A new client is a new table.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::Diagnostic;
+use repertoire_text::{Diagnostic, repository};
 use repertoire_text::terminal::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -273,7 +273,7 @@ pub struct Places {
 impl Places {
     /// The folder that holds the git repository around `here`, or `here` itself.
     pub fn project(&self) -> &Utf8Path {
-        self.here.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&self.here)
+        repository::top(&self.here, &self.home).unwrap_or(&self.here)
     }
 
     /// `here` and its ancestors up to the project's folder, nearest first. A home folder above the

@@ -21,6 +21,7 @@ pub mod frontmatter;
 pub mod fs;
 pub mod json;
 pub mod limits;
+pub mod repository;
 pub mod sarif;
 pub mod source;
 pub mod terminal;

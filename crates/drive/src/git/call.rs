@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
+use camino::Utf8PathBuf;
 use tokio_util::sync::CancellationToken;
 
+use super::walls::{Access, access_of};
 use super::{Git, GitError, Oid};
 use crate::limits::{
     GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN,
@@ -18,16 +20,26 @@ const SETTINGS: &[&str] = &[
     "core.pager=cat",
     "core.editor=true",
     "core.askPass=true",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=true",
+    "sequence.editor=true",
+    "interactive.diffFilter=",
     "credential.helper=",
     "commit.gpgSign=false",
     "tag.gpgSign=false",
     "log.showSignature=false",
     "gpg.program=false",
+    "gpg.openpgp.program=false",
     "gpg.ssh.program=false",
     "gpg.x509.program=false",
     "protocol.ext.allow=never",
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "diff.ignoreSubmodules=dirty",
+    "fetch.recurseSubmodules=false",
+    "log.mailmap=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "core.quotePath=false",
@@ -44,6 +56,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     // An agent could otherwise show one commit in the place of another.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
+    // Missing objects of a partial clone would be fetched from where the repository's configuration says.
+    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("GIT_PAGER", "cat"),
@@ -77,6 +91,18 @@ pub(super) struct Ask<'a> {
     pub(super) environment: Vec<(String, String)>,
     pub(super) stdin: Stdin,
     pub(super) kept_bytes_max: usize,
+    pub(super) confinement: Confinement,
+    /// Folders outside of the repository that the call writes to.
+    pub(super) reach: Vec<Utf8PathBuf>,
+}
+
+/// Whether a call runs inside the walls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Confinement {
+    /// Inside, with this access to the repository. The repository may be anybody's work.
+    Repository(Access),
+    /// Outside: the call reads configuration only, or works in a repository that nobody else has written to.
+    None,
 }
 
 impl<'a> Ask<'a> {
@@ -87,6 +113,8 @@ impl<'a> Ask<'a> {
             environment: Vec::new(),
             stdin: Stdin::Closed,
             kept_bytes_max: GIT_OUTPUT_BYTES_MAX,
+            confinement: Confinement::Repository(access_of(args)),
+            reach: Vec::new(),
         }
     }
 }
@@ -134,6 +162,11 @@ impl Answer {
         GitError::Unclear { command: self.command.clone(), said }
     }
 
+    /// Whether the helper of the sandbox answered in git's place.
+    fn is_refused_by_walls(&self) -> bool {
+        matches!(self.code, 126 | 127) && self.stderr().trim_start().starts_with("sandbox: ")
+    }
+
     /// The error that this is, for a call that should have ended otherwise.
     pub(super) fn failed(&self) -> GitError {
         let said = tail(&self.ended.stderr.bytes);
@@ -160,22 +193,48 @@ impl Git {
         self.start(ask, on_line).await
     }
 
-    async fn start(
+    pub(super) async fn start(
         &self,
         ask: Ask<'_>,
         on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
     ) -> Result<Answer, GitError> {
         let command = shown(ask.args);
-        let spawn = self.spawn(ask);
+        let spawn = match ask.confinement {
+            Confinement::Repository(access) => self.confined_spawn(ask, access).await?,
+            Confinement::None => self.spawn(ask, &[]),
+        };
         let ended = process::run(&spawn, &CancellationToken::new(), on_line).await?;
         if ended.stopped == Some(Stopped::Absolute) {
             let seconds = GIT_TIMEOUT.as_secs();
             return Err(GitError::TimedOut { command, dir: self.dir.clone(), seconds });
         }
-        Ok(Answer { command, dir: self.dir.clone(), code: ended.code.unwrap_or(-1), ended })
+        let answer =
+            Answer { command, dir: self.dir.clone(), code: ended.code.unwrap_or(-1), ended };
+        match answer.is_refused_by_walls() {
+            true => Err(GitError::NoWalls { said: answer.stderr().trim().to_owned() }),
+            false => Ok(answer),
+        }
     }
 
-    fn spawn(&self, ask: Ask<'_>) -> Spawn {
+    /// The call with its repository, inside the walls; without walls, with every program of the repository replaced.
+    async fn confined_spawn(&self, ask: Ask<'_>, access: Access) -> Result<Spawn, GitError> {
+        let place = self.place()?;
+        // Its future is large, and most calls find it done.
+        let surroundings = Box::pin(self.surroundings(&place)).await?;
+        let mut environment = place.environment();
+        if !self.sandbox.is_enforced() {
+            environment.extend(as_variables(&surroundings.replaced()));
+            return Ok(self.spawn(ask, &environment));
+        }
+        if let Some(global) = &surroundings.global {
+            environment.push(pair("GIT_CONFIG_GLOBAL", global.as_str()));
+        }
+        let reach = ask.reach.clone();
+        let spawn = self.spawn(ask, &environment);
+        self.confined(spawn, &place, access, &reach, &surroundings.readable)
+    }
+
+    fn spawn(&self, ask: Ask<'_>, around: &[(String, String)]) -> Spawn {
         let mut args = vec!["--no-pager".to_owned()];
         let theirs = SETTINGS.iter().map(|setting| (*setting).to_owned());
         for setting in theirs.chain(ask.settings) {
@@ -184,11 +243,7 @@ impl Git {
         args.extend(ask.args.iter().map(|arg| (*arg).to_owned()));
         let mut environment = self.environment.to_vec();
         environment.extend(ENVIRONMENT.iter().map(|(name, value)| pair(name, value)));
-        if let Some(place) = &self.place {
-            environment.push(pair("GIT_DIR", place.git_dir.as_str()));
-            environment.push(pair("GIT_COMMON_DIR", place.common_dir.as_str()));
-            environment.push(pair("GIT_WORK_TREE", self.dir.as_str()));
-        }
+        environment.extend(around.iter().cloned());
         environment.extend(ask.environment);
         Spawn {
             program: "git".to_owned(),
@@ -207,7 +262,8 @@ impl Git {
     }
 
     async fn check_version(&self) -> Result<(), GitError> {
-        let answer = self.start(Ask::new(&["--version"]), &mut |_| Flow::Continue).await?;
+        let ask = Ask { confinement: Confinement::None, ..Ask::new(&["--version"]) };
+        let answer = self.start(ask, &mut |_| Flow::Continue).await?;
         let found = answer.text()?.into_owned();
         match version_of(&found) {
             Some(version) if version >= GIT_VERSION_MIN => Ok(()),
@@ -235,6 +291,17 @@ impl Git {
         answer.bytes().map(<[u8]>::to_vec)
     }
 
+    /// Runs git where it writes to folders outside of the repository, and takes exit code 0 only.
+    pub(crate) async fn ok_reaching(
+        &self,
+        args: &[&str],
+        reach: &[&camino::Utf8Path],
+    ) -> Result<Vec<u8>, GitError> {
+        let reach = reach.iter().map(|path| (*path).to_owned()).collect();
+        let answer = self.fine(Ask { reach, ..Ask::new(args) }).await?;
+        answer.bytes().map(<[u8]>::to_vec)
+    }
+
     /// Runs git for a line.
     pub(super) async fn line(&self, args: &[&str]) -> Result<String, GitError> {
         let answer = self.fine(Ask::new(args)).await?;
@@ -257,6 +324,19 @@ impl Git {
 
 pub(super) fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
+}
+
+/// Settings as variables: unlike arguments they take any name.
+pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String)> {
+    if settings.is_empty() {
+        return Vec::new();
+    }
+    let mut set = vec![pair("GIT_CONFIG_COUNT", &settings.len().to_string())];
+    for (number, (key, value)) in settings.iter().enumerate() {
+        set.push(pair(&format!("GIT_CONFIG_KEY_{number}"), key));
+        set.push(pair(&format!("GIT_CONFIG_VALUE_{number}"), value));
+    }
+    set
 }
 
 /// The command as a person would type it, without our settings.

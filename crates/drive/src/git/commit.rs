@@ -18,8 +18,8 @@ pub struct Author {
     pub email: String,
 }
 
-/// Who commits where nobody has said who they are.
-const NOBODY: [(&str, &str); 2] =
+/// Who commits, and under which name if the user has not set one.
+const IDENTITY: [(&str, &str); 2] =
     [("user.name", "Repertoire"), ("user.email", "repertoire@localhost")];
 
 impl Git {
@@ -30,7 +30,7 @@ impl Git {
         author: Option<&Author>,
     ) -> Result<Option<Oid>, GitError> {
         check_message(message)?;
-        self.ok(&["add", "--all", "--", ":/"]).await?;
+        self.stage_all(Vec::new()).await?;
         if self.yes(&["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"]).await? {
             return Ok(None);
         }
@@ -82,8 +82,7 @@ impl Git {
     pub async fn tree_of_work(&self) -> Result<TreeId, GitError> {
         let (_keep, index) = self.index_copy().await?;
         let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
-        let add = ["add", "--all", "--", ":/"];
-        self.fine(Ask { environment: environment.clone(), ..Ask::new(&add) }).await?;
+        self.stage_all(environment.clone()).await?;
         let answer = self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?;
         answer.oid().map(TreeId)
     }
@@ -125,15 +124,15 @@ impl Git {
         self.fine(Ask { settings, stdin, ..Ask::new(&args) }).await?.oid()
     }
 
-    /// The settings that say who commits, as far as the user has not said it.
+    /// The settings that say who commits: the user's, or a name for an account without one.
     async fn identity(&self) -> Result<Vec<String>, GitError> {
-        let mut settings = Vec::new();
-        for (key, value) in NOBODY {
-            if !self.yes(&["config", "--get", key]).await? {
-                settings.push(format!("{key}={value}"));
-            }
-        }
-        Ok(settings)
+        let place = self.place()?;
+        let surroundings = self.surroundings(&place).await?;
+        let setting = |(key, otherwise): (&str, &str)| {
+            let value = surroundings.value(key).unwrap_or(otherwise);
+            format!("{key}={value}")
+        };
+        Ok(IDENTITY.map(setting).to_vec())
     }
 }
 
@@ -147,6 +146,10 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         modified => modified?,
     };
+    // A pipe in its place would never end.
+    if !std::fs::symlink_metadata(from)?.is_file() {
+        return Err(std::io::Error::other("the index is not a regular file"));
+    }
     std::fs::copy(from, to)?;
     std::fs::File::options().write(true).open(to)?.set_modified(modified)
 }

@@ -26,6 +26,21 @@ pub enum GitError {
         /// The folder.
         dir: Utf8PathBuf,
     },
+    /// Another user owns the repository.
+    #[error(
+        "the repository at {top} belongs to another user, whose configuration could run programs as you; if you trust it, \
+         run `git config --global --add safe.directory {top}`"
+    )]
+    OtherOwner {
+        /// The root of its files.
+        top: Utf8PathBuf,
+    },
+    /// The sandbox did not start git.
+    #[error("git could not be started in the sandbox: {said}")]
+    NoWalls {
+        /// The message of the sandbox.
+        said: String,
+    },
     /// There is no commit yet.
     #[error("the repository at {dir} has no commit yet; commit something first")]
     Unborn {

@@ -1,14 +1,20 @@
 //! A branch that is sent to a remote repository.
 //!
 //! An agent that worked in the repository may have written to its configuration: where `origin` is, what is put in the place
-//! of which address, which program is asked for a password. A push therefore runs in an empty repository of its own, which
-//! borrows the objects and nothing else, and the address is given by the caller. What lets us in is in the environment of
-//! that one process, never in its arguments, in the address, or in a file.
+//! of which address, which program is asked for a password. A push therefore runs in an empty repository of its own, in a
+//! private folder, which borrows the objects and nothing else, and the address is given by the caller. These are the only
+//! calls that run outside the sandbox with the network, and no file of the agent's repository names a program to them. The
+//! token is in the environment of that one process, never in its arguments, in the address, or in a file.
+
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::call::{Ask, pair};
+use super::call::{Ask, Confinement, pair};
+use super::place::Place;
+use super::walls::Access;
 use super::{Git, GitError, Oid};
+use crate::limits::GIT_SHALLOW_BYTES_MAX;
 
 /// Where to push, and with what.
 #[derive(Clone)]
@@ -32,7 +38,6 @@ const SETTINGS: &[&str] = &[
     "push.followTags=false",
     "push.recurseSubmodules=no",
     "transfer.credentialsInUrl=die",
-    "core.sshCommand=false",
 ];
 
 impl Git {
@@ -79,7 +84,11 @@ impl Git {
         // The objects are in the borrowed repository; they are handed over before it goes.
         let dir = place.dir.as_str();
         let args = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", dir, name];
-        self.fine(Ask { environment: hermetic(), ..Ask::new(&args) }).await?;
+        // The repository's configuration could put another address in the place of the folder.
+        let environment = vec![pair("GIT_ALLOW_PROTOCOL", "file")];
+        let reach = vec![place.dir.clone()];
+        let confinement = Confinement::Repository(Access::Write);
+        self.fine(Ask { environment, reach, confinement, ..Ask::new(&args) }).await?;
         Ok(oid)
     }
 
@@ -118,18 +127,21 @@ impl Borrowed {
         let keep = tempfile::tempdir().map_err(io(Utf8Path::new("a temporary folder")))?;
         let dir = Utf8PathBuf::from_path_buf(keep.path().to_owned())
             .map_err(|path| GitError::BadPath { path: path.display().to_string() })?;
-        let outside = git.in_dir(&dir);
+        let bare = Place { top: None, git_dir: dir.clone(), common_dir: dir.clone() };
+        let outside = Git { place: Some(Arc::new(bare)), ..git.in_dir(&dir) };
         let format = format!("--object-format={format}");
         let args = ["init", "--bare", "--quiet", "--template=", &format, "."];
-        outside.fine(Ask { environment: hermetic(), ..Ask::new(&args) }).await?;
+        let confinement = Confinement::None;
+        outside.fine(Ask { environment: hermetic(), confinement, ..Ask::new(&args) }).await?;
         let alternates = dir.join("objects/info/alternates");
         let objects = format!("{}\n", common.join("objects"));
         let written = repertoire_text::fs::write_atomic(&alternates, objects.as_bytes());
         written.map_err(io(&alternates))?;
         // A checkout without history says where it ends, or git would look for what came before.
         let shallow = common.join("shallow");
-        if shallow.is_file() {
-            std::fs::copy(&shallow, dir.join("shallow")).map_err(io(&shallow))?;
+        if let Some(text) = shallow_commits(&shallow) {
+            let written = repertoire_text::fs::write_atomic(&dir.join("shallow"), text.as_bytes());
+            written.map_err(io(&shallow))?;
         }
         Ok(Borrowed { git: outside, dir, _keep: keep })
     }
@@ -144,8 +156,15 @@ impl Borrowed {
             environment.push(pair("GIT_CONFIG_VALUE_0", header));
         }
         let settings = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
-        Ask { environment, settings, ..Ask::new(args) }
+        Ask { environment, settings, confinement: Confinement::None, ..Ask::new(args) }
     }
+}
+
+/// The names of commits in a `shallow` file, and nothing else that somebody has put in its place.
+fn shallow_commits(path: &Utf8Path) -> Option<String> {
+    let text = repertoire_text::fs::read_text(path, GIT_SHALLOW_BYTES_MAX).ok()?;
+    let commits = text.lines().filter(|line| Oid::parse(line).is_some());
+    Some(commits.map(|line| format!("{line}\n")).collect())
 }
 
 /// No configuration of the user's either: it could put another address in the place of the one that is meant.

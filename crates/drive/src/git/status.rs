@@ -36,7 +36,15 @@ pub enum ChangeKind {
 impl Git {
     /// What differs from the last commit, untracked files included and ignored ones not.
     pub async fn status(&self) -> Result<Vec<Change>, GitError> {
-        let args = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no"];
+        let args = [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=all",
+            "--ignored=no",
+            // To look for changes in a submodule, git would run there with that repository's configuration.
+            "--ignore-submodules=dirty",
+        ];
         let answer = self.fine(super::call::Ask::new(&args)).await?;
         parse(answer.bytes()?).ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }

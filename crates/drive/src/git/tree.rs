@@ -250,7 +250,8 @@ impl Git {
             [&["read-tree", tree.0.as_str()], &["checkout-index", "--all", "--quiet", &prefix]];
         for args in calls {
             let (environment, settings) = (environment.clone(), settings.clone());
-            at_top.fine(Ask { environment, settings, ..Ask::new(args) }).await?;
+            let reach = vec![into.to_owned()];
+            at_top.fine(Ask { environment, settings, reach, ..Ask::new(args) }).await?;
         }
         Ok(())
     }

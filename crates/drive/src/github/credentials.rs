@@ -26,8 +26,7 @@ pub struct Persisted {
 ///
 /// When git cannot be asked.
 pub async fn persisted(git: &Git) -> Result<Vec<Persisted>, GitError> {
-    let listed =
-        git.ok(&["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"]).await?;
+    let listed = git.configuration_with_files().await?;
     Ok(found(&String::from_utf8_lossy(&listed)))
 }
 

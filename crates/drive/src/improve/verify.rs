@@ -237,7 +237,8 @@ impl Verdict {
 
 /// Outside of git, and where git does not answer, nothing is known.
 async fn state(workplace: &Workplace) -> State {
-    let git = Git::new(workplace.dir.clone(), workplace.environment.clone());
+    let (environment, sandbox) = (workplace.environment.clone(), workplace.sandbox.clone());
+    let git = Git::new(workplace.dir.clone(), environment, sandbox);
     let commit = git.head().await.ok().map(|oid| oid.as_str().to_owned());
     let tree = git.tree_of_work().await.ok().map(|tree| tree.0.as_str().to_owned());
     State { commit, clean: git.is_clean().await.ok(), tree }

@@ -63,6 +63,13 @@ pub struct Station {
     pub environment: Vec<(String, String)>,
 }
 
+impl Station {
+    /// git in a folder, confined as the programs of the workspace are.
+    pub(crate) fn git(&self, dir: &Utf8Path) -> Git {
+        Git::new(dir, self.environment.clone(), self.system.sandbox().clone())
+    }
+}
+
 /// Where runs keep what they need.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -184,7 +191,7 @@ impl Runner {
             })?;
         let workspace = Utf8Path::new(&run.workspace);
         let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
-        let repository = Git::new(workspace, station.environment.clone());
+        let repository = station.git(workspace);
         let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
         left::end_programs(lease).await;
         let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;

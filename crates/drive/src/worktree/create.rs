@@ -63,7 +63,9 @@ impl Worktrees {
             Some(oid) => args.extend(["--no-track", "-b", branch, dir.as_str(), oid.as_str()]),
             None => args.extend([dir.as_str(), branch]),
         }
-        self.repo.ok(&args).await?;
+        // The sandbox opens the folder for git, so it has to be there.
+        std::fs::create_dir_all(dir).map_err(|source| WorktreeError::io(dir, source))?;
+        self.repo.ok_reaching(&args, &[dir]).await?;
         Ok(())
     }
 

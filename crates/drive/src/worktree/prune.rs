@@ -226,7 +226,8 @@ impl Worktrees {
             std::fs::remove_dir_all(&entry.dir)
                 .map_err(|source| WorktreeError::io(&entry.dir, source))?;
         }
-        self.repo.ok(&["worktree", "remove", dir]).await?;
+        // Without `--force` git would look for changes again, and in submodules as well.
+        self.repo.ok_reaching(&["worktree", "remove", "--force", dir], &[&self.root]).await?;
         let tip = self.repo.branch_tip(&record.branch).await?;
         if tip.is_some() && !self.is_checked_out(&record.branch).await? {
             self.repo.delete_branch(&record.branch).await?;

@@ -121,7 +121,8 @@ impl Worktrees {
         let branch = entry.record.as_ref().map_or(&names.branch, |record| &record.branch);
         let names = Names { branch: branch.clone(), ..names.clone() };
         remove_locks(&entry.dir, &entry.git_dir, common, &names.branch).await?;
-        self.repo.ok(&["worktree", "remove", "--force", "--force", dir]).await?;
+        let remove = ["worktree", "remove", "--force", "--force", dir];
+        self.repo.ok_reaching(&remove, &[&self.root]).await?;
         if self.repo.branch_exists(&names.branch).await? {
             // The lock reason may have been all that told whose the branch is.
             let key = format!("branch.{}.repertoireRun", names.branch);

@@ -1,5 +1,6 @@
 //! git, against real repositories.
 
+use repertoire_agent::sandbox::Sandbox;
 use repertoire_drive::git::{Author, Change, ChangeKind, DiffOf, Git, GitError, Merged, Progress};
 
 use crate::repo::{Repo, environment, script, write};
@@ -8,7 +9,7 @@ use crate::repo::{Repo, environment, script, write};
 async fn a_repository_says_where_it_is_and_what_is_checked_out() {
     let repo = Repo::new();
     std::fs::create_dir(repo.dir.join("sub")).unwrap();
-    let git = Git::new(repo.dir.join("sub"), environment(&repo.base));
+    let git = Git::new(repo.dir.join("sub"), environment(&repo.base), Sandbox::None);
     assert_eq!(git.top().await.unwrap(), repo.dir);
     assert_eq!(git.common_dir().await.unwrap(), repo.dir.join(".git"));
     assert_eq!(git.branch().await.unwrap().as_deref(), Some("main"));
@@ -27,7 +28,7 @@ async fn without_a_commit_a_repository_or_a_revision_the_error_says_what_to_do()
     assert!(error.to_string().contains("commit something first"), "{error}");
     assert_eq!(git.branch().await.unwrap().as_deref(), Some("main"));
 
-    let outside = Git::new(&repo.base, environment(&repo.base));
+    let outside = Git::new(&repo.base, environment(&repo.base), Sandbox::None);
     let error = outside.top().await.unwrap_err();
     assert!(matches!(error, GitError::NotARepository { .. }), "{error}");
 
@@ -38,7 +39,7 @@ async fn without_a_commit_a_repository_or_a_revision_the_error_says_what_to_do()
             "{revision}: {error}"
         );
     }
-    let lost = Git::new(&repo.dir, vec![("PATH".to_owned(), repo.base.to_string())]);
+    let lost = Git::new(&repo.dir, vec![("PATH".to_owned(), repo.base.to_string())], Sandbox::None);
     let error = lost.head().await.unwrap_err().to_string();
     assert!(error.contains("install git 2.41"), "{error}");
 }
@@ -50,7 +51,7 @@ async fn an_old_git_is_refused_once_and_clearly() {
     let fake = format!("#!/bin/sh\necho x >> {count}\necho git version 2.20.1\n");
     script(&repo.base.join("bin/git"), &fake);
     let path = format!("{}:/usr/bin:/bin", repo.base.join("bin"));
-    let git = Git::new(&repo.dir, vec![("PATH".to_owned(), path)]);
+    let git = Git::new(&repo.dir, vec![("PATH".to_owned(), path)], Sandbox::None);
     let error = git.head().await.unwrap_err().to_string();
     assert_eq!(error, "git is too old: this is `git version 2.20.1`, and 2.41 or later is needed");
 }
@@ -366,12 +367,15 @@ async fn configuration_of_the_repository_runs_no_programs() {
         "gpg.program",
         "core.sshCommand",
         "credential.helper",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
     ] {
         repo.git(&["config", key, evil.as_str()]);
     }
     repo.git(&["config", "commit.gpgSign", "true"]);
     repo.git(&["config", "log.showSignature", "true"]);
-    repo.file(".gitattributes", "* diff=evil\n");
+    repo.file(".gitattributes", "* diff=evil filter=evil\n");
     let git = repo.engine();
     let base = git.head().await.unwrap();
     repo.file("a.txt", "two\n");
@@ -388,4 +392,51 @@ async fn configuration_of_the_repository_runs_no_programs() {
     // The test can fail: a user's git does run them.
     crate::repo::try_git_in(&repo.dir, &["diff"]);
     assert!(ran.exists());
+}
+
+/// Without a sandbox: the user's own filters run, those of the repository do not, and a required one stops git.
+#[tokio::test]
+async fn without_a_sandbox_only_filters_of_the_user_run() {
+    let repo = Repo::new();
+    write(&repo.base.join(".gitconfig"), "[filter \"own\"]\n\tclean = sed s/secret/hidden/\n");
+    repo.git(&["config", "filter.own.clean", "sed s/secret/stolen/"]);
+    repo.git(&["config", "filter.theirs.clean", "sed s/secret/stolen/"]);
+    repo.file(".gitattributes", "*.own filter=own\n*.theirs filter=theirs\n");
+    repo.file("a.own", "secret\n");
+    repo.file("a.theirs", "secret\n");
+    let git = repo.engine();
+    git.commit_all("filtered", None).await.unwrap().unwrap();
+    assert_eq!(repo.git(&["cat-file", "blob", "HEAD:a.own"]), "hidden");
+    assert_eq!(repo.git(&["cat-file", "blob", "HEAD:a.theirs"]), "secret");
+    repo.git(&["config", "filter.theirs.required", "true"]);
+    repo.file("b.theirs", "secret\n");
+    let refused = repo.engine().commit_all("more", None).await.unwrap_err().to_string();
+    assert!(refused.contains("theirs"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_submodule_is_committed_by_its_commit_and_never_looked_into() {
+    let repo = Repo::new();
+    let ran = repo.base.join("ran");
+    let inner = repo.dir.join("sub");
+    std::fs::create_dir(&inner).unwrap();
+    crate::repo::git_in(&inner, &["init", "--quiet", "--initial-branch=main"]);
+    write(&inner.join("a"), "1\n");
+    let first = crate::repo::commit_in(&inner, "first");
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{first},sub")]);
+    repo.git(&["commit", "--quiet", "--message", "A submodule"]);
+    let filter = format!("sh -c 'echo ran > {ran}; cat'");
+    crate::repo::git_in(&inner, &["config", "filter.x.clean", &filter]);
+    write(&inner.join(".git/info/attributes"), "* filter=x\n");
+    write(&inner.join("a"), "2\n");
+    let git = repo.engine();
+    assert!(git.is_clean().await.unwrap());
+    assert_eq!(git.commit_all("nothing", None).await.unwrap(), None);
+    assert!(!ran.exists());
+    let second = crate::repo::commit_in(&inner, "second");
+    std::fs::remove_file(&ran).unwrap();
+    assert_eq!(git.status().await.unwrap().len(), 1);
+    git.commit_all("moved", None).await.unwrap().unwrap();
+    assert!(repo.git(&["ls-tree", "HEAD", "sub"]).contains(second.as_str()));
+    assert!(!ran.exists());
 }

@@ -56,7 +56,10 @@ impl House {
         for dir in [&project, &home] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        std::fs::create_dir(project.join(".git")).unwrap();
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(project.join(".git").join(folder)).unwrap();
+        }
+        write(&project.join(".git/HEAD"), "ref: refs/heads/main\n");
         House { _keep: keep, project, home, pack }
     }
 

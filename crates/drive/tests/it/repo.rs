@@ -1,6 +1,7 @@
 //! Repositories for tests: real ones, in temporary folders, with nobody's configuration.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_agent::sandbox::Sandbox;
 use repertoire_drive::git::{Git, Oid};
 
 pub(crate) struct Repo {
@@ -40,7 +41,7 @@ impl Repo {
     }
 
     pub(crate) fn engine(&self) -> Git {
-        Git::new(&self.dir, environment(&self.base))
+        Git::new(&self.dir, environment(&self.base), Sandbox::None)
     }
 
     pub(crate) fn file(&self, path: &str, text: &str) {

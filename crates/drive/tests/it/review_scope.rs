@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
+use repertoire_agent::sandbox::Sandbox;
 use repertoire_drive::git::Git;
 use repertoire_drive::review::change::{ChangedFile, FileStatus, LineKind, LineRange, Tier};
 use repertoire_drive::review::diff;
@@ -259,7 +260,7 @@ async fn paths_count_from_where_one_stands() {
     let repo = Repo::new();
     repo.file("src/a.rs", "a\n");
     repo.file("src/b.rs", "b\n");
-    let git = Git::new(repo.dir.join("src"), environment(&repo.base));
+    let git = Git::new(repo.dir.join("src"), environment(&repo.base), Sandbox::None);
     let limits = GatherLimits::default();
     let gathered = gather(&git, &Scope::Uncommitted, &["a.rs".into()], &limits).await.unwrap();
     assert_eq!(paths(&gathered), ["src/a.rs"]);
@@ -269,7 +270,7 @@ async fn paths_count_from_where_one_stands() {
 #[tokio::test]
 async fn outside_a_repository_only_files_can_be_reviewed() {
     let repo = Repo::new();
-    let git = Git::new(&repo.base, environment(&repo.base));
+    let git = Git::new(&repo.base, environment(&repo.base), Sandbox::None);
     write(&repo.base.join("lib/a.py"), "print(1)\n");
     write(&repo.base.join("lib/test_a.py"), "def test(): pass\n");
     write(&repo.base.join("lib/Cargo.lock"), "x\n");
@@ -367,7 +368,7 @@ async fn an_odd_byte_hides_nothing() {
     let said = "`latin.py` is not UTF-8; bytes that are no text are shown as `\u{fffd}`";
     assert_eq!(gathered.warnings, [said]);
     bytes(&repo.base.join("plain/latin.py"), b"x = '\xe9'\n");
-    let git = Git::new(repo.base.join("plain"), environment(&repo.base));
+    let git = Git::new(repo.base.join("plain"), environment(&repo.base), Sandbox::None);
     let limits = GatherLimits::default();
     let gathered = gather(&git, &Scope::Files, &[".".into()], &limits).await.unwrap();
     assert_eq!(gathered.warnings, [said]);
@@ -421,7 +422,7 @@ async fn all_that_a_change_touches_is_named_whatever_is_looked_at() {
     repo.git(&["mv", "AGENTS.md", "OLD.md"]);
     repo.file("src/a.rs", "2\n");
     repo.file("Cargo.lock", "x\n");
-    let git = Git::new(repo.dir.join("src"), environment(&repo.base));
+    let git = Git::new(repo.dir.join("src"), environment(&repo.base), Sandbox::None);
     let limits = GatherLimits::default();
     let gathered = gather(&git, &Scope::Uncommitted, &["a.rs".into()], &limits).await.unwrap();
     assert_eq!(paths(&gathered), ["src/a.rs"]);
@@ -448,7 +449,7 @@ async fn in_a_shallow_clone_a_commit_is_not_taken_for_the_first() {
         let (from, to) = (format!("file://{}", repo.dir), repo.base.join(name));
         let depth = format!("--depth={depth}");
         repo.git(&["clone", "--quiet", "--no-single-branch", &depth, &from, to.as_str()]);
-        Git::new(to, environment(&repo.base))
+        Git::new(to, environment(&repo.base), Sandbox::None)
     };
     let limits = GatherLimits::default();
     let git = clone("1", "one");
@@ -503,7 +504,7 @@ async fn what_is_looked_at_is_said_in_words() {
     ] {
         assert_eq!(look(&repo, scope, &named).await.scope.words, words, "{named:?}");
     }
-    let git = Git::new(repo.dir.join("src"), environment(&repo.base));
+    let git = Git::new(repo.dir.join("src"), environment(&repo.base), Sandbox::None);
     let limits = GatherLimits::default();
     let gathered = gather(&git, &Scope::Files, &[".".into()], &limits).await.unwrap();
     assert_eq!(gathered.scope.words, "src");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::process::Occupant;
+use repertoire_agent::sandbox::Sandbox;
 use repertoire_drive::checks::Check;
 use repertoire_drive::git::{Git, Progress};
 use repertoire_drive::worktree::{
@@ -324,7 +325,7 @@ async fn the_repository_itself_may_be_bare() {
     let (bare, main) = (repo.base.join("bare.git"), repo.base.join("main"));
     repo.git(&["clone", "--quiet", "--bare", ".", bare.as_str()]);
     git_in(&bare, &["worktree", "add", "--quiet", main.as_str(), "main"]);
-    let engine = Git::new(&main, crate::repo::environment(&repo.base));
+    let engine = Git::new(&main, crate::repo::environment(&repo.base), Sandbox::None);
     let all = Worktrees::new(engine, repo.base.join("data"));
     let made = all.prepare(&Wanted::new(RUN, "x", owner(1))).await.unwrap();
     write(&made.dir.join("b.txt"), "b\n");

@@ -45,6 +45,13 @@ pub(crate) struct EventArgs {
     event_name: Option<String>,
 }
 
+impl Args {
+    /// Whether this handles an event, with the token and other people's text.
+    pub(crate) fn works_on_events(&self) -> bool {
+        matches!(self.action, Action::Run(_))
+    }
+}
+
 /// Nothing is configured by the folder that we stand in before it is known whose it is: on a pull request it is a stranger's.
 pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     match &args.action {

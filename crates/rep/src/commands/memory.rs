@@ -1,6 +1,6 @@
 //! `rep memory`: what went wrong in this repository before, and what helped.
 
-use repertoire_drive::git::{Git, GitError};
+use repertoire_drive::git::GitError;
 use repertoire_drive::improve::memory::{FixState, Memory, scope_of};
 use repertoire_journal::{FailureFilter, Journal, JournalError};
 
@@ -88,7 +88,7 @@ impl Ctx<'_> {
             return Ok(scope.clone());
         }
         let dir = self.project_dir(None);
-        let git = Git::new(&dir, self.env.tool_environment(false));
+        let git = self.git(&dir)?;
         match scope_of(&git).await {
             Ok(scope) => Ok(scope),
             Err(GitError::NotARepository { .. }) => Ok(format!("path:{dir}")),

@@ -111,6 +111,7 @@ struct One<'a> {
 impl One<'_> {
     fn set(&self, ui: &mut Ui<'_>) -> Outcome {
         let entry = self.entry();
+        self.say_where_it_writes(ui)?;
         let done = match self.args.replace {
             true => self.config.replace(&entry),
             false => self.config.set(&entry),
@@ -133,6 +134,7 @@ impl One<'_> {
     }
 
     fn remove(&self, ui: &mut Ui<'_>) -> Outcome {
+        self.say_where_it_writes(ui)?;
         let done = self.config.remove().map_err(|error| self.failure(error))?;
         let text = match done {
             Done::Removed => "was made for our entry, and is gone",
@@ -160,6 +162,15 @@ impl One<'_> {
         ui.note(&format!("In {}:", self.short()))?;
         write!(ui.out, "{}", self.client.snippet(&self.args.name, &entry))?;
         Ok(Exit::Done)
+    }
+
+    /// The project may begin in a folder above, which the user does not look at.
+    fn say_where_it_writes(&self, ui: &mut Ui<'_>) -> Result<(), Failure> {
+        let path = self.config.path;
+        if self.scope == Scope::Project && !path.starts_with(&self.ctx.env.here) {
+            ui.note(&format!("The project begins above this folder: writing {path}"))?;
+        }
+        Ok(())
     }
 
     fn say(&self, done: Done, text: &str, ui: &mut Ui<'_>) -> Result<(), Failure> {

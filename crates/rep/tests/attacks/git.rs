@@ -1,7 +1,367 @@
 //! The engine's own git on repositories that an attacker wrote.
+//!
+//! Every attack plants programs that write a file into `outside`, then lets `rep` look at the repository. git may run some of
+//! them, filters for instance, but only where they reach nothing else.
 
-use crate::Guarantee;
+use crate::scene::{Ran, Scene};
+use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    Vec::new()
+    let looked_at: &[(&str, fn(&Scene))] = &[
+        ("a clean filter of a repository reaches nothing outside", clean_filter),
+        ("a process filter of a repository reaches nothing outside", process_filter),
+        ("a filter that `.gitattributes` names reaches nothing outside", attributes_in_the_tree),
+        ("text conversion of a repository reaches nothing outside", text_conversion),
+        ("an external diff of a repository reaches nothing outside", external_diff),
+        ("a file system monitor of a repository reaches nothing outside", file_system_monitor),
+        ("hooks of a repository reach nothing outside", hooks),
+        ("aliases of a repository reach nothing outside", aliases),
+        ("configuration that a repository includes reaches nothing outside", included_configuration),
+        ("configuration of a worktree reaches nothing outside", worktree_configuration),
+        ("the ssh command of a repository reaches nothing outside", ssh_command),
+        ("pagers of a repository reach nothing outside", pagers),
+        ("editors and signing programs of a repository reach nothing outside", editors),
+        ("credential helpers of a repository reach nothing outside", credential_helpers),
+        ("a repository in the place of a submodule reaches nothing outside", submodule),
+        ("a repository inside of a repository reaches nothing outside", nested_repository),
+        ("`core.worktree` leads git nowhere else", other_work_tree),
+    ];
+    let looked_at = looked_at.iter().map(|(holds, attack)| Guarantee {
+        holds,
+        tried: Tried::InEverySituation,
+        attack: *attack,
+    });
+    let whole = [
+        ("a smudge filter reaches nothing outside in `rep plan run`", smudge_filter as fn(&Scene)),
+        ("a merge driver reaches nothing outside in `rep runs merge`", merge_driver),
+        ("all programs of a repository at once reach nothing outside in a whole run", everything),
+    ];
+    let whole =
+        whole.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
+    let once = [
+        ("without a sandbox git runs no program of the repository", no_sandbox as fn(&Scene)),
+        ("the user's own filters still run, and a filter of the repository still works", own_filters),
+    ];
+    let once = once.map(|(holds, attack)| Guarantee { holds, tried: Tried::Once, attack });
+    looked_at.chain(whole).chain(once).collect()
+}
+
+/// A command that leaves a file outside, and passes on its input.
+fn payload(scene: &Scene, name: &str) -> String {
+    format!("sh -c 'echo ran > {}; exec cat'", scene.path("outside").join(name))
+}
+
+fn configure(scene: &Scene, key: &str, value: &str) {
+    scene.git("project", &["config", key, value]);
+}
+
+/// Gives all files an attribute, as an archive with its own `.git` would.
+fn attribute(scene: &Scene, attribute: &str) {
+    scene.write("project/.git/info/attributes", format!("* {attribute}\n"));
+}
+
+/// Lets `rep` look at the repository, after a change that makes git read files.
+fn look(scene: &Scene) -> Vec<Ran> {
+    scene.write("project/README.md", "# A project, changed\n");
+    ["verify", "review --patterns-only"].map(|line| scene.rep(line)).into()
+}
+
+#[track_caller]
+fn nothing_ran(scene: &Scene, ran: &[Ran]) {
+    let left = std::fs::read_dir(scene.path("outside")).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "{left:?} was written: {ran:#?}");
+    for ran in ran {
+        assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+    }
+}
+
+fn clean_filter(scene: &Scene) {
+    configure(scene, "filter.x.clean", &payload(scene, "clean"));
+    attribute(scene, "filter=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[1].code, 0, "{ran:?}");
+}
+
+fn process_filter(scene: &Scene) {
+    configure(scene, "filter.x.process", &payload(scene, "process"));
+    attribute(scene, "filter=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn attributes_in_the_tree(scene: &Scene) {
+    configure(scene, "filter.x.clean", &payload(scene, "attributes"));
+    scene.write("project/.gitattributes", "*.md filter=x\n");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn text_conversion(scene: &Scene) {
+    configure(scene, "diff.x.textconv", &payload(scene, "textconv"));
+    attribute(scene, "diff=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn external_diff(scene: &Scene) {
+    configure(scene, "diff.external", &payload(scene, "external"));
+    configure(scene, "diff.x.command", &payload(scene, "command"));
+    attribute(scene, "diff=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn file_system_monitor(scene: &Scene) {
+    configure(scene, "core.fsmonitor", &payload(scene, "fsmonitor"));
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+const HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-rewrite",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "prepare-commit-msg",
+    "reference-transaction",
+];
+
+fn plant_hooks(scene: &Scene, folder: &str) {
+    for hook in HOOKS {
+        let text = format!("#!/bin/sh\n{}\n", payload(scene, hook));
+        scene.write_program(&format!("project/{folder}/{hook}"), &text);
+    }
+}
+
+fn hooks(scene: &Scene) {
+    plant_hooks(scene, ".git/hooks");
+    plant_hooks(scene, "scripts");
+    configure(scene, "core.hooksPath", "scripts");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn aliases(scene: &Scene) {
+    for alias in ["status", "diff", "add", "rev-parse", "diff-tree", "commit"] {
+        configure(scene, &format!("alias.{alias}"), &format!("!{}", payload(scene, alias)));
+    }
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn included_configuration(scene: &Scene) {
+    let text = format!("[filter \"x\"]\n\tclean = \"{}\"\n", payload(scene, "included"));
+    scene.write("project/.git/more", text);
+    configure(scene, "include.path", "more");
+    attribute(scene, "filter=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn worktree_configuration(scene: &Scene) {
+    configure(scene, "extensions.worktreeConfig", "true");
+    let text = format!("[filter \"x\"]\n\tclean = \"{}\"\n", payload(scene, "worktree"));
+    scene.write("project/.git/config.worktree", text);
+    attribute(scene, "filter=x");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+/// A partial clone fetches a missing object by itself, with the command that the repository names.
+fn ssh_command(scene: &Scene) {
+    configure(scene, "core.sshCommand", &payload(scene, "ssh"));
+    configure(scene, "core.repositoryFormatVersion", "1");
+    configure(scene, "extensions.partialClone", "origin");
+    configure(scene, "remote.origin.url", "ssh://127.0.0.1/nowhere");
+    configure(scene, "remote.origin.promisor", "true");
+    let blob = scene.git("project", &["rev-parse", "HEAD:README.md"]);
+    let (folder, file) = blob.trim().split_at(2);
+    std::fs::remove_file(scene.path(&format!("project/.git/objects/{folder}/{file}"))).unwrap();
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn pagers(scene: &Scene) {
+    for key in ["core.pager", "pager.status", "pager.diff", "pager.config", "interactive.diffFilter"] {
+        configure(scene, key, &payload(scene, key));
+    }
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn editors(scene: &Scene) {
+    for key in ["core.editor", "sequence.editor", "gpg.program", "gpg.openpgp.program", "gpg.ssh.program"] {
+        configure(scene, key, &payload(scene, key));
+    }
+    for key in ["commit.gpgSign", "tag.gpgSign", "log.showSignature"] {
+        configure(scene, key, "true");
+    }
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn credential_helpers(scene: &Scene) {
+    let helper = format!("!{}", payload(scene, "helper"));
+    configure(scene, "credential.helper", &helper);
+    configure(scene, "credential.https://127.0.0.1.helper", &helper);
+    configure(scene, "core.askPass", &payload(scene, "askpass"));
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+/// A repository with a filter, in a folder of the project.
+fn plant_repository(scene: &Scene, folder: &str) {
+    let inner = format!("project/{folder}");
+    scene.write(&format!("{inner}/file.txt"), "one\n");
+    scene.git(&inner, &["init", "--quiet", "--initial-branch=main"]);
+    scene.git(&inner, &["add", "--all"]);
+    let identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
+    scene.git(&inner, &[&identity[..], &["commit", "--quiet", "--message", "inner"]].concat());
+    scene.git(&inner, &["config", "filter.x.clean", &payload(scene, "nested-clean")]);
+    scene.git(&inner, &["config", "core.fsmonitor", &payload(scene, "nested-fsmonitor")]);
+    scene.write(&format!("{inner}/.git/info/attributes"), "* filter=x\n");
+    scene.write(&format!("{inner}/file.txt"), "two\n");
+}
+
+/// A commit with a link to a repository that is not there is all that an attacker needs; the repository comes later.
+fn plant_submodule(scene: &Scene) {
+    plant_repository(scene, "sub");
+    let commit = scene.git("project/sub", &["rev-parse", "HEAD"]);
+    let entry = format!("160000,{},sub", commit.trim());
+    scene.git("project", &["update-index", "--add", "--cacheinfo", &entry]);
+    scene.git("project", &["commit", "--quiet", "--message", "A submodule"]);
+}
+
+fn submodule(scene: &Scene) {
+    plant_submodule(scene);
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[1].code, 0, "{ran:?}");
+}
+
+fn nested_repository(scene: &Scene) {
+    plant_repository(scene, "nested");
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+}
+
+fn other_work_tree(scene: &Scene) {
+    configure(scene, "core.worktree", scene.path("outside").as_str());
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+    assert!(ran[1].stdout.contains("in 1 file"), "{ran:?}");
+}
+
+const AGENT: &str = "\
+- when: \"# Selected task\\n\\nWrite alpha\"
+  unless: You review
+  write: alpha.txt
+  content: \"alpha\\n\"
+- when: You review
+  finish: {structured: {verdict: approve, summary: Good., findings: [], learning: null}}
+- unless: You review
+  text: Done. <promise>COMPLETE</promise>
+";
+
+/// Does a plan with a scripted agent.
+fn plan_run(scene: &Scene) -> Ran {
+    scene.write("agent.yaml", AGENT);
+    scene.rep("plan run --backend scripted:../agent.yaml")
+}
+
+fn commit_a_plan(scene: &Scene) {
+    scene.write("project/PLAN.md", "# Letters\n\n- [ ] Write alpha\n");
+    scene.commit("A plan");
+}
+
+fn smudge_filter(scene: &Scene) {
+    commit_a_plan(scene);
+    configure(scene, "filter.x.smudge", &payload(scene, "smudge"));
+    attribute(scene, "filter=x");
+    let ran = vec![plan_run(scene)];
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[0].code, 0, "{ran:?}");
+}
+
+fn merge_driver(scene: &Scene) {
+    scene.write("project/alpha.txt", "old\n");
+    commit_a_plan(scene);
+    let mut ran = vec![plan_run(scene)];
+    assert_eq!(ran[0].code, 0, "{ran:?}");
+    scene.write("project/alpha.txt", "new\n");
+    scene.commit("Another change");
+    configure(scene, "merge.x.driver", &payload(scene, "driver"));
+    attribute(scene, "merge=x");
+    ran.push(scene.rep("runs merge last"));
+    nothing_ran(scene, &ran);
+}
+
+fn everything(scene: &Scene) {
+    commit_a_plan(scene);
+    plant_submodule(scene);
+    plant_hooks(scene, ".git/hooks");
+    for key in ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command", "diff.external"] {
+        configure(scene, key, &payload(scene, key));
+    }
+    for key in ["core.fsmonitor", "core.pager", "core.editor", "core.askPass", "core.sshCommand"] {
+        configure(scene, key, &payload(scene, key));
+    }
+    attribute(scene, "filter=x diff=x merge=x");
+    configure(scene, "merge.x.driver", &payload(scene, "driver"));
+    let mut ran = vec![plan_run(scene)];
+    for line in ["runs diff last", "runs merge last", "runs prune", "verify", "review --patterns-only"] {
+        ran.push(scene.rep(line));
+    }
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[0].code, 0, "{ran:#?}");
+    assert!(ran[1].stdout.contains("+alpha"), "{ran:#?}");
+    assert_eq!(ran[2].code, 0, "{ran:#?}");
+}
+
+fn no_sandbox(scene: &Scene) {
+    plant_submodule(scene);
+    for key in ["filter.x.clean", "filter.x.smudge", "filter.x.process", "core.fsmonitor"] {
+        configure(scene, key, &payload(scene, key));
+    }
+    attribute(scene, "filter=x");
+    scene.write("project/README.md", "# Changed\n");
+    let ran: Vec<Ran> = ["verify", "review --patterns-only"]
+        .map(|line| {
+            let args: Vec<&str> = line.split_whitespace().collect();
+            let mut rep = scene.rep_command(&args);
+            crate::scene::ran(&rep.env("REPERTOIRE_SANDBOX", "off").output().unwrap())
+        })
+        .into();
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[1].code, 0, "{ran:?}");
+}
+
+/// Filters are for users, too: what a clean filter makes of a file is what a review sees.
+fn own_filters(scene: &Scene) {
+    scene.write("home/.gitconfig", "[filter \"user\"]\n\tclean = sed s/local/global/\n");
+    configure(scene, "filter.own.clean", "sed s/secret/hidden/");
+    scene.write("project/.gitattributes", "*.md filter=own\n*.txt filter=user\n");
+    scene.write("project/README.md", "# A secret\n");
+    scene.write("project/a.txt", "local\n");
+    commit_a_plan(scene);
+    assert_eq!(scene.git("project", &["show", "HEAD:README.md"]), "# A hidden\n");
+    let plan = "- when: \"# Selected task\"\n  unless: You review\n  write: README.md\n  content: \"# One more secret\\n\"\n";
+    let agent = AGENT.split_once("- when: You").unwrap().1;
+    scene.write("agent.yaml", format!("{plan}- when: You{agent}"));
+    let ran = scene.rep("plan run --backend scripted:../agent.yaml");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let diff = scene.rep("runs diff last").stdout;
+    assert!(diff.contains("+# One more hidden") && !diff.contains("a.txt"), "{diff}");
 }

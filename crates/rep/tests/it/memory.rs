@@ -15,14 +15,10 @@ fn workspace() -> Workspace {
     let mut ws = Workspace::new();
     ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     ws.set("USER", "ada");
-    ws.write("project/.git/HEAD", "ref: refs/heads/main\n");
     ws.write(
         "project/.git/config",
         "[remote \"origin\"]\n\turl = git@github.com:somebody/something.git\n",
     );
-    for folder in ["objects", "refs"] {
-        std::fs::create_dir_all(ws.path("project/.git").join(folder)).unwrap();
-    }
     ws
 }
 

@@ -55,10 +55,13 @@ impl Workspace {
     fn with(pack: Pack) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
-        for folder in ["home", "data", "project/.git"] {
+        // The least that git takes for a repository.
+        for folder in ["home", "data", "project/.git/objects", "project/.git/refs"] {
             std::fs::create_dir_all(dir.join(folder)).unwrap();
         }
-        Workspace { _keep: keep, dir, pack, variables: Vec::new() }
+        let workspace = Workspace { _keep: keep, dir, pack, variables: Vec::new() };
+        workspace.write("project/.git/HEAD", "ref: refs/heads/main\n");
+        workspace
     }
 
     /// Sets an environment variable for every command that follows.

@@ -38,7 +38,10 @@ impl Room {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let top = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
-        std::fs::create_dir_all(top.join("project/.git")).unwrap();
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(top.join("project/.git").join(folder)).unwrap();
+        }
+        put(&top.join("project/.git/HEAD"), "ref: refs/heads/main\n");
         let room = Room { _keep: keep, top };
         for name in GOOD {
             put(&room.root().join(name).join("SKILL.md"), skill_text(name));

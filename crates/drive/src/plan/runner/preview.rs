@@ -7,7 +7,7 @@ use repertoire_journal::event::TaskRef;
 use repertoire_text::fs;
 
 use super::{DriveError, Station};
-use crate::git::{DiffOf, Git};
+use crate::git::DiffOf;
 use crate::limits::DIFF_BYTES_MAX;
 use crate::plan::keeper;
 use crate::plan::learnings::Learnings;
@@ -91,7 +91,7 @@ impl Preview {
 }
 
 async fn as_it_stands(workspace: &Utf8Path, station: &Station) -> Result<Range, DriveError> {
-    let git = Git::new(workspace, station.environment.clone());
+    let git = station.git(workspace);
     let head = git.head().await?;
     let of = DiffOf::Commits { from: head.clone(), to: head.clone() };
     let diff = git.diff(&of, DIFF_BYTES_MAX).await?;

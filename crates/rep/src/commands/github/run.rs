@@ -157,7 +157,7 @@ async fn handle(
         ));
     }
     let context = &on_github::complete(&client, context).await.map_err(cannot)?;
-    let git = Git::new(&env.here, env.tool_environment(false));
+    let git = Git::new(&env.here, env.tool_environment(false), Env::sandbox());
     without_credentials(&git).await?;
     let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client)
         .map_err(cannot)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use repertoire_agent::event::Sink;
 use repertoire_agent::{Event, EventKind};
-use repertoire_drive::git::{Git, GitError};
+use repertoire_drive::git::GitError;
 use repertoire_drive::improve::memory::scope_of;
 use repertoire_drive::plan::{DriveError, EndingWord, KIND, PlanRequest};
 use repertoire_journal::run::{Run, RunStatus};
@@ -79,7 +79,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     runtime.block_on(async {
         check_first(ctx, &workspace, &request).await?;
         if let Some(improve) = &mut request.improve {
-            let git = Git::new(&workspace, ctx.env.tool_environment(false));
+            let git = ctx.git(&workspace)?;
             improve.letters = true;
             improve.scope = scope_of(&git).await.map_err(|error| Failure::cannot_run(error.to_string()))?;
         }
@@ -115,7 +115,7 @@ async fn check_first(
 ) -> Result<(), Failure> {
     House::new(ctx.env).check(workspace, request)?;
     let no = |error: GitError| Failure::cannot_run(error.to_string());
-    let git = Git::new(workspace, ctx.env.tool_environment(false));
+    let git = ctx.git(workspace)?;
     git.head().await.map_err(no)?;
     match &request.base_branch {
         Some(base) if !git.branch_exists(base).await.map_err(no)? => {

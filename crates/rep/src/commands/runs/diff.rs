@@ -1,6 +1,5 @@
 //! `rep runs diff`: what a run changed.
 
-use repertoire_drive::git::Git;
 use repertoire_drive::runs::{DiffError, diff};
 
 use super::{RunArg, failed};
@@ -27,7 +26,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let mut found = runtime()?.block_on(async {
         let journal = ctx.journal_of_runs().await?;
         let run = args.run.find(&journal).await?;
-        let git = Git::new(run.workspace.as_str(), ctx.env.tool_environment(false));
+        let git = ctx.git(run.workspace.as_str())?;
         let left_behind = ctx.run_places().runs.join(run.id.as_str());
         diff(&journal, &run, &git, &left_behind).await.map_err(not_told)
     })?;

@@ -1,7 +1,6 @@
 //! `rep runs merge`: takes over what a run changed.
 
 use camino::Utf8Path;
-use repertoire_drive::git::Git;
 use repertoire_drive::plan::EndingWord;
 use repertoire_drive::runs::{MergeError, merge};
 use repertoire_drive::worktree::{WorktreeError, Worktrees};
@@ -35,7 +34,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     runtime()?.block_on(async {
         let journal = ctx.journal_of_runs().await?;
         let run = args.run.find(&journal).await?;
-        let git = Git::new(run.workspace.as_str(), ctx.env.tool_environment(false));
+        let git = ctx.git(run.workspace.as_str())?;
         let worktrees = Worktrees::new(git.clone(), ctx.run_places().worktrees);
         let ending = match (args.squash, args.branch) {
             (true, _) => EndingWord::Squash,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
-use repertoire_drive::git::Git;
 use repertoire_drive::worktree::{Pruned, Why, Worktrees};
 use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunStatus};
 
@@ -56,7 +55,7 @@ async fn prune(ctx: &Ctx<'_>, args: &Args, journal: &Journal) -> Result<PruneJso
     // Several workspaces may be of one repository.
     let mut seen = BTreeSet::new();
     for workspace in workspaces {
-        let git = Git::new(workspace.as_str(), ctx.env.tool_environment(false));
+        let git = ctx.git(workspace.as_str())?;
         let common = match git.common_dir().await {
             Ok(common) => common,
             Err(error) => {

@@ -512,6 +512,28 @@ fn a_checkout_that_keeps_credentials_is_not_worked_in() {
     }
 }
 
+/// The system shows the environment of a process to every program of the same user. A program that is called in git's place
+/// looks at it; `PATH` is the user's, so this is a way to see, and no attack.
+#[test]
+fn neither_the_token_nor_the_model_key_is_in_the_environment_of_the_process() {
+    let mut stage = stage_of("", says("Yes."), |fake| fake);
+    let seen = stage.ws.path("seen.txt");
+    let git = format!("#!/bin/sh\ncat /proc/$PPID/environ >> {seen}\nexec /usr/bin/git \"$@\"\n");
+    stage.ws.write("bin/git", git);
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(stage.ws.path("bin/git"), executable).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage.ws.path("bin"));
+    stage.ws.set("PATH", &path);
+    let event = comment(issue(31, "A question", "x", "ada"), "@repertoire look", "ada");
+    let ran = stage.handle("issue_comment", &event, &[]);
+    assert_eq!(stage.output("conclusion"), "answered", "{ran}");
+    let seen = stage.ws.text("seen.txt");
+    // Root sees the environment; others do not see even that.
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(seen.contains("GITHUB_REPOSITORY"), is_root, "{seen:?}");
+    assert!(!seen.contains(TOKEN) && !seen.contains(MODEL_KEY), "{seen:?}");
+}
+
 /// Whoever opens a pull request chooses the branch that it shall go into, and must not choose the rules with it.
 #[test]
 fn rules_are_those_of_the_default_branch_whatever_a_pull_request_shall_go_into() {

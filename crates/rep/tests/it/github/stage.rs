@@ -41,7 +41,7 @@ impl Stage {
         script: impl FnOnce(&Workspace) -> Script,
     ) -> Stage {
         let mut ws = Workspace::with_shipped_pack();
-        std::fs::remove_dir(ws.path("project/.git")).unwrap();
+        std::fs::remove_dir_all(ws.path("project/.git")).unwrap();
         git(&ws.path("project"), &["init", "--quiet", "-b", "main"]);
         ws.write("project/README.md", "A house.\n");
         files.iter().for_each(|(path, text)| ws.write(&format!("project/{path}"), text));

@@ -1,0 +1,96 @@
+//! Where a repository is: found by reading files, so that no file of an agent leads git elsewhere.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::repository::{self, Refusal, Search};
+
+use super::{Git, GitError};
+use crate::limits::{GIT_ALTERNATES_BYTES_MAX, GIT_ALTERNATES_MAX};
+
+/// The folders of one checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The root of the files; `None` in a bare repository.
+    pub(super) top: Option<Utf8PathBuf>,
+    pub(super) git_dir: Utf8PathBuf,
+    pub(super) common_dir: Utf8PathBuf,
+}
+
+impl Git {
+    /// The folders of the repository around this folder. Every call of git is told them: neither a `.git` file nor
+    /// `core.worktree` in the repository's configuration decides where git works.
+    pub(super) fn place(&self) -> Result<Arc<Place>, GitError> {
+        if let Some(place) = &self.place {
+            return Ok(place.clone());
+        }
+        let home = self.variable("HOME").unwrap_or("/nonexistent");
+        match repository::search(&real(&self.dir), Utf8Path::new(home)) {
+            Search::Found(found) => Ok(Arc::new(Place {
+                top: Some(found.top),
+                git_dir: found.git_dir,
+                common_dir: found.common_dir,
+            })),
+            Search::Refused { top, reason: Refusal::OtherOwner } => Err(GitError::OtherOwner { top }),
+            Search::Refused { .. } | Search::NotFound => {
+                Err(GitError::NotARepository { dir: self.dir.clone() })
+            }
+        }
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The path without links, as git writes it.
+fn real(dir: &Utf8Path) -> Utf8PathBuf {
+    dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned())
+}
+
+impl Place {
+    /// The environment that keeps git in this place.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        let mut set = vec![("GIT_DIR".to_owned(), self.git_dir.to_string())];
+        if self.common_dir != self.git_dir {
+            set.push(("GIT_COMMON_DIR".to_owned(), self.common_dir.to_string()));
+        }
+        if let Some(top) = &self.top {
+            set.push(("GIT_WORK_TREE".to_owned(), top.to_string()));
+        }
+        set
+    }
+
+    /// The folders of the repository, and nothing else.
+    pub(super) fn folders(&self) -> Vec<Utf8PathBuf> {
+        let mut folders: Vec<Utf8PathBuf> = self.top.iter().cloned().collect();
+        for folder in [&self.common_dir, &self.git_dir] {
+            if !folders.iter().any(|other| folder.starts_with(other)) {
+                folders.push(folder.clone());
+            }
+        }
+        folders
+    }
+
+    /// The object folders of other repositories that this one borrows from (`git clone --shared`). A path that is not the
+    /// object folder of a repository is left out.
+    pub(super) fn alternates(&self) -> Vec<Utf8PathBuf> {
+        let mut found: Vec<Utf8PathBuf> = Vec::new();
+        let mut waiting = vec![self.common_dir.join("objects")];
+        while let Some(objects) = waiting.pop() {
+            let list = objects.join("info/alternates");
+            let text = repertoire_text::fs::read_text(&list, GIT_ALTERNATES_BYTES_MAX);
+            for line in text.unwrap_or_default().lines().filter(|line| !line.is_empty()) {
+                let path = real(&objects.join(line));
+                let of_repository = path.file_name() == Some("objects")
+                    && path.parent().is_some_and(|dir| repository::common_dir_of(dir).is_some());
+                if of_repository && !found.contains(&path) && found.len() < GIT_ALTERNATES_MAX {
+                    waiting.push(path.clone());
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+}

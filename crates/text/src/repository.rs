@@ -1,0 +1,156 @@
+//! Finds the git repository around a folder by reading files, without starting git.
+//!
+//! The rules are git's: the nearest folder with a `.git` that is a repository (`HEAD`, `objects` and `refs`, or a file that
+//! names such a folder), on the same file system, and owned by the current user. An empty folder called `.git` marks nothing,
+//! and a repository of another user is refused unless the user's `safe.directory` lists it: its configuration could name
+//! programs to run.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::fs::read_text;
+
+mod owner;
+
+pub use self::owner::Owners;
+
+/// The largest `HEAD`, `commondir` or `.git` file that is read.
+const LINK_BYTES_MAX: u64 = 8 * 1024;
+
+/// A git repository with a work tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    /// The root of the work tree: the folder that has the `.git`. An ancestor of the folder that was asked for, as written
+    /// there.
+    pub top: Utf8PathBuf,
+    /// The git folder of this work tree.
+    pub git_dir: Utf8PathBuf,
+    /// The git folder that all work trees of the repository share: `git_dir` itself, except in a linked work tree.
+    pub common_dir: Utf8PathBuf,
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// This repository.
+    Found(Repository),
+    /// A repository that git would refuse as well. The search ends there.
+    Refused {
+        /// The root of its work tree.
+        top: Utf8PathBuf,
+        /// The reason.
+        reason: Refusal,
+    },
+    /// No repository.
+    NotFound,
+}
+
+/// The reason why a repository is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another user owns it.
+    OtherOwner,
+    /// Its `.git` is a file that does not lead to a repository.
+    BrokenLink,
+}
+
+/// Finds the repository around a folder; `home` is where the user's git configuration lies.
+pub fn search(here: &Utf8Path, home: &Utf8Path) -> Search {
+    search_with(here, &Owners::of_process(home))
+}
+
+/// Finds the repository around a folder, with other accepted owners than those of this process.
+pub fn search_with(here: &Utf8Path, owners: &Owners) -> Search {
+    let file_system = owner::file_system_of(here);
+    for top in here.ancestors() {
+        if owner::file_system_of(top) != file_system {
+            return Search::NotFound;
+        }
+        match at(top) {
+            Mark::None => {}
+            Mark::Broken => {
+                return Search::Refused { top: top.to_owned(), reason: Refusal::BrokenLink };
+            }
+            Mark::Repository(repository) if owners.accept(&repository) => {
+                return Search::Found(repository);
+            }
+            Mark::Repository(_) => {
+                return Search::Refused { top: top.to_owned(), reason: Refusal::OtherOwner };
+            }
+        }
+    }
+    Search::NotFound
+}
+
+/// The root of the work tree around a folder, as a part of its path; `None` without a repository that may be used.
+pub fn top<'a>(here: &'a Utf8Path, home: &Utf8Path) -> Option<&'a Utf8Path> {
+    match search(here, home) {
+        Search::Found(repository) => here.ancestors().find(|dir| **dir == repository.top),
+        Search::Refused { .. } | Search::NotFound => None,
+    }
+}
+
+/// The `.git` of one folder.
+enum Mark {
+    None,
+    /// A file that leads nowhere.
+    Broken,
+    Repository(Repository),
+}
+
+fn at(top: &Utf8Path) -> Mark {
+    let mark = top.join(".git");
+    let Ok(metadata) = std::fs::metadata(&mark) else { return Mark::None };
+    if metadata.is_dir() {
+        return common_dir_of(&mark)
+            .map_or(Mark::None, |common_dir| Mark::Repository(repository(top, mark, common_dir)));
+    }
+    let Some(git_dir) = linked(&mark, top) else { return Mark::Broken };
+    common_dir_of(&git_dir)
+        .map_or(Mark::Broken, |common_dir| Mark::Repository(repository(top, git_dir, common_dir)))
+}
+
+fn repository(top: &Utf8Path, git_dir: Utf8PathBuf, common_dir: Utf8PathBuf) -> Repository {
+    Repository { top: top.to_owned(), git_dir, common_dir }
+}
+
+/// The folder that a `.git` file names.
+fn linked(file: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = read_text(file, LINK_BYTES_MAX).ok()?;
+    let path = text.strip_prefix("gitdir: ")?.trim_end_matches(['\n', '\r']);
+    top.join(path).canonicalize_utf8().ok()
+}
+
+/// The shared git folder of a git folder; `None` if that is no git folder.
+pub fn common_dir_of(git_dir: &Utf8Path) -> Option<Utf8PathBuf> {
+    if !is_head(git_dir) {
+        return None;
+    }
+    let common_dir = match read_text(&git_dir.join("commondir"), LINK_BYTES_MAX) {
+        Ok(path) => {
+            git_dir.join(path.trim_end_matches(['\n', '\r'])).canonicalize_utf8().ok()?
+        }
+        Err(_) => git_dir.to_owned(),
+    };
+    let whole = ["objects", "refs"].iter().all(|folder| common_dir.join(folder).is_dir());
+    whole.then_some(common_dir)
+}
+
+/// Whether `HEAD` names a branch or a commit.
+fn is_head(git_dir: &Utf8Path) -> bool {
+    let head = git_dir.join("HEAD");
+    if let Ok(target) = head.read_link_utf8() {
+        return target.as_str().starts_with("refs/");
+    }
+    let Ok(text) = read_text(&head, LINK_BYTES_MAX) else { return false };
+    let is_hex = |text: &str| {
+        matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match text.strip_prefix("ref:") {
+        Some(name) => name.trim_start().starts_with("refs/"),
+        None => is_hex(text.trim_end()),
+    }
+}
+
+#[cfg(test)]
+#[path = "repository/repository_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! The owners whose repositories are used: the current user, the user behind `sudo`, and those that `safe.directory` lists.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::Repository;
+use crate::fs::read_text;
+
+/// The largest git configuration that is searched for `safe.directory`.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+/// The system's git configuration.
+const SYSTEM_CONFIG: &str = "/etc/gitconfig";
+
+/// The owners whose repositories are used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owners {
+    /// User ids.
+    pub user_ids: Vec<u32>,
+    /// Git configurations that may list more repositories as `safe.directory`.
+    pub configurations: Vec<Utf8PathBuf>,
+}
+
+impl Owners {
+    /// The user of this process, with the configuration in this home folder. For root, also the user who ran `sudo`.
+    pub fn of_process(home: &Utf8Path) -> Self {
+        let configurations = vec![
+            home.join(".gitconfig"),
+            home.join(".config/git/config"),
+            Utf8PathBuf::from(SYSTEM_CONFIG),
+        ];
+        Owners { user_ids: user_ids(), configurations }
+    }
+
+    /// Whether the repository belongs to one of them. The configuration is read only if it does not.
+    pub(super) fn accept(&self, repository: &Repository) -> bool {
+        let Repository { top, git_dir, common_dir } = repository;
+        let paths = [top.join(".git"), top.clone(), git_dir.clone(), common_dir.clone()];
+        let owned = |path: &Utf8PathBuf| owner_of(path).is_none_or(|id| self.user_ids.contains(&id));
+        paths.iter().all(owned) || self.lists(top)
+    }
+
+    /// Whether a configuration lists the root of a work tree as safe.
+    fn lists(&self, top: &Utf8Path) -> bool {
+        let real = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
+        let mut safe = Vec::new();
+        for path in self.configurations.iter().rev() {
+            let text = read_text(path, CONFIG_BYTES_MAX).unwrap_or_default();
+            for value in safe_directories(&text) {
+                // An empty value takes back the ones before it.
+                if value.is_empty() {
+                    safe.clear();
+                }
+                safe.push(value);
+            }
+        }
+        safe.iter().any(|value| matches_directory(value, top) || matches_directory(value, &real))
+    }
+}
+
+fn matches_directory(value: &str, top: &Utf8Path) -> bool {
+    match value.strip_suffix("/*") {
+        _ if value.is_empty() => false,
+        _ if value == "*" => true,
+        Some(above) => top.starts_with(above) && top != above,
+        None => top == value,
+    }
+}
+
+/// The values of `safe.directory` in a git configuration. Files that it includes are not read.
+fn safe_directories(text: &str) -> Vec<String> {
+    let mut in_section = false;
+    let mut values = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            in_section = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("safe"));
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        if in_section && key.trim().eq_ignore_ascii_case("directory") {
+            values.push(plain(value));
+        }
+    }
+    values
+}
+
+/// A value without its quotation marks and without a comment.
+fn plain(value: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    let mut chars = value.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' => out.extend(chars.next()),
+            '#' | ';' if !quoted => break,
+            c => out.push(c),
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+#[cfg(unix)]
+fn user_ids() -> Vec<u32> {
+    let own = rustix::process::geteuid();
+    let mut ids = vec![own.as_raw()];
+    if own.is_root() {
+        #[expect(clippy::disallowed_methods, reason = "part of the account, like the user id itself")]
+        let behind_sudo = std::env::var("SUDO_UID").ok();
+        ids.extend(behind_sudo.and_then(|id| id.parse::<u32>().ok()));
+    }
+    ids
+}
+
+#[cfg(not(unix))]
+fn user_ids() -> Vec<u32> {
+    Vec::new()
+}
+
+#[cfg(unix)]
+fn owner_of(path: &Utf8Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|metadata| metadata.uid())
+}
+
+#[cfg(not(unix))]
+fn owner_of(_path: &Utf8Path) -> Option<u32> {
+    None
+}
+
+/// The file system of a folder; `None` if it cannot be read.
+#[cfg(unix)]
+pub(super) fn file_system_of(dir: &Utf8Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(dir).ok().map(|metadata| metadata.dev())
+}
+
+#[cfg(not(unix))]
+pub(super) fn file_system_of(_dir: &Utf8Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_directories_are_read_as_git_writes_them() {
+        let text = "[user]\n\tname = x\n[safe]\n\tdirectory = /a # why\n\tDirectory = \"/b c\"\n[Safe]\ndirectory=*\n[other]\ndirectory=/no\n";
+        assert_eq!(safe_directories(text), ["/a", "/b c", "*"]);
+    }
+
+    #[test]
+    fn a_safe_directory_is_exact_or_ends_with_a_star() {
+        for (value, top, matched) in [
+            ("/a", "/a", true),
+            ("/a", "/a/b", false),
+            ("/a/*", "/a/b", true),
+            ("/a/*", "/a", false),
+            ("*", "/x", true),
+            ("", "/x", false),
+        ] {
+            assert_eq!(matches_directory(value, Utf8Path::new(top)), matched, "{value} {top}");
+        }
+    }
+}
