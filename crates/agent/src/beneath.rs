@@ -2,7 +2,7 @@
 //! never at what is protected or secret.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{self, ReadError};
+use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError};
 
 use crate::workplace::Workplace;
 
@@ -56,98 +56,151 @@ pub enum PathError {
     },
 }
 
-/// A place that is there and may be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file or folder that may be read, open.
+#[derive(Debug)]
 pub struct Place {
     /// The folder that it is beneath, without links.
-    pub root: Utf8PathBuf,
-    /// Where it is beneath the root, without links; `.` for the root itself.
-    pub relative: Utf8PathBuf,
+    root: Utf8PathBuf,
+    found: Found,
 }
 
 impl Place {
-    /// The whole path.
+    /// The place beneath the root, without links; `.` for the root itself.
+    pub fn relative(&self) -> &Utf8Path {
+        self.found.relative()
+    }
+
+    /// The whole path, without links.
     pub fn path(&self) -> Utf8PathBuf {
-        if self.relative == "." { self.root.clone() } else { self.root.join(&self.relative) }
+        match self.relative() {
+            relative if relative == "." => self.root.clone(),
+            relative => self.root.join(relative),
+        }
+    }
+
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        self.found.is_folder()
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.found.bytes()
+    }
+
+    /// The folder, for reading what is in it.
+    ///
+    /// # Errors
+    ///
+    /// When it is a file.
+    pub fn folder(&self) -> std::io::Result<Folder> {
+        self.found.to_folder(self.path())
     }
 
     /// Reads it, at most `bytes_max` bytes.
     ///
     /// # Errors
     ///
-    /// When it is larger, no regular file, or no longer beneath the root.
+    /// When it is larger or no regular file.
     pub fn read(&self, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
-        fs::read_bytes_beneath(&self.root, &self.relative, bytes_max)
+        self.found.read_bytes(bytes_max)
     }
 }
 
-/// Where a path is that shall be read: a file or a folder in the work folder, in a folder that may be read, or in the
-/// folder of spilled output.
+/// Opens a path that a tool wants to read: a file or a folder in the work folder, in a folder that may be read, or in
+/// the folder of spilled output. Links are followed as long as they lead into one of them.
 ///
 /// # Errors
 ///
-/// When it is nowhere there, or its name says that it is secret.
+/// When it is elsewhere or not there, or its name says that it is secret.
 pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     let lexical = lexical(workplace, path)?;
-    let mut readable = workplace.readable.list();
+    let mut roots = vec![workplace.dir.clone()];
+    roots.extend(workplace.readable.list());
     if workplace.spills_where_it_says() {
-        readable.push(workplace.spill_dir.clone());
+        roots.push(workplace.spill_dir.clone());
     }
-    let roots = std::iter::once(&workplace.dir).chain(&readable);
-    let roots: Vec<Utf8PathBuf> = roots.filter_map(|root| root.canonicalize_utf8().ok()).collect();
-    // Before the disk is asked, so that nobody learns what exists elsewhere.
-    let named_within = roots.iter().chain([&workplace.dir]).any(|root| lexical.starts_with(root))
-        || readable.iter().any(|root| lexical.starts_with(root));
-    if !named_within {
-        return Err(outside(workplace, path));
+    let mut wanted = lexical.clone();
+    for _ in 0..=ROOTS_CROSSED_MAX {
+        // By names only, so that nobody learns what exists elsewhere.
+        let Some((root, relative)) = root_of(&roots, &wanted) else {
+            return Err(outside(workplace, path));
+        };
+        let folder = Folder::open(&root).map_err(|error| io_error(path, error))?;
+        let found = match folder.find(&relative) {
+            Err(PlaceError::LinkLeaves { to: Some(to), .. }) => {
+                wanted = Utf8PathBuf::from(normalised(to.as_str()));
+                continue;
+            }
+            found => found.map_err(|error| place_error(workplace, path, error))?,
+        };
+        let root = folder.real_path().map_err(|error| io_error(path, error))?;
+        let place = Place { root, found };
+        if is_secret(&lexical) || is_secret(&place.path()) {
+            return Err(PathError::Secret { path: path.to_owned() });
+        }
+        return Ok(place);
     }
-    let real = lexical.canonicalize_utf8().map_err(|error| io_error(path, error))?;
-    let root = roots.into_iter().find(|root| real.starts_with(root));
-    let Some(root) = root else { return Err(outside(workplace, path)) };
-    let relative = real.strip_prefix(&root).unwrap_or(&real).to_owned();
-    if is_secret(&lexical) || is_secret(&real) {
-        return Err(PathError::Secret { path: path.to_owned() });
-    }
-    let relative = if relative == "" { Utf8PathBuf::from(".") } else { relative };
-    Ok(Place { root, relative })
+    Err(outside(workplace, path))
 }
 
-/// Where a path is that shall be written, without links. It need not be there.
+/// The maximum number of times that links lead from one folder that may be read into another.
+const ROOTS_CROSSED_MAX: usize = 4;
+
+/// The folder that an absolute path is in, and the path beneath it.
+fn root_of(roots: &[Utf8PathBuf], path: &Utf8Path) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
+    let beneath = |root: &Utf8Path| {
+        let inner = path.strip_prefix(root).ok()?;
+        Some(if inner == "" { Utf8PathBuf::from(".") } else { inner.to_owned() })
+    };
+    let named = roots.iter().find_map(|root| Some((root.clone(), beneath(root)?)));
+    // A folder may be named by a path with links; most are not, and need no look at the disk.
+    named.or_else(|| {
+        roots.iter().find_map(|root| {
+            let real = root.canonicalize_utf8().ok()?;
+            let inner = beneath(&real)?;
+            Some((root.clone(), inner))
+        })
+    })
+}
+
+/// Resolves a path that a tool wants to write: a file beneath the work folder that need not exist yet. What comes back
+/// holds a handle of its folder, and is written without resolving the path again.
 ///
 /// # Errors
 ///
-/// When it is outside of the work folder, or protected.
-pub fn writable(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> {
+/// When it is outside of the work folder, protected or secret.
+pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> {
     let lexical = lexical(workplace, path)?;
-    let root = workplace.dir.canonicalize_utf8().map_err(|error| io_error(path, error))?;
-    if !lexical.starts_with(&workplace.dir) && !lexical.starts_with(&root) {
+    let Some((_, relative)) = root_of(std::slice::from_ref(&workplace.dir), &lexical) else {
+        return Err(outside(workplace, path));
+    };
+    let folder = Folder::open(&workplace.dir).map_err(|error| io_error(path, error))?;
+    let place = folder.place(&relative).map_err(|error| place_error(workplace, path, error))?;
+    if place.relative() == "." {
         return Err(outside(workplace, path));
     }
-    let real = real_of_new(&lexical, path)?;
-    if !real.starts_with(&root) || real == root {
-        return Err(outside(workplace, path));
-    }
+    let root = folder.real_path().map_err(|error| io_error(path, error))?;
+    let real = root.join(place.relative());
     if is_protected(workplace, &root, &lexical) || is_protected(workplace, &root, &real) {
         return Err(PathError::Protected { path: path.to_owned() });
     }
-    // A new one may be made from its example; one that is there would be lost.
-    if real.exists() && (is_secret(&lexical) || is_secret(&real)) {
+    // A new one may be made from its example; an existing one would be lost.
+    if (is_secret(&lexical) || is_secret(&real)) && place.existing().is_some() {
         return Err(PathError::Secret { path: path.to_owned() });
     }
-    Ok(real)
+    Ok(place)
 }
 
 /// A path as the model should see it: relative to the work folder if it is there.
 pub fn shown(workplace: &Workplace, path: &Utf8Path) -> String {
-    let real = workplace.dir.canonicalize_utf8();
-    let within = path.strip_prefix(&workplace.dir).ok();
-    let within =
-        within.or_else(|| real.as_ref().ok().and_then(|real| path.strip_prefix(real).ok()));
-    match within {
-        Some(relative) if relative == "" => ".".to_owned(),
-        Some(relative) => relative.to_string(),
-        None => path.to_string(),
-    }
+    let within = |root: &Utf8Path| {
+        let relative = path.strip_prefix(root).ok()?;
+        Some(if relative == "" { ".".to_owned() } else { relative.to_string() })
+    };
+    within(&workplace.dir)
+        .or_else(|| within(&workplace.dir.canonicalize_utf8().ok()?))
+        .unwrap_or_else(|| path.to_string())
 }
 
 /// A path without `.` and `..`, as far as that can be said without the disk.
@@ -230,46 +283,28 @@ fn lexical(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> 
     Ok(Utf8PathBuf::from(normalised(workplace.dir.join(path).as_str())))
 }
 
-/// The real place of something that may not be there yet: that of the nearest folder that is, and the rest.
-fn real_of_new(lexical: &Utf8Path, path: &str) -> Result<Utf8PathBuf, PathError> {
-    let mut missing = Vec::new();
-    let mut there = lexical;
-    loop {
-        match there.canonicalize_utf8() {
-            Ok(real) => {
-                let missing = missing.iter().rev();
-                return Ok(missing.fold(real, |place: Utf8PathBuf, name| place.join(name)));
-            }
-            Err(_) if there.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) => {
-                return Err(PathError::Dangling { path: path.to_owned() });
-            }
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io_error(path, error));
-            }
-            Err(error) => {
-                let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
-                    return Err(io_error(path, error));
-                };
-                missing.push(name);
-                there = parent;
-            }
-        }
-    }
-}
-
-/// Case does not matter here, as it does not on some disks.
+/// Whether tools may not change a path. Names are compared as the most tolerant file systems compare them.
 fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
-    let lower = |path: &Utf8Path| Utf8PathBuf::from(path.as_str().to_lowercase());
-    let wanted = lower(path);
-    let in_git = path.components().any(|part| part.as_str().eq_ignore_ascii_case(".git"));
+    let wanted = folded(path);
+    let in_git = wanted.components().any(|part| part.as_str() == ".git");
     in_git
         || workplace.protected.iter().any(|protected| {
             let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
             let real = protected.canonicalize_utf8().ok();
-            wanted.starts_with(lower(protected))
-                || wanted.starts_with(lower(&root.join(beneath)))
-                || real.is_some_and(|real| wanted.starts_with(lower(&real)))
+            wanted.starts_with(folded(protected))
+                || wanted.starts_with(folded(&root.join(beneath)))
+                || real.is_some_and(|real| wanted.starts_with(folded(&real)))
         })
+}
+
+/// A path as file systems that ignore case see it. Those of macOS also ignore some invisible characters, and take
+/// letters for the same that only full case folding makes the same, such as `ſ` and `s`.
+fn folded(path: &Utf8Path) -> Utf8PathBuf {
+    let visible = path.as_str().chars().filter(|c| {
+        !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    });
+    let upper = visible.flat_map(char::to_uppercase);
+    Utf8PathBuf::from(upper.flat_map(char::to_lowercase).collect::<String>())
 }
 
 fn outside(workplace: &Workplace, path: &str) -> PathError {
@@ -280,6 +315,15 @@ fn io_error(path: &str, source: std::io::Error) -> PathError {
     match source.kind() {
         std::io::ErrorKind::NotFound => PathError::NotFound { path: path.to_owned() },
         _ => PathError::Io { path: path.to_owned(), source },
+    }
+}
+
+fn place_error(workplace: &Workplace, path: &str, error: PlaceError) -> PathError {
+    match error {
+        PlaceError::NotFound => PathError::NotFound { path: path.to_owned() },
+        PlaceError::Dangling { .. } => PathError::Dangling { path: path.to_owned() },
+        PlaceError::LinkLeaves { .. } | PlaceError::PathRefused => outside(workplace, path),
+        other => PathError::Io { path: path.to_owned(), source: other.into() },
     }
 }
 
@@ -320,8 +364,8 @@ mod tests {
         bench.file("a/b.txt", "x");
         let workplace = bench.workplace();
         let place = readable(&workplace, workplace.dir.join("a/b.txt").as_str()).unwrap();
-        assert_eq!(place.relative, "a/b.txt");
-        assert_eq!(readable(&workplace, ".").unwrap().relative, ".");
+        assert_eq!(place.relative(), "a/b.txt");
+        assert_eq!(readable(&workplace, ".").unwrap().relative(), ".");
     }
 
     #[cfg(unix)]
@@ -339,7 +383,7 @@ mod tests {
         assert!(matches!(readable(&workplace, "out/passwd"), Err(PathError::Outside { .. })));
         assert!(matches!(writable(&workplace, "out/new"), Err(PathError::Outside { .. })));
         assert!(matches!(writable(&workplace, "dangling"), Err(PathError::Dangling { .. })));
-        assert_eq!(readable(&workplace, "in").unwrap().relative, "a.txt");
+        assert_eq!(readable(&workplace, "in").unwrap().relative(), "a.txt");
     }
 
     #[cfg(unix)]
@@ -373,6 +417,9 @@ mod tests {
             ".git/hooks/pre-commit",
             "vendor/.git/config",
             "AGENTS.md",
+            "agents.MD",
+            "\u{17f}kills/new/SKILL.md",
+            ".g\u{200c}it/hooks/pre-commit",
         ] {
             let refused = writable(&workplace, path);
             assert!(matches!(refused, Err(PathError::Protected { .. })), "{path}: {refused:?}");

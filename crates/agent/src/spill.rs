@@ -2,10 +2,11 @@
 //!
 //! Nothing is joined or copied before it is known to be short, so a large output is in memory once, where it came from.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::Folder;
 
 use crate::tool::Output;
 use crate::workplace::Workplace;
@@ -121,12 +122,8 @@ struct Kept {
 }
 
 fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Kept> {
-    if !workplace.spills_where_it_says() {
-        let message = format!("{} is reached through a link", workplace.spill_dir);
-        return Err(io::Error::other(message));
-    }
-    create_private_dir(&workplace.spill_dir)?;
-    let (mut file, path) = create_new(&workplace.spill_dir, &file_name(call_id))?;
+    let folder = workplace.open_spill_folder()?;
+    let (mut file, path) = create_new(&folder, &workplace.spill_dir, &file_name(call_id))?;
     let mut room = workplace.limits.spill_bytes_max;
     let mut bytes = 0;
     for piece in pieces {
@@ -138,28 +135,16 @@ fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Ke
     Ok(Kept { path, bytes })
 }
 
-fn create_private_dir(dir: &Utf8Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
-}
-
 /// A file that was not there before, so that no link is followed and no other output is lost.
-fn create_new(dir: &Utf8Path, name: &str) -> io::Result<(File, Utf8PathBuf)> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+fn create_new(folder: &Folder, dir: &Utf8Path, name: &str) -> io::Result<(File, Utf8PathBuf)> {
     for number in 1..=NAMES_MAX {
-        let path = match number {
-            1 => dir.join(format!("{name}.txt")),
-            _ => dir.join(format!("{name}-{number}.txt")),
+        let file_name = match number {
+            1 => format!("{name}.txt"),
+            _ => format!("{name}-{number}.txt"),
         };
-        match options.open(&path) {
+        match folder.create_new(&file_name, 0o600) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened.map(|file| (file, path)),
+            created => return created.map(|file| (file, dir.join(file_name))),
         }
     }
     Err(io::Error::other(format!("{dir} has {NAMES_MAX} files named {name}")))

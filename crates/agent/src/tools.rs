@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::event::TodoItem;
-use crate::permission::PathRules;
-use crate::tool::{Call, Output, Tool};
+use crate::permission::{Decision, PathRules, Permissions, Verdict};
+use crate::run::Run;
+use crate::tool::{Access, Call, Output, Tool};
 
 pub mod bash;
 mod command;
@@ -106,6 +107,45 @@ pub fn find<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Result<&'a Arc<dyn To
     Err(UnknownTool { name: name.to_owned(), nearest: near, known })
 }
 
+/// The rules for the place that a path has led to. The permission for a call was decided by its path; a link on it may
+/// have been replaced since.
+pub(super) struct PlaceRules {
+    permissions: Permissions,
+    tool: &'static str,
+    access: Access,
+}
+
+impl PlaceRules {
+    pub(super) fn of(run: &Run, tool: &'static str, access: Access) -> Self {
+        PlaceRules { permissions: run.permissions(), tool, access }
+    }
+
+    /// Checks a place, relative to the work folder, that was reached by the path `typed`.
+    ///
+    /// # Errors
+    ///
+    /// When a rule denies it, or asks for it and did not ask for the path.
+    pub(super) fn check(&self, typed: &str, place: &str) -> Result<(), String> {
+        if crate::beneath::normalised(typed) == place {
+            return Ok(());
+        }
+        let decide =
+            |subject: &str| self.permissions.decide(self.tool, self.access, subject, false);
+        let mut by_name = self.permissions.clone();
+        by_name.dir = None;
+        let Verdict { decision, reason } = decide(place);
+        let asked =
+            || by_name.decide(self.tool, self.access, typed, false).decision == Decision::Ask;
+        match decision {
+            Decision::Allow => Ok(()),
+            Decision::Ask if asked() => Ok(()),
+            Decision::Ask | Decision::Deny => Err(format!(
+                "Not allowed: `{typed}` leads to `{place}`: {reason}; use that path itself"
+            )),
+        }
+    }
+}
+
 /// What tools keep from call to call, one for a run.
 #[derive(Debug, Default)]
 pub struct State {
@@ -195,6 +235,19 @@ async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_rules_deny_is_refused_whichever_path_leads_there() {
+        let mut permissions = Permissions::new(crate::permission::Mode::AcceptEdits);
+        permissions.deny = vec!["Write(secret/**)".parse().unwrap()];
+        permissions.ask = vec!["Write(asked/**)".parse().unwrap()];
+        let rules = PlaceRules { permissions, tool: "write", access: Access::Write };
+        assert_eq!(rules.check("src/a", "src/a"), Ok(()));
+        assert_eq!(rules.check("link/a", "src/a"), Ok(()));
+        assert_eq!(rules.check("asked/b", "asked/a"), Ok(()));
+        assert!(rules.check("link/a", "secret/a").unwrap_err().contains("denies it"));
+        assert!(rules.check("link/a", "asked/a").unwrap_err().contains("use that path itself"));
+    }
 
     #[test]
     fn tools_are_found_by_their_names_by_other_agents_names_and_nearly() {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{Folder, PlaceError};
 
 use crate::limits::ToolLimits;
 use crate::sandbox::{Probed, private_dir};
@@ -66,16 +67,44 @@ impl Workplace {
 }
 
 impl Workplace {
+    /// Makes the folder for output if it is not there, and opens it. In the work folder no link is followed to it.
+    pub(crate) fn open_spill_folder(&self) -> std::io::Result<Folder> {
+        let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true);
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(&self.spill_dir)?;
+            return Folder::open(&self.spill_dir);
+        };
+        let dir = Folder::open(&self.dir)?;
+        let inner = if inner == "" { Utf8Path::new(".") } else { inner };
+        dir.make_folder(inner, 0o700).map_err(|error| match error {
+            PlaceError::Link { .. } => {
+                std::io::Error::other(format!("{} is reached through a link", self.spill_dir))
+            }
+            other => other.into(),
+        })
+    }
+
     /// Removes what programs left in the folders that were theirs alone. Large output and what was moved aside stay:
     /// the conversation may still speak of them.
     pub fn clean_up(&self) {
-        // A sandbox may never have made them, and a program may hold on to something: neither is worth a word.
-        let private = private_dir(self);
+        // A sandbox may never have made them, and a program may hold on to something: neither is worth a word. A link
+        // that a program or a repository left in their place is not followed.
+        let (base, inner) = match self.spill_dir.strip_prefix(&self.dir) {
+            Ok(inner) => (&self.dir, inner),
+            Err(_) => (&self.spill_dir, Utf8Path::new("")),
+        };
+        let Ok(base) = Folder::open(base) else { return };
+        let private = inner.join(private_dir(self).file_name().unwrap_or_default());
         for folder in ["tmp", "home", "root"] {
-            let _ = std::fs::remove_dir_all(private.join(folder));
+            let _ = base.remove_all(&private.join(folder));
         }
-        let _ = std::fs::remove_dir(&private);
-        let _ = std::fs::remove_dir(&self.spill_dir);
+        let _ = base.remove_empty(&private);
+        match inner == "" {
+            true => drop(std::fs::remove_dir(&self.spill_dir)),
+            false => drop(base.remove_empty(inner)),
+        }
     }
 }
 
@@ -128,3 +157,25 @@ const PROTECTED: &[&str] = &[
     "repertoire.toml",
     "skills",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Bench;
+
+    #[test]
+    fn cleaning_up_removes_nothing_behind_a_link() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.spill_dir = workplace.dir.join(".repertoire/output");
+        bench.file(".repertoire/output/private/tmp/left", "x");
+        workplace.clean_up();
+        assert!(!workplace.spill_dir.exists());
+        let precious = bench.outside().join("elsewhere/private/tmp/precious");
+        repertoire_text::fs::write_atomic(&precious, b"x").unwrap();
+        let elsewhere = bench.outside().join("elsewhere");
+        std::os::unix::fs::symlink(elsewhere, &workplace.spill_dir).unwrap();
+        workplace.clean_up();
+        assert!(precious.exists());
+    }
+}

@@ -34,6 +34,7 @@ pub mod env;
 pub mod failure;
 mod live;
 mod planning;
+mod project_files;
 mod question;
 mod reviewing;
 mod rules;

@@ -133,6 +133,7 @@ fn run_lint(corpus: &Utf8Path, rules: RuleSet) -> usize {
         paths: &[corpus.to_owned()],
         rules,
         limits: Limits::default(),
+        links_beneath: &|_| None,
         environment: &|| discover(&nothing),
         comparison: None,
         companions: None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
-use repertoire_text::fs::{self, ReadError, Stamp};
+use repertoire_text::fs::{self, Folder, ReadError, Stamp};
 use repertoire_text::{Diagnostic, Source, Text, codes as text_codes, frontmatter};
 
 use crate::catalog::{Builder, Catalog, RootReport};
@@ -130,8 +130,16 @@ impl FileCache {
         }
     }
 
-    fn shelf(&self, root: &Root) -> Option<&Shelf> {
-        self.shelves.iter().find(|shelf| shelf.root == *root)
+    /// The shelf of each root. A project may name thousands of roots, so none is searched for among all shelves.
+    fn shelves_of(&self, roots: &[Root]) -> Vec<Option<&Shelf>> {
+        let mut by_dir: BTreeMap<&str, Vec<&Shelf>> = BTreeMap::new();
+        for shelf in &self.shelves {
+            by_dir.entry(shelf.root.dir.as_str()).or_default().push(shelf);
+        }
+        let shelf = |root: &Root| {
+            by_dir.get(root.dir.as_str())?.iter().copied().find(|shelf| shelf.root == *root)
+        };
+        roots.iter().map(shelf).collect()
     }
 }
 
@@ -167,7 +175,7 @@ fn discover_locked(
             }
         }
     }
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut work: Vec<(usize, Candidate)> = Vec::new();
     for (number, root) in roots.iter().enumerate() {
         let walked = match examine(root, request, &mut seen) {
@@ -191,12 +199,18 @@ fn discover_locked(
         walked.diagnostics.into_iter().for_each(|found| builder.report(found));
         work.extend(walked.candidates.into_iter().map(|candidate| (number, candidate)));
     }
-    let known: Vec<Option<&Shelf>> = roots.iter().map(|root| cache.shelf(root)).collect();
+    let known = cache.shelves_of(&roots);
+    let project = Boundary::open(request.places.project());
     let files: Vec<Option<CachedFile>> = work
         .par_iter()
         .map(|(number, candidate)| {
             let cached = known[*number].and_then(|shelf| shelf.files.get(candidate.path.as_str()));
-            read_file(&roots[*number], candidate, request, cached)
+            let root = &roots[*number];
+            let boundary = link_boundary(root, request).and_then(|dir| match &project {
+                Some(project) if project.dir == dir => Some(project.clone()),
+                _ => Boundary::open(dir),
+            });
+            read_file(root, candidate, (request, boundary.as_ref()), cached)
         })
         .collect();
     let mut shelves: Vec<Shelf> =
@@ -233,7 +247,7 @@ enum Examined {
     Skip(RootState, Option<Diagnostic>),
 }
 
-fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>) -> Examined {
+fn examine(root: &Root, request: &Request, seen: &mut BTreeSet<(String, Holds)>) -> Examined {
     if is_refused_name(root.dir.as_str()) {
         let code = &codes::NAME_ON_DISK;
         let message =
@@ -271,11 +285,10 @@ fn examine(root: &Root, request: &Request, seen: &mut Vec<(Utf8PathBuf, Holds)>)
         let found = Diagnostic::new(code, message).in_file(&root.dir).help(help);
         return Examined::Skip(RootState::Refused, Some(found));
     }
-    if seen.contains(&(real.clone(), root.holds)) {
-        return Examined::Skip(RootState::Duplicate, None);
+    match seen.insert((real.into_string(), root.holds)) {
+        true => Examined::Walk,
+        false => Examined::Skip(RootState::Duplicate, None),
     }
-    seen.push((real, root.holds));
-    Examined::Walk
 }
 
 /// A stranger's project or plugin may not lead the walk out of itself; the user's own folders may.
@@ -308,11 +321,60 @@ fn walk_root(root: &Root, request: &Request) -> Walked {
     walked
 }
 
+/// A folder that files must be beneath when they are read, whatever was put in their place since they were listed.
+#[derive(Clone)]
+pub(crate) struct Boundary {
+    folder: Arc<Folder>,
+    /// A folder at or beneath the boundary, as paths of files spell it, and where it is beneath the boundary.
+    dir: Utf8PathBuf,
+    inner: Utf8PathBuf,
+}
+
+impl Boundary {
+    /// For paths that begin with the boundary itself.
+    pub(crate) fn open(dir: &Utf8Path) -> Option<Self> {
+        let folder = Arc::new(Folder::open(dir).ok()?);
+        Some(Boundary { folder, dir: dir.to_owned(), inner: Utf8PathBuf::new() })
+    }
+
+    /// For paths that begin with a folder beneath the boundary, which may be spelt differently.
+    pub(crate) fn open_above(boundary: &Utf8Path, dir: &Utf8Path) -> Option<Self> {
+        let folder = Arc::new(Folder::open(boundary).ok()?);
+        let real = dir.canonicalize_utf8().ok()?;
+        let inner = real.strip_prefix(folder.real_path().ok()?).ok()?.to_owned();
+        Some(Boundary { folder, dir: dir.to_owned(), inner })
+    }
+
+    /// The path of a file beneath the boundary; `None` for one that is spelt differently.
+    fn relative(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
+        let rest = path.as_str().strip_prefix(self.dir.as_str().trim_end_matches('/'))?;
+        Some(self.inner.join(rest.strip_prefix('/')?))
+    }
+}
+
+/// Reads a file that a walk found, with the stamp of the state that was read.
+pub(crate) fn read_candidate(
+    candidate: &Candidate,
+    boundary: Option<&Boundary>,
+    bytes_max: u64,
+) -> Result<(String, Stamp), ReadError> {
+    // A device behind a link is not opened to find out what it is: opening alone may do something.
+    candidate.target.as_deref().map_or(Ok(()), fs::refuse_irregular)?;
+    let within = boundary.and_then(|at| Some((&at.folder, at.relative(&candidate.path)?)));
+    match within {
+        Some((folder, relative)) => {
+            let found = folder.find(&relative)?;
+            Ok((found.read_text(bytes_max)?, found.stamp()))
+        }
+        None => fs::read_stamped(candidate.target.as_deref().unwrap_or(&candidate.path), bytes_max),
+    }
+}
+
 /// `None` for a file that has gone since it was listed.
 fn read_file(
     root: &Root,
     candidate: &Candidate,
-    request: &Request,
+    (request, boundary): (&Request, Option<&Boundary>),
     cached: Option<&CachedFile>,
 ) -> Option<CachedFile> {
     let real = candidate.target.as_deref().unwrap_or(&candidate.path);
@@ -321,9 +383,7 @@ fn read_file(
     {
         return Some(file.clone());
     }
-    // A device behind a link is not opened to find out what it is: opening alone may do something.
-    let regular = candidate.target.as_deref().map_or(Ok(()), fs::refuse_irregular);
-    let read = regular.and_then(|()| fs::read_stamped(real, request.limits.text.file_bytes_max));
+    let read = read_candidate(candidate, boundary, request.limits.text.file_bytes_max);
     let (text, stamp) = match read {
         Ok(read) => read,
         Err(error) => return unreadable(&error, candidate, cached),

@@ -50,7 +50,9 @@ pub enum Base {
 }
 
 /// What a root holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// Folders with a `SKILL.md`, and flat files where the profile has them.

@@ -1,14 +1,22 @@
 //! File access that cannot hang, cannot be talked out of a folder, and cannot be made to read more than
 //! a limit. Pipes and devices are refused before a byte is read; writes are all or nothing.
+//!
+//! [`Folder`] is the one mechanism for paths that a model, a skill or a project chose: they are resolved from a handle,
+//! once. The functions by path are for paths that the user or `rep` itself chose.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::codes;
 use crate::diagnostic::Diagnostic;
+
+mod folder;
+
+pub use folder::{Folder, Found, Place, PlaceError};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -115,45 +123,47 @@ pub fn read_bytes_beneath(
     relative: &Utf8Path,
     bytes_max: u64,
 ) -> Result<Vec<u8>, ReadError> {
-    let mut file = open_beneath(dir, relative)?;
-    let metadata = file.metadata()?;
-    bytes_of(&mut file, &metadata, bytes_max)
+    if !is_beneath(relative) {
+        return Err(ReadError::PathRefused);
+    }
+    Folder::open(dir).map_err(not_found_or_io)?.read_bytes(relative, bytes_max)
 }
 
-/// How the names of files begin that are being written, and are left behind if that is killed.
-pub const TEMPORARY_PREFIX: &str = ".rep-";
+/// The prefix of the names of files that are being written, and may be left behind by a killed process.
+const TEMPORARY_PREFIX: &str = ".rep-";
+
+/// Whether a file name is one that [`write_atomic`] gives to a file while it writes it, now or in earlier versions.
+pub fn is_temporary_name(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(TEMPORARY_PREFIX) else { return false };
+    let is_earlier = rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_hash = |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number =
+        |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    is_earlier
+        || rest.split_once('-').is_some_and(|(hash, number)| is_hash(hash) && is_number(number))
+}
 
 /// Writes a file so that readers see the old text or the new, never half, even after a crash.
 /// Permissions of an existing file are kept, those of a new one follow the user's mask; a symbolic link
 /// is written through to its target, also to one that does not exist yet.
 pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
-    let target = behind_links(path)?;
-    let dir = match target.parent() {
-        Some(dir) if dir != "" => dir.to_owned(),
-        _ => Utf8PathBuf::from("."),
-    };
-    std::fs::create_dir_all(&dir)?;
-    let mut file = temporary_file(&dir, &target)?;
-    file.write_all(contents)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    write(path, contents, folder::NewMode::KeptOrMasked)
 }
 
-/// As [`write_atomic`], but nobody else may read it; also if there was a file before that others could.
+/// As [`write_atomic`], but only the owner may read it; also if others could read the file that was there before.
 pub fn write_private(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
+    write(path, contents, folder::NewMode::Private)
+}
+
+fn write(path: &Utf8Path, contents: &[u8], mode: folder::NewMode) -> io::Result<()> {
     let target = behind_links(path)?;
+    let Some(name) = target.file_name() else { return Err(rustix::io::Errno::ISDIR.into()) };
     let dir = match target.parent() {
-        Some(dir) if dir != "" => dir.to_owned(),
-        _ => Utf8PathBuf::from("."),
+        Some(dir) if dir != "" => dir,
+        _ => Utf8Path::new("."),
     };
-    std::fs::create_dir_all(&dir)?;
-    // Files that are made this way are their owner's alone.
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(&dir)?;
-    file.write_all(contents)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    std::fs::create_dir_all(dir)?;
+    folder::replace(Folder::open(dir)?.as_fd(), name, contents, mode)
 }
 
 /// What an entry of a folder is, without following links.
@@ -179,52 +189,53 @@ pub struct FolderEntry {
 }
 
 /// The entries of a folder, in the order of the disk, read as they are asked for.
-#[cfg(unix)]
 pub fn entries(dir: &Utf8Path) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
-    use std::os::unix::ffi::OsStrExt;
-
-    use rustix::fs::{Dir, FileType, Mode, OFlags};
-
+    use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = Dir::new(rustix::fs::open(dir.as_std_path(), flags, Mode::empty())?)?;
-    let dir = dir.to_owned();
-    Ok(folder.filter_map(move |entry| {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => return Some(Err(error.into())),
-        };
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            return None;
+    listed(rustix::fs::Dir::new(rustix::fs::open(dir.as_std_path(), flags, Mode::empty())?)?)
+}
+
+/// The entries of an open folder.
+fn listed(
+    mut folder: rustix::fs::Dir,
+) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(std::iter::from_fn(move || {
+        loop {
+            let entry = match folder.next()? {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say while listing.
+                rustix::fs::FileType::Unknown => kind_on_disk(&folder, name),
+                kind => entry_kind(kind),
+            };
+            let name = std::ffi::OsStr::from_bytes(name.to_bytes()).to_owned();
+            return Some(Ok(FolderEntry { name, kind }));
         }
-        let name = std::ffi::OsStr::from_bytes(name).to_owned();
-        let kind = match entry.file_type() {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Folder,
-            FileType::Symlink => EntryKind::Link,
-            // Some file systems do not say while listing.
-            FileType::Unknown => kind_on_disk(&dir.as_std_path().join(&name)),
-            _ => EntryKind::Other,
-        };
-        Some(Ok(FolderEntry { name, kind }))
     }))
 }
 
-/// The entries of a folder, in the order of the disk, read as they are asked for.
-#[cfg(not(unix))]
-pub fn entries(dir: &Utf8Path) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
-    Ok(std::fs::read_dir(dir)?.map(|entry| {
-        let entry = entry?;
-        Ok(FolderEntry { kind: kind_on_disk(&entry.path()), name: entry.file_name() })
-    }))
-}
-
-fn kind_on_disk(path: &std::path::Path) -> EntryKind {
-    match path.symlink_metadata().map(|metadata| metadata.file_type()) {
-        Ok(kind) if kind.is_file() => EntryKind::File,
-        Ok(kind) if kind.is_dir() => EntryKind::Folder,
-        Ok(kind) if kind.is_symlink() => EntryKind::Link,
+fn entry_kind(kind: rustix::fs::FileType) -> EntryKind {
+    match kind {
+        rustix::fs::FileType::RegularFile => EntryKind::File,
+        rustix::fs::FileType::Directory => EntryKind::Folder,
+        rustix::fs::FileType::Symlink => EntryKind::Link,
         _ => EntryKind::Other,
+    }
+}
+
+fn kind_on_disk(folder: &rustix::fs::Dir, name: &std::ffi::CStr) -> EntryKind {
+    let no_follow = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    let stat = folder.fd().and_then(|handle| rustix::fs::statat(handle, name, no_follow));
+    match stat {
+        Ok(stat) => entry_kind(rustix::fs::FileType::from_raw_mode(stat.st_mode)),
+        Err(_) => EntryKind::Other,
     }
 }
 
@@ -242,7 +253,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String, ReadError> {
 }
 
 fn bytes_of(
-    file: &mut File,
+    file: &mut impl Read,
     metadata: &std::fs::Metadata,
     bytes_max: u64,
 ) -> Result<Vec<u8>, ReadError> {
@@ -272,7 +283,6 @@ fn not_found_or_io(error: io::Error) -> ReadError {
     }
 }
 
-#[cfg(unix)]
 fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
     use std::os::unix::fs::MetadataExt;
     let nanoseconds =
@@ -285,15 +295,6 @@ fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
     }
 }
 
-#[cfg(not(unix))]
-fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
-    let modified = metadata.modified().ok().and_then(|time| {
-        time.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_nanos() as i128)
-    });
-    Stamp { bytes: metadata.len(), modified_ns: modified.unwrap_or(0), ..Stamp::default() }
-}
-
-#[cfg(unix)]
 fn kind_of(kind: &std::fs::FileType) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     match kind {
@@ -305,13 +306,7 @@ fn kind_of(kind: &std::fs::FileType) -> &'static str {
     }
 }
 
-#[cfg(not(unix))]
-fn kind_of(kind: &std::fs::FileType) -> &'static str {
-    if kind.is_dir() { "a folder" } else { "something else" }
-}
-
 /// Opens without following a final link and without waiting for the other end of a pipe.
-#[cfg(unix)]
 fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -324,81 +319,6 @@ fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
             _ => not_found_or_io(error),
         }
     })
-}
-
-#[cfg(not(unix))]
-fn open_no_follow(path: &Utf8Path) -> Result<File, ReadError> {
-    let metadata = std::fs::symlink_metadata(path).map_err(not_found_or_io)?;
-    if metadata.is_symlink() {
-        return Err(ReadError::LinkLeaves);
-    }
-    OpenOptions::new().read(true).open(path).map_err(not_found_or_io)
-}
-
-/// Opens a file below a folder. On Linux the kernel itself enforces the boundary, so that swapping a
-/// link between check and use gains nothing; elsewhere the resolved paths are compared.
-fn open_beneath(dir: &Utf8Path, relative: &Utf8Path) -> Result<File, ReadError> {
-    if !is_beneath(relative) {
-        return Err(ReadError::PathRefused);
-    }
-    #[cfg(target_os = "linux")]
-    if let Some(opened) = open_beneath_by_kernel(dir, relative) {
-        return opened;
-    }
-    let base = dir.canonicalize_utf8().map_err(not_found_or_io)?;
-    let target = base.join(relative).canonicalize_utf8().map_err(not_found_or_io)?;
-    if !target.starts_with(&base) {
-        return Err(ReadError::LinkLeaves);
-    }
-    open_no_follow(&target)
-}
-
-#[cfg(target_os = "linux")]
-fn open_beneath_by_kernel(dir: &Utf8Path, relative: &Utf8Path) -> Option<Result<File, ReadError>> {
-    use rustix::fs::{Mode, OFlags, ResolveFlags};
-    use rustix::io::Errno;
-    let folder = match rustix::fs::open(
-        dir.as_std_path(),
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    ) {
-        Ok(folder) => folder,
-        Err(error) => return Some(Err(not_found_or_io(error.into()))),
-    };
-    let open = || {
-        rustix::fs::openat2(
-            &folder,
-            relative.as_std_path(),
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-        )
-    };
-    match open_again(open) {
-        Ok(file) => Some(Ok(File::from(file))),
-        // Only a kernel without the call, or a sandbox that refuses it, is worth the weaker check.
-        Err(Errno::NOSYS | Errno::PERM) => None,
-        Err(Errno::XDEV | Errno::LOOP) => Some(Err(ReadError::LinkLeaves)),
-        Err(Errno::NXIO) => Some(Err(ReadError::NotRegular { kind: "a socket or pipe" })),
-        Err(error) => Some(Err(not_found_or_io(error.into()))),
-    }
-}
-
-/// How often an open is tried while something is renamed on the way to the file.
-#[cfg(target_os = "linux")]
-const OPEN_TRIES_MAX: usize = 16;
-
-/// The kernel gives up when a `..` in a link meets a rename; whoever renames all the time gets an error,
-/// not the weaker check.
-#[cfg(target_os = "linux")]
-fn open_again<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    for _ in 1..OPEN_TRIES_MAX {
-        match open() {
-            Err(rustix::io::Errno::AGAIN) => {}
-            opened => return opened,
-        }
-    }
-    open()
 }
 
 /// Most symbolic links that are followed to a file that does not exist yet.
@@ -420,29 +340,7 @@ fn behind_links(path: &Utf8Path) -> io::Result<Utf8PathBuf> {
     Err(io::Error::other(message))
 }
 
-/// A file that will take the place of `target`. It has its permissions before it has any content, so
-/// that what is private is never open for a moment.
-#[cfg(unix)]
-fn temporary_file(dir: &Utf8Path, target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY_PREFIX);
-    if let Ok(existing) = std::fs::metadata(target) {
-        let file = builder.tempfile_in(dir)?;
-        file.as_file().set_permissions(existing.permissions())?;
-        return Ok(file);
-    }
-    // The kernel takes away what the user's mask says.
-    builder.permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(dir)
-}
-
-#[cfg(not(unix))]
-fn temporary_file(dir: &Utf8Path, _target: &Utf8Path) -> io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(dir)
-}
-
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -452,6 +350,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
         (dir, path)
+    }
+
+    #[test]
+    fn only_names_of_files_that_are_being_written_are_temporary() {
+        for (name, expected) in [
+            (".rep-a1B2c3", true),
+            (".rep-0123abcd-0", true),
+            (".rep-0123abcd-255", true),
+            (".rep-0123abcd-", false),
+            (".rep-0123abcd-notes", false),
+            (".rep-notes.txt", false),
+            (".rep-", false),
+            ("a.rep-a1B2c3", false),
+        ] {
+            assert_eq!(is_temporary_name(name), expected, "{name}");
+        }
     }
 
     #[test]
@@ -537,18 +451,5 @@ mod tests {
         let error = write_atomic(&dir.join("round"), b"1").unwrap_err().to_string();
         assert!(error.contains("in a circle"), "{error}");
         assert!(dir.join("round").is_symlink());
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn an_open_that_meets_renames_is_tried_again_and_then_fails() {
-        use rustix::io::Errno;
-        let mut tries = 0;
-        let opened = open_again(|| {
-            tries += 1;
-            if tries < 3 { Err(Errno::AGAIN) } else { Ok(tries) }
-        });
-        assert_eq!(opened, Ok(3));
-        assert_eq!(open_again::<()>(|| Err(Errno::AGAIN)), Err(Errno::AGAIN));
     }
 }

@@ -18,6 +18,11 @@ pub enum Colour {
 /// Longest line that is shown with its source; minified text is only named by its place.
 const LINE_BYTES_MAX: usize = 4_000;
 
+/// Lines before and after a finding that the renderer is given; it shows those that it needs.
+const LINES_AROUND: usize = 4;
+/// The maximum number of lines between the first and the last change of a correction that is shown.
+const PATCHED_LINES_MAX: usize = 2_000;
+
 /// Renders one diagnostic, ending in a line break. Without the text of the file only the place is named.
 pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> String {
     let level = match diagnostic.severity {
@@ -31,7 +36,10 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
     let shown = text.and_then(|text| snippet_range(diagnostic, text).map(|range| (text, range)));
     match (shown, path) {
         (Some((text, range)), _) => {
-            let mut snippet = Snippet::source(text).annotation(AnnotationKind::Primary.span(range));
+            let window = Window::around(text, range.clone());
+            let annotation = AnnotationKind::Primary.span(window.within(range));
+            let mut snippet = Snippet::source(window.text).line_start(window.line);
+            snippet = snippet.annotation(annotation);
             if let Some(path) = path {
                 snippet = snippet.path(path);
             }
@@ -48,12 +56,18 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
     }
     let mut groups = Vec::new();
     let help = diagnostic.help.as_deref().map(printable);
-    match (&diagnostic.fix, text) {
-        (Some(fix), Some(text)) => {
+    let patched = diagnostic.fix.as_ref().and_then(|fix| {
+        let start = fix.edits.iter().map(|edit| edit.span.range().start).min()?;
+        let end = fix.edits.iter().map(|edit| edit.span.range().end).max()?;
+        let window = Window::around(text?, start..end);
+        (window.text.lines().count() <= PATCHED_LINES_MAX).then_some((fix, window))
+    });
+    match patched {
+        Some((fix, window)) => {
             groups.push(main);
-            let patches =
-                fix.edits.iter().map(|edit| Patch::new(edit.span.range(), edit.text.as_str()));
-            let snippet = Snippet::source(text).patches(patches);
+            let patch = |edit: &'_ crate::diagnostic::Edit| window.within(edit.span.range());
+            let patches = fix.edits.iter().map(|edit| Patch::new(patch(edit), edit.text.as_str()));
+            let snippet = Snippet::source(window.text).line_start(window.line).patches(patches);
             groups.push(Level::HELP.secondary_title(fix.title.as_str()).element(snippet));
         }
         _ => {
@@ -70,6 +84,37 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
     let mut out = renderer.decor_style(DecorStyle::Ascii).render(&groups);
     out.push('\n');
     out
+}
+
+/// The lines around a range. The renderer builds a structure for every line that it is given, so that a whole file with
+/// a million lines would cost hundreds of megabytes.
+struct Window<'t> {
+    text: &'t str,
+    /// Where it starts in the whole text.
+    start: usize,
+    /// The number of its first line.
+    line: usize,
+}
+
+impl<'t> Window<'t> {
+    fn around(text: &'t str, range: std::ops::Range<usize>) -> Self {
+        let bytes = text.as_bytes();
+        let mut start = range.start.min(bytes.len());
+        for _ in 0..=LINES_AROUND {
+            start =
+                memchr::memrchr(b'\n', &bytes[..start.saturating_sub(1)]).map_or(0, |at| at + 1);
+        }
+        let mut end = range.end.min(bytes.len());
+        for _ in 0..=LINES_AROUND {
+            end = memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |at| end + at + 1);
+        }
+        let line = memchr::memchr_iter(b'\n', &bytes[..start]).count() + 1;
+        Window { text: &text[start..end], start, line }
+    }
+
+    fn within(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        range.start - self.start..range.end - self.start
+    }
 }
 
 /// The span to underline, if its lines are fit to be shown.
@@ -115,6 +160,19 @@ mod tests {
     use crate::codes;
     use crate::diagnostic::{Edit, Fix};
     use crate::source::{Source, Span};
+
+    #[test]
+    fn a_finding_in_a_file_of_newlines_is_rendered_from_the_lines_around_it() {
+        let text = "\n".repeat(1_900_000);
+        let window = Window::around(&text, 1_000_000..1_000_000);
+        assert_eq!((window.line, window.start), (999_996, 999_995));
+        assert!(window.text.len() < 16, "{}", window.text.len());
+        let source = Source::new("a", format!("{text}x\n"));
+        let found = Diagnostic::new(&codes::YAML_ALIAS, "wrong")
+            .at(&source, Span::new(1_900_000, 1_900_001));
+        let shown = render(&found, Some(source.text()), Colour::Never);
+        assert!(shown.contains("a:1900001:1") && shown.contains("1900001 | x"), "{shown}");
+    }
 
     #[test]
     fn a_finding_shows_its_line_and_its_help() {

@@ -226,13 +226,13 @@ fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
         return Err("files may only be read".to_owned());
     }
     let place = Workplace::new(&job.dir, &job.dir, Sandbox::None);
-    let path = beneath::writable(&place, &step.path).map_err(|error| error.to_string())?;
+    let target = beneath::writable(&place, &step.path).map_err(|error| error.to_string())?;
     let before = match step.append {
-        true => repertoire_text::fs::read_text(&path, TRANSCRIPT_BYTES_MAX).unwrap_or_default(),
+        true => target.read_text(TRANSCRIPT_BYTES_MAX).unwrap_or_default(),
         false => String::new(),
     };
     let text = before + &step.content;
-    repertoire_text::fs::write_atomic(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+    target.write_atomic(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(text.len())
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::write::WRITE_BYTES_MAX;
-use super::{arguments, blocking, object, path_subject};
+use super::{PlaceRules, arguments, blocking, object, path_subject};
 use crate::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
@@ -107,7 +107,8 @@ impl Tool for Edit {
                 Err(output) => return output,
             };
             let workplace = call.run.workplace.clone();
-            blocking(move || match edit(&workplace, wanted) {
+            let rules = PlaceRules::of(call.run, "edit", Access::Write);
+            blocking(move || match edit(&workplace, &rules, wanted) {
                 Ok(said) => Output::ok(said),
                 Err(message) => Output::error(message),
             })
@@ -116,16 +117,15 @@ impl Tool for Edit {
     }
 }
 
-fn edit(workplace: &Workplace, wanted: Arguments) -> Result<String, String> {
+fn edit(workplace: &Workplace, rules: &PlaceRules, wanted: Arguments) -> Result<String, String> {
     let path = wanted.path.clone();
     let edits = edits_of(wanted)?;
     let target = beneath::writable(workplace, &path).map_err(|error| error.to_string())?;
-    let before = repertoire_text::fs::read_text(&target, WRITE_BYTES_MAX as u64).map_err(
-        |error| match error {
-            ReadError::NotFound => format!("there is no `{path}`; use `write` to make it"),
-            other => format!("`{path}` cannot be edited: {other}"),
-        },
-    )?;
+    rules.check(&path, target.relative().as_str())?;
+    let before = target.read_text(WRITE_BYTES_MAX as u64).map_err(|error| match error {
+        ReadError::NotFound => format!("there is no `{path}`; use `write` to make it"),
+        other => format!("`{path}` cannot be edited: {other}"),
+    })?;
     let mut after = before.clone();
     for (number, one) in (1..).zip(&edits) {
         after = apply(&after, one).map_err(|message| match edits.len() {
@@ -136,7 +136,8 @@ fn edit(workplace: &Workplace, wanted: Arguments) -> Result<String, String> {
     if after.len() > WRITE_BYTES_MAX {
         return Err(format!("`{path}` is unchanged: it would have {} bytes", after.len()));
     }
-    repertoire_text::fs::write_atomic(&target, after.as_bytes())
+    target
+        .write_atomic(after.as_bytes())
         .map_err(|error| format!("`{path}` was not written: {error}"))?;
     Ok(difference(&path, &before, &after))
 }

@@ -139,6 +139,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn rules_of_git_hold_as_git_reads_them() {
+        let bench = Bench::new();
+        bench.file(".gitignore", "*.log\nbuild/\n/top.txt\n");
+        bench.file("sub/.gitignore", "!keep.log\n");
+        bench.file(".ignore", "private.txt\n");
+        bench.file(".git/info/exclude", "excluded.txt\n");
+        for path in ["a.log", "sub/keep.log", "sub/b.log", "build/c.txt", "top.txt", "sub/top.txt"] {
+            bench.file(path, "");
+        }
+        bench.file("sub/private.txt", "");
+        bench.file("sub/excluded.txt", "");
+        // A repository of its own does not obey the one around it.
+        bench.file("nested/.git/HEAD", "");
+        bench.file("nested/d.log", "");
+        let find = async |arguments| bench.ok(&Glob, arguments).await;
+        assert_eq!(find(json!({"pattern": "*.log"})).await, "nested/d.log\nsub/keep.log");
+        assert_eq!(find(json!({"pattern": "*.txt"})).await, "sub/top.txt");
+        let within = json!({"pattern": "*.{log,txt}", "path": "sub"});
+        assert_eq!(find(within).await, "sub/keep.log\nsub/top.txt");
+        let all = json!({"pattern": "build/*.txt", "ignored": true});
+        assert_eq!(find(all).await, "build/c.txt");
+    }
+
+    #[tokio::test]
     async fn wrong_patterns_and_places_are_told() {
         let bench = Bench::new();
         for arguments in [

@@ -133,7 +133,7 @@ fn grep(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
         {
             return Next::Continue;
         }
-        if let Some(text) = walk::text_of(met, &start, FILE_BYTES_MAX) {
+        if let Some(text) = met.text(FILE_BYTES_MAX) {
             in_file(&shown, &text, (&regex, context), &mut found);
         }
         if found.lines >= TOTAL_MAX { Next::Stop } else { Next::Continue }

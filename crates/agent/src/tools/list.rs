@@ -85,7 +85,7 @@ fn list(ground: &Ground, wanted: &Arguments, id: &str) -> Output {
         Ok(start) => start,
         Err(error) => return Output::error(error.to_string()),
     };
-    if !start.path().is_dir() {
+    if !start.is_folder() {
         return Output::error(format!("`{path}` is a file; use `read` to see it"));
     }
     let show = if wanted.ignored { Show::Everything } else { Show::Usual };
@@ -97,7 +97,7 @@ fn list(ground: &Ground, wanted: &Arguments, id: &str) -> Output {
             lines.push(match met.kind {
                 Kind::Folder => format!("{}/", met.relative),
                 Kind::Link => format!("{}@", met.relative),
-                Kind::File => format!("{}  {}", met.relative, met.bytes),
+                Kind::File => format!("{}  {}", met.relative, met.bytes()),
                 Kind::Other => format!("{}  (a pipe, socket or device)", met.relative),
             });
         }

@@ -8,7 +8,7 @@ use repertoire_text::fs::ReadError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, blocking, object, path_subject};
+use super::{PlaceRules, arguments, blocking, object, path_subject};
 use crate::beneath;
 use crate::run::Run;
 use crate::spill;
@@ -79,7 +79,8 @@ impl Tool for Read {
                 Err(output) => return output,
             };
             let (workplace, id) = (call.run.workplace.clone(), call.id.to_owned());
-            blocking(move || match text_of(&workplace, &wanted.path) {
+            let rules = PlaceRules::of(call.run, "read", Access::Read);
+            blocking(move || match text_of(&workplace, &rules, &wanted.path) {
                 Ok(text) => numbered(&text, &wanted, &workplace, &id),
                 Err(message) => Output::error(message),
             })
@@ -89,9 +90,14 @@ impl Tool for Read {
 }
 
 /// The text of a file that tools may read.
-pub(super) fn text_of(workplace: &Workplace, path: &str) -> Result<String, String> {
+pub(super) fn text_of(
+    workplace: &Workplace,
+    rules: &PlaceRules,
+    path: &str,
+) -> Result<String, String> {
     let place = beneath::readable(workplace, path).map_err(|error| error.to_string())?;
-    if place.path().is_dir() {
+    rules.check(path, &beneath::shown(workplace, &place.path()))?;
+    if place.is_folder() {
         return Err(format!("`{path}` is a folder; use `list` to see what is in it"));
     }
     let bytes = place.read(workplace.limits.file_bytes_max).map_err(|error| match error {

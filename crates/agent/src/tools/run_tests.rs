@@ -1,14 +1,15 @@
 //! `run_tests`: the project's tests, with the command that the project uses.
 
+use camino::Utf8Path;
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
+use repertoire_text::fs;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::command::{self, Command};
 use super::git::command_line;
 use super::{arguments, object, text_argument};
-use crate::beneath::Place;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
 use crate::workplace::Workplace;
@@ -193,8 +194,7 @@ fn has_test_script(workplace: &Workplace) -> bool {
 }
 
 fn text(workplace: &Workplace, name: &str) -> Option<String> {
-    let place = Place { root: workplace.dir.clone(), relative: name.into() };
-    String::from_utf8(place.read(FILE_BYTES_MAX).ok()?).ok()
+    fs::read_text_beneath(&workplace.dir, Utf8Path::new(name), FILE_BYTES_MAX).ok()
 }
 
 #[cfg(test)]

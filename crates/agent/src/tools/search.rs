@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
 use super::{grep, object, path_subject, sought};
-use crate::beneath::{self, Place};
+use crate::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 
@@ -100,8 +100,8 @@ fn search(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
         if met.kind == Kind::File {
             files += 1;
             let shown = beneath::shown(&ground.workplace, &met.path);
-            seen.extend(look(met, &start, shown, &words));
-            bytes += met.bytes.min(FILE_BYTES_MAX);
+            seen.extend(look(met, shown, &words));
+            bytes += met.bytes().min(FILE_BYTES_MAX);
         }
         if bytes > TOTAL_BYTES_MAX { Next::Stop } else { Next::Continue }
     });
@@ -164,14 +164,14 @@ fn is_word(word: &str, wanted: &str) -> bool {
         || wanted.len() >= 4 && word.starts_with(wanted) && word.len() <= wanted.len() + 3
 }
 
-fn look(met: &walk::Met, start: &Place, path: String, words: &[String]) -> Option<Seen> {
+fn look(met: &walk::Met<'_>, path: String, words: &[String]) -> Option<Seen> {
     let mut seen = Seen { counts: vec![0.0; words.len()], lines: BTreeMap::new(), path };
     for (at, wanted) in words.iter().enumerate() {
         if split(&seen.path).iter().any(|word| is_word(word, wanted)) {
             seen.counts[at] += PATH_WEIGHT;
         }
     }
-    if let Some(text) = walk::text_of(met, start, FILE_BYTES_MAX) {
+    if let Some(text) = met.text(FILE_BYTES_MAX) {
         for (number, line) in text.lines().enumerate() {
             look_at_line(number + 1, line, words, &mut seen);
         }

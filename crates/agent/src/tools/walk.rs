@@ -1,7 +1,8 @@
-//! Walking the work folder: sorted, without what git ignores, never through a link, and never without an end.
+//! Walking the work folder: sorted, without what git ignores, never through a link, and never without an end. Each folder
+//! is opened from the handle of the one above it, so that nothing outside is listed or read, whatever is renamed meanwhile.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ignore::WalkBuilder;
+use repertoire_text::fs::{EntryKind, Folder};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +13,10 @@ use crate::run::Run;
 use crate::spill;
 use crate::tool::{Call, Output};
 use crate::workplace::Workplace;
+
+mod ignored;
+
+use self::ignored::Ignored;
 
 /// Most entries that one call looks at.
 const ENTRIES_MAX: usize = 200_000;
@@ -63,16 +68,57 @@ pub(super) enum Show {
 }
 
 /// Something that was met.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
-    /// Where it is.
+#[derive(Debug)]
+pub(super) struct Met<'a> {
+    /// The whole path.
     pub(super) path: Utf8PathBuf,
-    /// Where it is beneath the start.
+    /// The path beneath the start; empty for the start itself.
     pub(super) relative: Utf8PathBuf,
     /// What it is.
     pub(super) kind: Kind,
-    /// Its size, if it is a file.
-    pub(super) bytes: u64,
+    opened_from: OpenedFrom<'a>,
+}
+
+/// Where an entry is opened from.
+#[derive(Clone, Copy, Debug)]
+enum OpenedFrom<'a> {
+    /// An entry of a folder.
+    Folder(&'a Folder),
+    /// The start of the walk, which is a file.
+    Start(&'a Place),
+}
+
+impl Met<'_> {
+    /// The size, if it is a file.
+    pub(super) fn bytes(&self) -> u64 {
+        match (self.kind, self.opened_from) {
+            (Kind::File, OpenedFrom::Folder(folder)) => {
+                folder.child_bytes(self.path.file_name().unwrap_or_default()).unwrap_or(0)
+            }
+            (Kind::File, OpenedFrom::Start(start)) => start.bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The text, if it is a text file of a reasonable size and not secret.
+    pub(super) fn text(&self, bytes_max: u64) -> Option<String> {
+        if self.kind != Kind::File || beneath::is_secret(&self.path) {
+            return None;
+        }
+        let bytes = match self.opened_from {
+            OpenedFrom::Folder(folder) => {
+                folder.child_file(self.path.file_name()?).ok()?.read_bytes(bytes_max).ok()?
+            }
+            OpenedFrom::Start(start) => start.read(bytes_max).ok()?,
+        };
+        if super::read::is_binary(&bytes) {
+            return None;
+        }
+        Some(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
+    }
 }
 
 /// What an entry is.
@@ -105,78 +151,131 @@ pub(super) fn walk(
     ground: &Ground,
     start: &Place,
     (show, depth): (Show, Option<usize>),
-    mut visit: impl FnMut(&Met) -> Next,
+    mut visit: impl FnMut(&Met<'_>) -> Next,
 ) -> Walked {
-    let from = start.path();
-    let usual = show == Show::Usual;
-    let walker = WalkBuilder::new(&from)
-        .follow_links(false)
-        .hidden(false)
-        .parents(usual)
-        .ignore(usual)
-        .git_ignore(usual)
-        .git_exclude(usual)
-        .git_global(false)
-        .require_git(false)
-        .max_depth(Some(depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)))
-        .sort_by_file_name(std::cmp::Ord::cmp)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .build();
-    let mut walked = Walked::default();
-    for (seen, entry) in walker.enumerate() {
-        if seen >= ENTRIES_MAX || ground.cancel.is_cancelled() {
-            walked.unfinished = true;
-            break;
+    let mut walker = Walker {
+        ground,
+        depth_max: depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX),
+        seen: 0,
+        walked: Walked::default(),
+        ignored: None,
+        visit: &mut visit,
+    };
+    let path = start.path();
+    match start.folder() {
+        Ok(folder) => {
+            walker.ignored = (show == Show::Usual).then(|| Ignored::above(&path));
+            walker.folder(&folder, Utf8Path::new(""), 1);
         }
-        // What cannot be read is passed over, as any search does.
-        let Some(met) = entry.ok().and_then(|entry| met(&from, &entry)) else {
-            walked.passed_over += 1;
-            continue;
+        Err(_) => {
+            let opened_from = OpenedFrom::Start(start);
+            let (relative, kind) = (Utf8PathBuf::new(), Kind::File);
+            walker.meet(&Met { path, relative, kind, opened_from });
+        }
+    }
+    walker.walked
+}
+
+/// A walk in progress.
+struct Walker<'a> {
+    ground: &'a Ground,
+    depth_max: usize,
+    seen: usize,
+    walked: Walked,
+    /// The rules of git, if they count.
+    ignored: Option<Ignored>,
+    visit: &'a mut dyn FnMut(&Met<'_>) -> Next,
+}
+
+impl Walker<'_> {
+    /// Visits the entries of a folder, `depth` levels beneath the start.
+    fn folder(&mut self, folder: &Folder, relative: &Utf8Path, depth: usize) -> Next {
+        let Ok(entries) = sorted(folder) else {
+            // What cannot be read is passed over, as any search does.
+            self.walked.passed_over += 1;
+            return Next::Continue;
         };
-        if met.relative == "" && met.kind == Kind::Folder {
-            continue;
+        let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
+        if let Some(ignored) = &mut self.ignored {
+            ignored.enter(folder, &has);
         }
-        if ground.hidden.matches(&beneath::shown(&ground.workplace, &met.path), met.path.as_str()) {
-            walked.passed_over += 1;
-            continue;
+        let next = entries
+            .iter()
+            .map(|(name, kind)| self.entry(folder, relative, (name, *kind), depth))
+            .find(|next| *next == Next::Stop)
+            .unwrap_or(Next::Continue);
+        if let Some(ignored) = &mut self.ignored {
+            ignored.leave();
         }
-        if visit(&met) == Next::Stop {
-            break;
+        next
+    }
+
+    fn entry(
+        &mut self,
+        folder: &Folder,
+        relative: &Utf8Path,
+        (name, kind): (&std::ffi::OsStr, Kind),
+        depth: usize,
+    ) -> Next {
+        if name == ".git" {
+            return Next::Continue;
+        }
+        let Some(name) = name.to_str() else {
+            self.walked.passed_over += 1;
+            return Next::Continue;
+        };
+        let path = folder.path().join(name);
+        let is_folder = kind == Kind::Folder;
+        if self.ignored.as_ref().is_some_and(|ignored| ignored.has(&path, is_folder)) {
+            return Next::Continue;
+        }
+        let relative = relative.join(name);
+        let met = Met { path, relative: relative.clone(), kind, opened_from: OpenedFrom::Folder(folder) };
+        if self.meet(&met) == Next::Stop {
+            return Next::Stop;
+        }
+        if !is_folder || depth >= self.depth_max {
+            return Next::Continue;
+        }
+        match folder.child(name) {
+            Ok(inner) => self.folder(&inner, &relative, depth + 1),
+            Err(_) => {
+                self.walked.passed_over += 1;
+                Next::Continue
+            }
         }
     }
-    walked
+
+    fn meet(&mut self, met: &Met<'_>) -> Next {
+        if self.seen >= ENTRIES_MAX || self.ground.cancel.is_cancelled() {
+            self.walked.unfinished = true;
+            return Next::Stop;
+        }
+        self.seen += 1;
+        let shown = beneath::shown(&self.ground.workplace, &met.path);
+        if self.ground.hidden.matches(&shown, met.path.as_str()) {
+            self.walked.passed_over += 1;
+            return Next::Continue;
+        }
+        (self.visit)(met)
+    }
 }
 
-fn met(from: &Utf8Path, entry: &ignore::DirEntry) -> Option<Met> {
-    let path = Utf8Path::from_path(entry.path())?.to_owned();
-    let relative = path.strip_prefix(from).unwrap_or(&path).to_owned();
-    let kind = match entry.file_type() {
-        Some(kind) if kind.is_file() => Kind::File,
-        Some(kind) if kind.is_dir() => Kind::Folder,
-        Some(kind) if kind.is_symlink() => Kind::Link,
-        _ => Kind::Other,
-    };
-    let bytes = match kind {
-        Kind::File => entry.metadata().map_or(0, |metadata| metadata.len()),
-        _ => 0,
-    };
-    Some(Met { path, relative, kind, bytes })
-}
-
-/// Reads a file that was met, if it is text of a reasonable size and not secret.
-pub(super) fn text_of(met: &Met, start: &Place, bytes_max: u64) -> Option<String> {
-    if met.kind != Kind::File || met.bytes > bytes_max || beneath::is_secret(&met.path) {
-        return None;
+/// The entries of a folder by name, at most as many as a walk looks at.
+fn sorted(folder: &Folder) -> std::io::Result<Vec<(std::ffi::OsString, Kind)>> {
+    let mut entries = Vec::new();
+    for entry in folder.entries()?.take(ENTRIES_MAX + 1) {
+        let entry = entry?;
+        let kind = match entry.kind {
+            EntryKind::File => Kind::File,
+            EntryKind::Folder => Kind::Folder,
+            EntryKind::Link => Kind::Link,
+            EntryKind::Other => Kind::Other,
+        };
+        entries.push((entry.name, kind));
     }
-    let relative = met.path.strip_prefix(&start.root).ok()?;
-    let bytes = repertoire_text::fs::read_bytes_beneath(&start.root, relative, bytes_max).ok()?;
-    if super::read::is_binary(&bytes) {
-        return None;
-    }
-    Some(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(entries)
 }
 
 /// Words on what a walk did not see, with a line break before them.

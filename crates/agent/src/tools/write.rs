@@ -2,10 +2,11 @@
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
+use repertoire_text::fs::EntryKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, blocking, object, path_subject};
+use super::{PlaceRules, arguments, blocking, object, path_subject};
 use crate::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
@@ -61,7 +62,8 @@ impl Tool for Write {
                 Err(output) => return output,
             };
             let workplace = call.run.workplace.clone();
-            blocking(move || match write(&workplace, &wanted) {
+            let rules = PlaceRules::of(call.run, "write", Access::Write);
+            blocking(move || match write(&workplace, &rules, &wanted) {
                 Ok(said) => Output::ok(said),
                 Err(message) => Output::error(message),
             })
@@ -70,28 +72,29 @@ impl Tool for Write {
     }
 }
 
-fn write(workplace: &Workplace, wanted: &Arguments) -> Result<String, String> {
+fn write(workplace: &Workplace, rules: &PlaceRules, wanted: &Arguments) -> Result<String, String> {
     let path = &wanted.path;
     let bytes = wanted.content.len();
     if bytes > WRITE_BYTES_MAX {
         return Err(format!("the text has {bytes} bytes; at most {WRITE_BYTES_MAX} are written"));
     }
     let target = beneath::writable(workplace, path).map_err(|error| error.to_string())?;
-    let before = target.symlink_metadata().ok();
-    if let Some(before) = &before
-        && !before.is_file()
+    rules.check(path, target.relative().as_str())?;
+    let before = target.existing();
+    if let Some((kind, _)) = before
+        && kind != EntryKind::File
     {
-        let kind = if before.is_dir() { "a folder" } else { "not a regular file" };
+        let kind = if kind == EntryKind::Folder { "a folder" } else { "not a regular file" };
         return Err(format!("`{path}` is {kind}, and cannot be written"));
     }
-    repertoire_text::fs::write_atomic(&target, wanted.content.as_bytes())
+    target
+        .write_atomic(wanted.content.as_bytes())
         .map_err(|error| format!("`{path}` was not written: {error}"))?;
     let lines = wanted.content.lines().count();
     Ok(match before {
         None => format!("wrote the new file `{path}`: {bytes} bytes, {lines} lines"),
-        Some(before) => format!(
-            "wrote `{path}`: {bytes} bytes, {lines} lines, in place of {} bytes",
-            before.len()
+        Some((_, bytes_before)) => format!(
+            "wrote `{path}`: {bytes} bytes, {lines} lines, in place of {bytes_before} bytes"
         ),
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use repertoire_agent::process::Stdin;
+use repertoire_text::fs::{Folder, PlaceError};
 
 use super::call::{Ask, pair};
 use super::{Git, GitError, Mode, Name, Oid, TreeId};
@@ -135,16 +136,19 @@ fn exact(name: &Name) -> Result<String, GitError> {
     }
 }
 
-/// Removes a file, and the folders that nothing is left in.
+/// Removes a file, and the folders that nothing is left in. An agent may put a link in the place of a folder, so the path
+/// is resolved from a handle, without links.
 fn remove(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
-    let file = top.join(path);
-    match std::fs::remove_file(&file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let (top, path) = (Folder::open(top)?, camino::Utf8Path::new(path));
+    match top.remove_file(path) {
+        Ok(()) => {}
+        // What is behind a link does not belong to the tree.
+        Err(PlaceError::Link { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
     }
-    let mut folder = file.parent();
-    while let Some(empty) = folder.filter(|folder| *folder != top && folder.starts_with(top)) {
-        if std::fs::remove_dir(empty).is_err() {
+    let mut folder = path.parent();
+    while let Some(empty) = folder.filter(|folder| *folder != "") {
+        if top.remove_empty(empty).is_err() {
             break;
         }
         folder = empty.parent();

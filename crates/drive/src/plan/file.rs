@@ -3,14 +3,14 @@
 
 use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use repertoire_flow::limits::PLAN_BYTES_MAX;
-use repertoire_text::fs;
+use repertoire_text::fs::{Folder, Place, PlaceError};
 
 /// The text of a plan; nothing if there is none that can be read.
 pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
-    let is_there = !has_link(dir, plan);
-    is_there.then(|| fs::read_text_beneath(dir, plan, PLAN_BYTES_MAX as u64).ok()).flatten()
+    let place = Folder::open(dir).ok()?.place_without_links(plan).ok()?;
+    place.read_text(PLAN_BYTES_MAX as u64).ok()
 }
 
 /// Writes a plan. Links on the way are removed: the way had none when the run began.
@@ -19,38 +19,36 @@ pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
 ///
 /// When something else is in the way, or the file cannot be written.
 pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
-    for part in way(dir, plan) {
-        if is_link(&part) {
-            std::fs::remove_file(&part)?;
-        }
-    }
-    let file = dir.join(plan);
-    fs::write_atomic(&file, text.as_bytes()).map_err(|error| {
+    let written = Folder::open(dir).map_err(PlaceError::from).and_then(|folder| {
+        let place = place_without_links(&folder, plan)?;
+        Ok(place.write_atomic(text.as_bytes())?)
+    });
+    written.map_err(|error| {
+        let (file, error) = (dir.join(plan), io::Error::from(error));
         io::Error::new(error.kind(), format!("the plan {file} cannot be written: {error}"))
     })
 }
 
-/// The folders from the worktree to the plan, and the plan.
-fn way(dir: &Utf8Path, plan: &Utf8Path) -> impl Iterator<Item = Utf8PathBuf> {
-    let mut at = dir.to_owned();
-    plan.components().map(move |part| {
-        at.push(part);
-        at.clone()
-    })
+/// Resolves the place of a plan, and removes the links that it meets.
+fn place_without_links(folder: &Folder, plan: &Utf8Path) -> Result<Place, PlaceError> {
+    // A program may put a new link there each time; after this many the write fails.
+    for _ in 0..LINKS_REMOVED_MAX {
+        match folder.place_without_links(plan) {
+            Err(PlaceError::Link { link }) => folder.remove_file(&link)?,
+            resolved => return resolved,
+        }
+    }
+    folder.place_without_links(plan)
 }
 
-fn has_link(dir: &Utf8Path, plan: &Utf8Path) -> bool {
-    way(dir, plan).any(|part| is_link(&part))
-}
-
-fn is_link(path: &Utf8Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
-}
+/// The maximum number of links that are removed on the way to a plan.
+const LINKS_REMOVED_MAX: usize = 32;
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use repertoire_text::fs;
 
     use super::*;
 

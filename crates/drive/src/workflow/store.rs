@@ -402,7 +402,7 @@ pub(super) fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
 fn sweep(place: &Utf8Path) {
     let Ok(entries) = fs::entries(place) else { return };
     let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
-    for name in names.filter(|name| name.starts_with(fs::TEMPORARY_PREFIX)) {
+    for name in names.filter(|name| fs::is_temporary_name(name)) {
         // One that cannot be removed is in nobody's way.
         let _ = std::fs::remove_file(place.join(name));
     }

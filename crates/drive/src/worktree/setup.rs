@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use repertoire_agent::workplace::Workplace;
-use repertoire_text::fs::{is_beneath, read_bytes_beneath};
+use repertoire_text::fs::{Folder, PlaceError, is_beneath};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -152,19 +152,15 @@ fn copy_one(
     bytes_left: &mut u64,
 ) -> Result<(), String> {
     let most = COPY_FILE_BYTES_MAX.min(*bytes_left);
-    let bytes =
-        read_bytes_beneath(from, Utf8Path::new(path), most).map_err(|error| error.to_string())?;
-    let target = to.join(path);
-    make_folders(to, Utf8Path::new(path)).map_err(|error| error.to_string())?;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-        let metadata = std::fs::metadata(from.join(path)).map_err(|error| error.to_string())?;
-        options.mode(metadata.mode() & 0o777);
-    }
-    match options.open(&target) {
+    let path = Utf8Path::new(path);
+    let found = Folder::open(from).map_err(PlaceError::from).and_then(|from| from.find(path));
+    let found = found.map_err(|error| error.to_string())?;
+    let bytes = found.read_bytes(most).map_err(|error| error.to_string())?;
+    let place = Folder::open(to).map_err(PlaceError::from);
+    let place = place.and_then(|to| to.place_without_links(path));
+    let created =
+        place.map_err(std::io::Error::from).and_then(|place| place.create_new(found.permissions()));
+    match created {
         Ok(mut file) => file.write_all(&bytes).map_err(|error| error.to_string())?,
         // It was copied before, and may have been changed for the run since.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -173,19 +169,5 @@ fn copy_one(
         Err(error) => return Err(error.to_string()),
     }
     *bytes_left -= bytes.len() as u64;
-    Ok(())
-}
-
-/// Makes the folders above a file, and refuses links among them.
-fn make_folders(to: &Utf8Path, path: &Utf8Path) -> std::io::Result<()> {
-    let mut at: Utf8PathBuf = to.to_owned();
-    for part in path.parent().into_iter().flat_map(Utf8Path::components) {
-        at.push(part);
-        match std::fs::symlink_metadata(&at) {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(std::io::Error::other(format!("{at} is not a folder"))),
-            Err(_) => std::fs::create_dir(&at)?,
-        }
-    }
     Ok(())
 }

@@ -10,6 +10,7 @@ use repertoire_text::terminal::printable;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::write_output;
 use crate::ui::{self, Ui};
 
 /// Where to.
@@ -42,9 +43,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 ))
                 .hint("Choose another name, or overwrite it with `--force`."));
             }
-            fs::write_atomic(&target, text.as_bytes()).map_err(|error| {
-                Failure::cannot_run(format!("{path} cannot be written: {error}"))
-            })?;
+            write_output(ctx, path, text.as_bytes())?;
             let skills = ui::count(catalog.entries().len(), "entry").replace("entrys", "entries");
             writeln!(ui.out, "{} {path} ({skills})", ui.paint(ui::GOOD, "wrote"))?;
         }

@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use repertoire_select::Selector;
 use repertoire_select::eval::{Answer, Comparison, Metric, Query, Report, plot};
 use repertoire_skill::catalog::Catalog;
-use repertoire_text::fs;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::write_output;
 use crate::schema::{ComparisonJson, EvalJson, ShortJson};
 use crate::ui::{self, Ui};
 use configuration::Configuration;
@@ -103,8 +103,7 @@ fn measure(
         if typed.parent().is_some_and(|dir| !dir.as_str().is_empty() && !dir.is_dir()) {
             return Err(Failure::usage(format!("`--plot {path}`: there is no such folder")));
         }
-        fs::write_atomic(&typed, svg.as_bytes())
-            .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
+        write_output(ctx, &typed, svg.as_bytes())?;
     }
     let exit = if short.is_empty() { Exit::Done } else { Exit::No };
     let measured = Measured { found, skills: offered(catalog), report };

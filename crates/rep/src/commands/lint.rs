@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_drive::github::mode;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_select::Model;
@@ -13,6 +13,7 @@ use repertoire_skill::catalog::{Catalog, Entry, RootReport};
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{Comparison, FileReport, LintRequest, Report, RuleSet, fix, lint};
+use repertoire_skill::profile::Root;
 use repertoire_skill::skill::{Kind, Scope, Skill};
 use repertoire_skill::skills_ref;
 use repertoire_text::{Severity, sarif, terminal};
@@ -162,10 +163,27 @@ fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {
         paths: &paths,
         rules: RuleSet::from(ctx.config.profile()),
         limits: request.limits,
+        links_beneath: &|dir| links_beneath(ctx, dir),
         environment: &|| discover(&request),
         comparison: wanted.then_some(Comparison { skills_max, check: &compare }),
         companions: is_ours.then_some(&companions),
     }))
+}
+
+/// The folder that links in a searched folder may not lead out of: the project, or the folder itself outside of one. The
+/// user's own folders of skills may have links to anywhere.
+fn links_beneath(ctx: &Ctx<'_>, dir: &Utf8Path) -> Option<Utf8PathBuf> {
+    let real = |dir: &Utf8Path| dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+    let (places, dir) = (ctx.config.places(), real(dir));
+    let project = real(places.project());
+    if project != real(&places.home) && dir.starts_with(&project) {
+        return Some(project);
+    }
+    let request = ctx.config.request_without_trust();
+    let roots = request.profile.roots_at(places).into_iter().chain(request.extra_roots);
+    let is_own = |root: &Root| matches!(root.scope, Scope::User | Scope::Extra | Scope::Builtin);
+    let mut own = roots.filter(is_own).map(|root| real(&root.dir));
+    if own.any(|root| dir.starts_with(root)) { None } else { Some(dir) }
 }
 
 /// What this program knows of skills besides: their workflows, and modes.

@@ -135,11 +135,18 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
             let mut bytes = Vec::new();
-            let read = std::io::stdin().take(TASK_BYTES_MAX).read_to_end(&mut bytes);
+            let read = std::io::stdin().take(TASK_BYTES_MAX + 1).read_to_end(&mut bytes);
             read.map_err(|error| {
                 Failure::cannot_run(format!("the task cannot be read from standard input: {error}"))
             })?;
-            // What is longer is cut, perhaps within a character; what is no text says nothing.
+            if bytes.len() as u64 > TASK_BYTES_MAX {
+                let message = format!(
+                    "the task on standard input has more than {TASK_BYTES_MAX} bytes, the limit"
+                );
+                return Err(Failure::usage(message)
+                    .hint("Give a shorter task, for instance its first lines: `head -c 1M FILE | rep match -`."));
+            }
+            // Bytes that are not text say nothing.
             String::from_utf8_lossy(&bytes).into_owned()
         }
         words => words.join(" "),

@@ -8,6 +8,7 @@ use repertoire_text::yaml::{Style, emit_scalar};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::place_to_write;
 use crate::schema::NewJson;
 use crate::ui::{self, Ui};
 
@@ -71,12 +72,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         (_, true) => workflow_skill(&name, description),
         (false, false) => skill(&name, description),
     };
-    let cannot = |error| Failure::cannot_run(format!("{file} cannot be written: {error}"));
     if args.workflow {
         let steps = file.with_file_name(repertoire_flow::file::FILE);
-        fs::write_atomic(&steps, WORKFLOW.as_bytes()).map_err(cannot)?;
+        write(ctx, args, &steps, WORKFLOW)?;
     }
-    fs::write_atomic(&file, text.as_bytes()).map_err(cannot)?;
+    write(ctx, args, &file, &text)?;
     if ui.json {
         ui.print_json(&NewJson { name, path: file.to_string() })?;
         return Ok(Exit::Done);
@@ -93,6 +93,16 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     };
     ui.note(&next)?;
     Ok(Exit::Done)
+}
+
+/// Writes a file of the new skill. A folder that was named on the command line and the user's home may be anywhere; the
+/// folders of a project do not lead out of it.
+fn write(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, text: &str) -> Result<(), Failure> {
+    let written = match args.user || args.dir.is_some() {
+        true => fs::write_atomic(file, text.as_bytes()),
+        false => place_to_write(ctx.config.places().project(), file)?.write_atomic(text.as_bytes()),
+    };
+    written.map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))
 }
 
 fn shown(ctx: &Ctx<'_>, path: &Utf8Path) -> String {

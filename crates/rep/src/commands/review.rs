@@ -12,12 +12,12 @@ use repertoire_drive::review::record::{CallOutcome, Depth, Review};
 use repertoire_drive::review::report::{Format, Look, Styles, render};
 use repertoire_drive::review::scope::Gathered;
 use repertoire_skill::review::Severity;
-use repertoire_text::fs;
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::write_output;
 use crate::reviewing::{Planned, ReviewFlags, since};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
@@ -155,7 +155,7 @@ async fn review(
     }
     let change = &plan.gathered.change;
     let kept = ctx.reviews(workspace).keep(&review, change);
-    args.output.print(&review, change, &files, ui)?;
+    args.output.print(ctx, (&review, change), &files, ui)?;
     if let Err(error) = kept {
         ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
     }
@@ -356,16 +356,14 @@ impl Output {
     /// Prints a review, and writes it to files.
     pub(crate) fn print(
         &self,
-        review: &Review,
-        change: &Change,
+        ctx: &Ctx<'_>,
+        (review, change): (&Review, &Change),
         files: &[(Format, Utf8PathBuf)],
         ui: &mut Ui<'_>,
     ) -> Result<(), Failure> {
         for (format, path) in files {
             let text = render(*format, review, change, &Look::default());
-            fs::write_atomic(path, text.as_bytes()).map_err(|error| {
-                Failure::cannot_run(format!("{path} cannot be written: {error}"))
-            })?;
+            write_output(ctx, path, text.as_bytes())?;
         }
         let usual = if ui.json { Format::Json } else { Format::Text };
         let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };

@@ -87,7 +87,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let scope = args.scope.map_or(client.scope, Scope::from);
     let file = client.file(scope, &around).ok_or_else(|| no_such_file(client, scope))?;
     let memory = memory(ctx);
-    let config = Config { path: &file.path, client, name: &args.name, memory: &memory };
+    let project = (scope == Scope::Project).then_some(around.project.as_path());
+    let config = Config { path: &file.path, client, name: &args.name, memory: &memory, project };
     let one = One { ctx, args, client, scope, config, note: file.note };
     match (args.print, args.check, args.remove) {
         (true, ..) => one.print(ui),
@@ -234,6 +235,10 @@ impl One<'_> {
                 "Nothing was changed. `rep setup {} --print` prints what to put there by hand.",
                 self.client.id
             ),
+            FileError::OutsideProject { .. } => format!(
+                "Nothing was changed. Replace the link by a folder, or put the output of `rep setup {} --print` there by hand.",
+                self.client.id
+            ),
             FileError::ReadOnly { .. } | FileError::Write { .. } => {
                 "Nothing was changed. Mind who may write it, and try again.".to_owned()
             }
@@ -295,8 +300,9 @@ fn list(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, ui: &mut Ui<'_>) 
 fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static Client) -> Row {
     let memory = memory(ctx);
     let is_here = ctx.env.program(&client.program).is_some() || client.was_used(around);
-    let state = |path: &Utf8Path| {
-        let config = Config { path, client, name: &args.name, memory: &memory };
+    let state = |scope: Scope, path: &Utf8Path| {
+        let project = (scope == Scope::Project).then_some(around.project.as_path());
+        let config = Config { path, client, name: &args.name, memory: &memory, project };
         match config.find() {
             Ok(Found::Ours(_)) => State::SetUp,
             Ok(Found::Foreign(_)) => State::Foreign,
@@ -307,7 +313,7 @@ fn row(ctx: &Ctx<'_>, args: &Args, around: &Surroundings<'_>, client: &'static C
     let scopes = [Scope::Project, Scope::User].into_iter();
     let files = scopes.filter_map(|scope| {
         let path = client.file(scope, around)?.path;
-        let state = state(&path);
+        let state = state(scope, &path);
         Some((scope, path, state))
     });
     Row { client, is_here, files: files.collect() }

@@ -5,12 +5,13 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Scope;
-use repertoire_text::fs;
+use repertoire_text::fs::{Place, ReadError};
 
 use crate::cli::Ctx;
 use crate::commands::is_compat;
 use crate::commands::is_switched_off;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::place_to_write;
 use crate::schema::{SyncJson, SyncOutcome};
 use crate::ui::{self, Ui};
 
@@ -44,17 +45,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             .hint("Name a file that ends in `.md`, such as `AGENTS.md`."));
     }
     let path = ctx.env.here.join(&args.output);
-    let existing = match fs::read_text_beneath(
-        path.parent().unwrap_or(&ctx.env.here),
-        path.file_name().unwrap_or_default().into(),
-        FILE_BYTES_MAX,
-    ) {
+    let place = place_to_write(ctx.config.places().project(), &path)?;
+    let existing = match place.read_text(FILE_BYTES_MAX) {
         Ok(text) => Some(text),
-        Err(fs::ReadError::NotFound) => None,
+        Err(ReadError::NotFound) => None,
         Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
     };
     if compat {
-        return sync_compat(ctx, args, existing.as_deref(), ui);
+        return sync_compat(ctx, args, (&place, existing.as_deref()), ui);
     }
     let catalog = ctx.catalog()?;
     if is_switched_off(catalog) {
@@ -80,7 +78,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Synced::Added | Synced::Synced => SyncOutcome::Updated,
     };
     if matches!(outcome, SyncOutcome::Created | SyncOutcome::Updated) {
-        write_file(&path, &updated.text)?;
+        write_file(&place, args, &updated.text)?;
     }
     report(args, outcome, entries.len(), ui)
 }
@@ -106,9 +104,10 @@ fn report(args: &Args, outcome: SyncOutcome, count: usize, ui: &mut Ui<'_>) -> O
     Ok(if outcome == SyncOutcome::Stale { Exit::No } else { Exit::Done })
 }
 
-fn write_file(path: &camino::Utf8Path, text: &str) -> Result<(), Failure> {
-    fs::write_atomic(path, text.as_bytes())
-        .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
+fn write_file(place: &Place, args: &Args, text: &str) -> Result<(), Failure> {
+    place
+        .write_atomic(text.as_bytes())
+        .map_err(|error| Failure::cannot_run(format!("{} cannot be written: {error}", args.output)))
 }
 
 /// Skills that a model may choose by itself; agents and hidden ones are not for this list.
@@ -128,15 +127,19 @@ fn entries(catalog: &Catalog) -> Vec<Entry<'_>> {
         .collect()
 }
 
-fn sync_compat(ctx: &Ctx<'_>, args: &Args, existing: Option<&str>, ui: &mut Ui<'_>) -> Outcome {
+fn sync_compat(
+    ctx: &Ctx<'_>,
+    args: &Args,
+    (place, existing): (&Place, Option<&str>),
+    ui: &mut Ui<'_>,
+) -> Outcome {
     let places = ctx.config.places();
     let found = openskills::find_all(&places.here, &places.home);
     let entries: Vec<_> = found.iter().map(openskills::Found::entry).collect();
-    let path = ctx.env.here.join(&args.output);
     let stem = openskills::file_stem(args.output.as_str());
     if entries.is_empty() {
         if existing.is_none() {
-            write_file(&path, &openskills::new_file(&stem))?;
+            write_file(place, args, &openskills::new_file(&stem))?;
             write!(ui.out, "{}", openskills::created_message(args.output.as_str()))?;
         }
         write!(ui.out, "{}", openskills::NO_SKILLS_TO_SYNC)?;
@@ -145,7 +148,7 @@ fn sync_compat(ctx: &Ctx<'_>, args: &Args, existing: Option<&str>, ui: &mut Ui<'
     let block = openskills::render_block(&entries, Style::Compat);
     let updated = openskills::update(existing, &stem, &block, Style::Compat)
         .map_err(|error| Failure::no(error.to_string()))?;
-    write_file(&path, &updated.text)?;
+    write_file(place, args, &updated.text)?;
     let message = openskills::outcome_message(updated.outcome, args.output.as_str(), entries.len());
     write!(ui.out, "{message}")?;
     Ok(Exit::Done)

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::project_files::write_output;
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
@@ -87,8 +88,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let verification = runtime()?.block_on(attend(ctx, &checks, options, &cancel, ui))?;
     for (format, path) in &files {
         let text = render(&verification, *format, &Styles::plain());
-        fs::write_atomic(path, text.as_bytes())
-            .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))?;
+        write_output(ctx, path, text.as_bytes())?;
     }
     let usual = if ui.json { Format::Json } else { Format::Text };
     let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };

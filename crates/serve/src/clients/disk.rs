@@ -4,7 +4,7 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{self, ReadError, Stamp};
+use repertoire_text::fs::{self, Folder, PlaceError, ReadError, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -40,6 +40,16 @@ pub enum FileError {
         /// The file.
         path: Utf8PathBuf,
         /// Where it leads.
+        target: String,
+    },
+    /// It is behind a link that leads out of the project.
+    #[error("{path} is outside of the project: {link} is a symbolic link to {target}")]
+    OutsideProject {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The link.
+        link: Utf8PathBuf,
+        /// The path that it leads to.
         target: String,
     },
     /// It was made read-only.
@@ -108,6 +118,9 @@ pub struct Config<'a> {
     pub name: &'a str,
     /// What we remember.
     pub memory: &'a Utf8Path,
+    /// The project that the file belongs to: it is not read or written through a link that leads out of it. `None` for
+    /// a user's own file.
+    pub project: Option<&'a Utf8Path>,
 }
 
 /// What was made for an entry.
@@ -249,7 +262,7 @@ impl Config<'_> {
         let Some(edited) = edited else { return Ok(Done::Unchanged) };
         self.writable(stamp)?;
         if record.file && is_bare(self.client.format, &edited) {
-            std::fs::remove_file(self.path).map_err(|source| self.unwritten(source))?;
+            self.remove_file()?;
             for folder in record.folders.iter().rev() {
                 // One that holds something else by now stays.
                 let _ = std::fs::remove_dir(folder);
@@ -279,7 +292,14 @@ impl Config<'_> {
         if let Ok(target) = self.path.read_link_utf8() {
             return Err(FileError::Link { path: self.path.to_owned(), target: target.to_string() });
         }
-        match fs::read_stamped(self.path, CONFIG_BYTES_MAX) {
+        let read = match self.in_project()? {
+            Some((folder, relative)) => folder
+                .find(&relative)
+                .map_err(ReadError::from)
+                .and_then(|found| Ok((found.read_text(CONFIG_BYTES_MAX)?, found.stamp()))),
+            None => fs::read_stamped(self.path, CONFIG_BYTES_MAX),
+        };
+        match read {
             Ok((text, stamp)) => Ok(Some((text, Some(stamp)))),
             Err(ReadError::NotFound) => Ok(None),
             Err(source) => Err(FileError::Read { path: self.path.to_owned(), source }),
@@ -300,7 +320,39 @@ impl Config<'_> {
     }
 
     fn write(&self, text: &str) -> Result<(), FileError> {
-        fs::write_atomic(self.path, text.as_bytes()).map_err(|source| self.unwritten(source))
+        let written = match self.in_project()? {
+            Some((folder, relative)) => {
+                folder.write_atomic(&relative, text.as_bytes()).map_err(io::Error::from)
+            }
+            None => fs::write_atomic(self.path, text.as_bytes()),
+        };
+        written.map_err(|source| self.unwritten(source))
+    }
+
+    fn remove_file(&self) -> Result<(), FileError> {
+        let removed = match self.in_project()? {
+            Some((folder, relative)) => folder.remove_file(&relative).map_err(io::Error::from),
+            None => std::fs::remove_file(self.path),
+        };
+        removed.map_err(|source| self.unwritten(source))
+    }
+
+    /// The project's folder and the place of the file beneath it, without links; `None` for a user's own file.
+    fn in_project(&self) -> Result<Option<(Folder, Utf8PathBuf)>, FileError> {
+        let inner =
+            self.project.and_then(|project| Some((project, self.path.strip_prefix(project).ok()?)));
+        let Some((project, relative)) = inner else { return Ok(None) };
+        let folder = Folder::open(project).map_err(|source| self.unwritten(source))?;
+        match folder.place(relative) {
+            Ok(place) => Ok(Some((folder, place.relative().to_owned()))),
+            Err(PlaceError::LinkLeaves { link, .. }) => {
+                let link = project.join(link);
+                let target =
+                    link.read_link_utf8().map_or_else(|_| "elsewhere".to_owned(), Into::into);
+                Err(FileError::OutsideProject { path: self.path.to_owned(), link, target })
+            }
+            Err(other) => Err(self.unwritten(other.into())),
+        }
     }
 
     fn unwritten(&self, source: io::Error) -> FileError {

@@ -193,7 +193,7 @@ fn on_disk(client: &Client, before: Option<&str>) -> (tempfile::TempDir, Utf8Pat
 fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
     for client in all() {
         let (_keep, path, memory) = on_disk(client, None);
-        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
         assert_eq!(config.set(&entry(client)).unwrap(), Done::Made, "{}", client.id);
         assert_eq!(config.set(&entry(client)).unwrap(), Done::Unchanged);
         assert_eq!(config.remove().unwrap(), Done::Removed);
@@ -202,7 +202,7 @@ fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
 
         for before in ["", if client.format == Format::Toml { "x = 1\n" } else { "{}" }] {
             let (_keep, path, memory) = on_disk(client, Some(before));
-            let config = Config { path: &path, client, name: NAME, memory: &memory };
+            let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
             assert_eq!(config.set(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
             assert_eq!(config.remove().unwrap(), Done::Changed);
             assert_eq!(repertoire_text::fs::read_text(&path, 99).unwrap(), before);
@@ -214,7 +214,7 @@ fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
 fn a_made_file_that_somebody_wrote_into_stays_with_what_they_wrote() {
     let client = find("claude").unwrap();
     let (_keep, path, memory) = on_disk(client, None);
-    let config = Config { path: &path, client, name: NAME, memory: &memory };
+    let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
     config.set(&entry(client)).unwrap();
     let text = repertoire_text::fs::read_text(&path, 999).unwrap();
     let text = text.replacen('{', "{\n  \"theirs\": 1,", 1);
@@ -241,11 +241,11 @@ fn an_entry_of_somebody_else_is_not_taken_out() {
     for client in all() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
         assert!(matches!(config.find().unwrap(), Found::Foreign(_)), "{}", client.id);
         let error = config.remove().unwrap_err();
         assert!(matches!(error, FileError::Foreign { .. }), "{error}");
-        let docs = Config { path: &path, client, name: "docs", memory: &memory };
+        let docs = Config { path: &path, client, name: "docs", memory: &memory, project: None };
         assert!(matches!(docs.remove().unwrap_err(), FileError::Foreign { .. }));
         assert_eq!(repertoire_text::fs::read_text(&path, 999).unwrap(), before);
     }
@@ -256,7 +256,7 @@ fn an_entry_that_was_replaced_comes_back_as_it_was_written() {
     for client in all() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
         assert_eq!(config.replace(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
         assert_eq!(config.find().unwrap(), Found::Ours(entry(client)));
         // Replaced again by another of ours, the first one is still remembered.
@@ -274,7 +274,7 @@ fn an_entry_that_was_replaced_comes_back_into_a_file_that_has_changed() {
     for client in all() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory };
+        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
         let former = config.get().unwrap();
         config.replace(&entry(client)).unwrap();
         let text = repertoire_text::fs::read_text(&path, 999).unwrap();
@@ -286,7 +286,7 @@ fn an_entry_that_was_replaced_comes_back_into_a_file_that_has_changed() {
         repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
         assert_eq!(config.remove().unwrap(), Done::Restored, "{}", client.id);
         assert_eq!(config.get().unwrap(), former);
-        let docs = Config { path: &path, client, name: "docs", memory: &memory };
+        let docs = Config { path: &path, client, name: "docs", memory: &memory, project: None };
         assert!(docs.get().unwrap().unwrap().to_string().contains("dd"), "{}", client.id);
     }
 }
@@ -297,7 +297,7 @@ fn an_entry_by_hand_that_starts_us_is_ours_and_one_that_was_changed_since_is_not
     let text =
         "{\"mcpServers\": {\"repertoire\": {\"command\": \"/opt/rep\", \"args\": [\"mcp\"]}}}";
     let (_keep, path, memory) = on_disk(client, Some(text));
-    let config = Config { path: &path, client, name: NAME, memory: &memory };
+    let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
     assert_eq!(config.remove().unwrap(), Done::Changed);
     config.set(&client.entry("wrapped", &["mcp".to_owned()])).unwrap();
     let text = repertoire_text::fs::read_text(&path, 999).unwrap().replace("wrapped", "theirs");
@@ -310,7 +310,7 @@ fn links_read_only_files_and_huge_ones_stay_untouched() {
     use std::os::unix::fs::PermissionsExt as _;
     let client = find("claude").unwrap();
     let refused = |path: &Utf8Path, memory: &Utf8Path| {
-        let config = Config { path, client, name: NAME, memory };
+        let config = Config { path, client, name: NAME, memory, project: None };
         config.set(&entry(client)).unwrap_err().to_string()
     };
     let (_keep, path, memory) = on_disk(client, Some("{}"));

@@ -15,7 +15,7 @@ use super::{RuleSet, check_reference, check_skill, check_together};
 use crate::catalog::{Catalog, Entry};
 use crate::depend::Known;
 use crate::dialect::is_skill_file;
-use crate::discover::looks_like_a_skill;
+use crate::discover::{Boundary, looks_like_a_skill, read_candidate};
 use crate::limits::{Limits, WalkLimits};
 use crate::load::{Loaded, load};
 use crate::name;
@@ -34,6 +34,8 @@ pub struct LintRequest<'a> {
     pub rules: RuleSet,
     /// Caps.
     pub limits: Limits,
+    /// The folder that links in a searched folder may not lead out of; `None` if they may lead anywhere.
+    pub links_beneath: &'a (dyn Fn(&Utf8Path) -> Option<Utf8PathBuf> + Sync),
     /// The skills that dependencies may be met by, fetched only if one is not met by the files themselves.
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
     /// What else to ask of all skills together, by somebody who knows more than this crate.
@@ -152,17 +154,21 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
     let mut candidates = Vec::new();
     for path in request.paths {
         if path.is_dir() {
-            let walked = walk(path, &walk_options());
-            candidates.extend(walked.candidates);
+            let beneath = (request.links_beneath)(path);
+            let walked = walk(path, &walk_options(beneath.as_deref()));
+            let boundary = beneath.and_then(|beneath| Boundary::open_above(&beneath, path));
+            candidates.extend(walked.candidates.into_iter().map(|found| (found, boundary.clone())));
             reports.extend(walked.diagnostics.into_iter().map(about_a_path));
         } else {
-            candidates.push(named_file(path));
+            candidates.push((named_file(path), None));
         }
     }
-    candidates.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
-    candidates.dedup_by(|a, b| a.path.as_str() == b.path.as_str());
+    candidates.sort_by(|(a, _), (b, _)| a.path.as_str().cmp(b.path.as_str()));
+    candidates.dedup_by(|(a, _), (b, _)| a.path.as_str() == b.path.as_str());
     let room = Room::new(request);
-    let check = |candidate: &Candidate| check_file(candidate, request, &room);
+    let check = |(candidate, boundary): &(Candidate, Option<Boundary>)| {
+        check_file((candidate, boundary.as_ref()), request, &room)
+    };
     let checked: Vec<Checked> = candidates.par_iter().filter_map(check).collect();
     let mut together = Vec::new();
     let mut not_compared = None;
@@ -216,13 +222,13 @@ pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::E
     Ok(changed)
 }
 
-fn walk_options() -> WalkOptions<'static> {
+fn walk_options(links_beneath: Option<&Utf8Path>) -> WalkOptions<'_> {
     WalkOptions {
         limits: WALK,
         depth_is_habit: false,
         flat_files: true,
         inside_resources: true,
-        links_beneath: None,
+        links_beneath,
     }
 }
 
@@ -247,11 +253,14 @@ fn named_file(path: &Utf8Path) -> Candidate {
 }
 
 /// `None` for a Markdown file in a folder that is no skill.
-fn check_file(candidate: &Candidate, request: &LintRequest<'_>, room: &Room) -> Option<Checked> {
+fn check_file(
+    (candidate, boundary): (&Candidate, Option<&Boundary>),
+    request: &LintRequest<'_>,
+    room: &Room,
+) -> Option<Checked> {
     let path = &candidate.path;
-    let real = candidate.target.as_deref().unwrap_or(path);
-    let text = match fs::read_text(real, request.limits.text.file_bytes_max) {
-        Ok(text) => text,
+    let text = match read_candidate(candidate, boundary, request.limits.text.file_bytes_max) {
+        Ok((text, _)) => text,
         Err(error) => {
             let report = about_a_path(error.to_diagnostic(path));
             let companions = Vec::new();

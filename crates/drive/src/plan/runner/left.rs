@@ -3,16 +3,13 @@
 use camino::Utf8Path;
 use repertoire_agent::process;
 use repertoire_journal::Lease;
-use repertoire_text::fs::TEMPORARY_PREFIX;
+use repertoire_text::fs::{self, Folder};
 
 use super::{DriveError, Session};
 use crate::git::ChangeKind;
 
 /// The variable that the programs of a run are known by, whoever started them.
 pub(super) const MARK: &str = "REPERTOIRE_RUN";
-
-/// How many random signs the name of a file has that is being written.
-const RANDOM_SIGNS: usize = 6;
 
 pub(super) fn mark(lease: &Lease) -> String {
     format!("{}:{}", lease.run, lease.token)
@@ -36,12 +33,9 @@ pub(super) async fn end_programs(lease: &Lease) {
     drop(ended);
 }
 
-/// Whether a file was being written by the engine or by one of its tools: its name is the prefix and some random signs.
+/// Whether a file was being written by the engine or by one of its tools.
 fn is_half_written(path: &Utf8Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    name.strip_prefix(TEMPORARY_PREFIX).is_some_and(|rest| {
-        rest.len() == RANDOM_SIGNS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    })
+    path.file_name().is_some_and(fs::is_temporary_name)
 }
 
 impl Session<'_> {
@@ -51,7 +45,10 @@ impl Session<'_> {
         for change in self.git.status().await? {
             let path = Utf8Path::new(&change.path);
             if change.kind == ChangeKind::Untracked && is_half_written(path) {
-                std::fs::remove_file(self.worktree.dir.join(path))?;
+                // By handle: an agent may have put a link in the place of a folder.
+                Folder::open(&self.worktree.dir)?
+                    .remove_file(path)
+                    .map_err(std::io::Error::from)?;
             }
         }
         Ok(())
@@ -66,21 +63,11 @@ mod tests {
     fn only_what_was_being_written_is_told_apart() {
         for (path, is_left) in [
             (".rep-a1B2c3", true),
-            ("plans/.rep-a1B2c3", true),
+            ("plans/.rep-0123abcd-0", true),
             (".rep-a1B2c3/kept.txt", false),
             (".rep-notes.txt", false),
-            (".rep-", false),
-            ("a.rep-a1B2c3", false),
         ] {
             assert_eq!(is_half_written(Utf8Path::new(path)), is_left, "{path}");
         }
-    }
-
-    #[test]
-    fn names_are_as_they_are_made() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = Utf8Path::from_path(dir.path()).unwrap();
-        let file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(dir).unwrap();
-        assert!(is_half_written(Utf8Path::from_path(file.path()).unwrap()));
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn show(ctx: &Ctx<'_>, args: &ShowArgs, ui: &mut Ui<'_>) -> Outcome {
     let reviews = ctx.reviews(&ctx.project_dir(None));
     let review = reviews.load(&args.name).map_err(not_had)?;
     let change = reviews.change(&args.name).map_err(not_had)?;
-    args.output.print(&review, &change, &files, ui)?;
+    args.output.print(ctx, (&review, &change), &files, ui)?;
     Ok(Exit::Done)
 }
 

@@ -1,0 +1,370 @@
+//! Resolving a path beneath a folder without asking the kernel to follow a link: each component is opened from the
+//! handle of the one before it, and links are read and taken apart here.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{FOLDER, Folder, LINKS_MAX, NewMode, open_file, replace, stat_of};
+use crate::fs::{EntryKind, ReadError, bytes_of, is_beneath, text_of};
+
+/// Why a path beneath a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// There is nothing.
+    #[error("there is no such file")]
+    NotFound,
+    /// An absolute path, one that climbs with `..`, or an empty one.
+    #[error("the path is absolute or climbs out of the folder")]
+    PathRefused,
+    /// A symbolic link that leads out of the folder.
+    #[error("the symbolic link `{link}` leads out of the folder")]
+    LinkLeaves {
+        /// The link, relative to the folder.
+        link: Utf8PathBuf,
+        /// The absolute path that it leads to, if it could be worked out.
+        to: Option<Utf8PathBuf>,
+    },
+    /// A symbolic link to nothing.
+    #[error("`{link}` is a symbolic link to nothing")]
+    Dangling {
+        /// The link, relative to the folder.
+        link: Utf8PathBuf,
+    },
+    /// A symbolic link where none is followed.
+    #[error("`{link}` is a symbolic link")]
+    Link {
+        /// The link, relative to the folder.
+        link: Utf8PathBuf,
+    },
+    /// Links that lead in a circle, or too many of them.
+    #[error("`{link}` is a symbolic link that leads in a circle or through too many links")]
+    TooManyLinks {
+        /// The link, relative to the folder.
+        link: Utf8PathBuf,
+    },
+    /// A socket, or a pipe without the other end.
+    #[error("this is a socket or pipe, not a regular file")]
+    NotRegular,
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl From<Errno> for PlaceError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT => PlaceError::NotFound,
+            Errno::NXIO => PlaceError::NotRegular,
+            error => PlaceError::Io(error.into()),
+        }
+    }
+}
+
+impl From<PlaceError> for ReadError {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            // A link to nothing is nothing to read.
+            PlaceError::NotFound | PlaceError::Dangling { .. } => ReadError::NotFound,
+            PlaceError::PathRefused => ReadError::PathRefused,
+            PlaceError::LinkLeaves { .. }
+            | PlaceError::Link { .. }
+            | PlaceError::TooManyLinks { .. } => ReadError::LinkLeaves,
+            PlaceError::NotRegular => ReadError::NotRegular { kind: "a socket or pipe" },
+            PlaceError::Io(error) => ReadError::Io(error),
+        }
+    }
+}
+
+impl From<PlaceError> for std::io::Error {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::Io(error) => error,
+            PlaceError::NotFound => Errno::NOENT.into(),
+            other => std::io::Error::other(other),
+        }
+    }
+}
+
+/// The place of a file that may not exist yet: a handle of the nearest folder that does, and the names below it.
+#[derive(Debug)]
+pub struct Place {
+    above: OwnedFd,
+    /// Folders between `above` and the file that do not exist yet.
+    missing: Vec<String>,
+    name: String,
+    relative: Utf8PathBuf,
+}
+
+impl Place {
+    /// The place beneath the folder, without links; `.` for the folder itself.
+    pub fn relative(&self) -> &Utf8Path {
+        &self.relative
+    }
+
+    /// The kind of the entry, without following a link, and its size in bytes; `None` if there is nothing.
+    pub fn existing(&self) -> Option<(EntryKind, u64)> {
+        if self.relative == "." {
+            return Some((EntryKind::Folder, 0));
+        }
+        let stat = self.missing.is_empty().then(|| stat_of(&self.above, &self.name)).flatten()?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Folder,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Other,
+        };
+        Some((kind, u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    /// Reads the file as text, at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, it is not text, or it is larger.
+    pub fn read_text(&self, bytes_max: u64) -> Result<String, ReadError> {
+        let mut file = std::fs::File::from(self.open()?);
+        let metadata = file.metadata()?;
+        text_of(bytes_of(&mut file, &metadata, bytes_max)?)
+    }
+
+    /// Writes the file in one step; folders that do not exist yet are made. An existing file keeps its permissions;
+    /// those of a new one follow the user's mask.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written, or a link was put in the way since the place was resolved.
+    pub fn write_atomic(&self, contents: &[u8]) -> std::io::Result<()> {
+        let made = self.make_missing(Mode::from_raw_mode(0o777))?;
+        replace(self.last(made.as_ref()), &self.name, contents, NewMode::KeptOrMasked)
+    }
+
+    /// Creates the file, which must not exist; folders that do not exist yet are made.
+    ///
+    /// # Errors
+    ///
+    /// When something of that name exists.
+    pub fn create_new(&self, mode: u32) -> std::io::Result<std::fs::File> {
+        let made = self.make_missing(Mode::from_raw_mode(0o777))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode as rustix::fs::RawMode);
+        let folder = self.last(made.as_ref());
+        Ok(rustix::fs::openat(folder, self.name.as_str(), flags, mode)?.into())
+    }
+
+    pub(super) fn open(&self) -> Result<OwnedFd, PlaceError> {
+        if self.relative == "." {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            return Ok(rustix::fs::openat(&self.above, ".", flags, Mode::empty())?);
+        }
+        match self.missing.is_empty() {
+            true => open_file(&self.above, &self.name),
+            false => Err(PlaceError::NotFound),
+        }
+    }
+
+    pub(super) fn make_folder(&self, mode: Mode) -> std::io::Result<OwnedFd> {
+        if self.relative == "." {
+            return self.above.try_clone();
+        }
+        let made = self.make_missing(mode)?;
+        make_one(self.last(made.as_ref()), &self.name, mode)
+    }
+
+    pub(super) fn remove_all(&self) -> std::io::Result<()> {
+        match self.missing.is_empty() && self.relative != "." {
+            true => super::remove::remove_all(self.above.as_fd(), self.name.as_str()),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn remove_empty(&self) -> std::io::Result<()> {
+        match self.missing.is_empty() && self.relative != "." {
+            true => Ok(rustix::fs::unlinkat(&self.above, self.name.as_str(), AtFlags::REMOVEDIR)?),
+            false => Ok(()),
+        }
+    }
+
+    /// The folder of the file, once the missing ones are made.
+    fn last<'a>(&'a self, made: Option<&'a OwnedFd>) -> BorrowedFd<'a> {
+        made.unwrap_or(&self.above).as_fd()
+    }
+
+    /// Makes the folders above the file; `None` if there are none to make.
+    fn make_missing(&self, mode: Mode) -> std::io::Result<Option<OwnedFd>> {
+        if self.relative == "." {
+            return Err(Errno::ISDIR.into());
+        }
+        let mut made: Option<OwnedFd> = None;
+        for name in &self.missing {
+            made = Some(make_one(self.last(made.as_ref()), name, mode)?);
+        }
+        Ok(made)
+    }
+}
+
+/// Makes a folder if there is none, and opens it. A link in its place shows when it is opened, and is refused.
+fn make_one(folder: BorrowedFd<'_>, name: &str, mode: Mode) -> std::io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(folder, name, mode) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(rustix::fs::openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)
+}
+
+/// A resolution in progress.
+struct Walk<'a> {
+    root: &'a Folder,
+    /// The folders that were entered, from the root down.
+    entered: Vec<(String, OwnedFd)>,
+    /// Components that are still to come, the next one last.
+    pending: Vec<String>,
+    links: usize,
+    links_max: usize,
+    /// The number of pending components once the targets of all links so far are passed, and the latest link.
+    behind_links: Option<(usize, Utf8PathBuf)>,
+}
+
+pub(super) fn resolve(
+    root: &Folder,
+    relative: &Utf8Path,
+    links_max: usize,
+) -> Result<Place, PlaceError> {
+    if !is_beneath(relative) {
+        return Err(PlaceError::PathRefused);
+    }
+    let (entered, pending) = (Vec::new(), Vec::new());
+    let mut walk = Walk { root, entered, pending, links: 0, links_max, behind_links: None };
+    walk.push(relative);
+    walk.run()
+}
+
+impl Walk<'_> {
+    fn run(mut self) -> Result<Place, PlaceError> {
+        while let Some(name) = self.pending.pop() {
+            if name == ".." {
+                if self.entered.pop().is_none() {
+                    return Err(self.leaves(Utf8Path::new("..")));
+                }
+                continue;
+            }
+            let flags = FOLDER | OFlags::NOFOLLOW;
+            match rustix::fs::openat(self.above(), name.as_str(), flags, Mode::empty()) {
+                Ok(handle) => self.entered.push((name, handle)),
+                Err(Errno::NOENT) => return self.missing(name),
+                Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => {
+                    match rustix::fs::readlinkat(self.above(), name.as_str(), Vec::new()) {
+                        Ok(target) => self.follow(&name, target.as_bytes())?,
+                        // Neither a folder nor a link.
+                        Err(Errno::INVAL) if self.pending.is_empty() => return self.at(name),
+                        Err(Errno::INVAL) => return Err(Errno::NOTDIR.into()),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // A folder, or the root itself.
+        match self.entered.pop() {
+            Some((name, _)) => self.at(name),
+            None => {
+                let above = self.root.handle.try_clone()?;
+                Ok(Place { above, missing: Vec::new(), name: String::new(), relative: ".".into() })
+            }
+        }
+    }
+
+    fn push(&mut self, path: &Utf8Path) {
+        let parts = path.components().rev().filter_map(|part| match part {
+            Utf8Component::Normal(name) => Some(name),
+            Utf8Component::ParentDir => Some(".."),
+            _ => None,
+        });
+        self.pending.extend(parts.map(str::to_owned));
+    }
+
+    fn above(&self) -> BorrowedFd<'_> {
+        self.entered.last().map_or(self.root.handle.as_fd(), |(_, handle)| handle.as_fd())
+    }
+
+    fn entered_path(&self) -> Utf8PathBuf {
+        self.entered.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn follow(&mut self, name: &str, target: &[u8]) -> Result<(), PlaceError> {
+        let link = self.entered_path().join(name);
+        self.links += 1;
+        if self.links > self.links_max {
+            return Err(match self.links_max {
+                LINKS_MAX => PlaceError::TooManyLinks { link },
+                _ => PlaceError::Link { link },
+            });
+        }
+        let Ok(target) = std::str::from_utf8(target) else {
+            return Err(PlaceError::LinkLeaves { link, to: None });
+        };
+        let target = Utf8Path::new(target);
+        let rest = self.pending.len();
+        let rest = self.behind_links.as_ref().map_or(rest, |(least, _)| rest.min(*least));
+        self.behind_links = Some((rest, link));
+        if target.is_absolute() {
+            let Some(inner) = self.beneath_root(target) else { return Err(self.leaves(target)) };
+            self.entered.clear();
+            self.push(&inner);
+        } else {
+            self.push(target);
+        }
+        Ok(())
+    }
+
+    /// An absolute path as one beneath the root, by the path that the root was opened by or by its real one.
+    fn beneath_root(&self, target: &Utf8Path) -> Option<Utf8PathBuf> {
+        let by = |root: &Utf8Path| target.strip_prefix(root).ok().map(Utf8Path::to_owned);
+        let opened = self.root.path.is_absolute().then(|| by(&self.root.path)).flatten();
+        opened.or_else(|| by(&self.root.real_path().ok()?))
+    }
+
+    fn leaves(&self, target: &Utf8Path) -> PlaceError {
+        let link = self.behind_links.as_ref().map(|(_, link)| link.clone()).unwrap_or_default();
+        let to = self.root.real_path().ok().map(|root| {
+            let rest = self.pending.iter().rev();
+            rest.fold(root.join(self.entered_path()).join(target), |path, part| path.join(part))
+        });
+        PlaceError::LinkLeaves { link, to }
+    }
+
+    /// A component that does not exist: a new file, with the folders that it needs.
+    fn missing(self, first: String) -> Result<Place, PlaceError> {
+        if let Some((rest, link)) = &self.behind_links
+            && self.pending.len() >= *rest
+        {
+            return Err(PlaceError::Dangling { link: link.clone() });
+        }
+        if self.pending.iter().any(|part| part == "..") {
+            return Err(PlaceError::NotFound);
+        }
+        let mut relative = self.entered_path().join(&first);
+        relative.extend(self.pending.iter().rev());
+        let rest = self.pending.into_iter().rev();
+        let mut missing: Vec<String> = std::iter::once(first).chain(rest).collect();
+        let name = missing.pop().unwrap_or_default();
+        let above = last_handle(self.entered, self.root)?;
+        Ok(Place { above, missing, name, relative })
+    }
+
+    /// An entry of the folder that was entered last.
+    fn at(self, name: String) -> Result<Place, PlaceError> {
+        let relative = self.entered_path().join(&name);
+        let above = last_handle(self.entered, self.root)?;
+        Ok(Place { above, missing: Vec::new(), name, relative })
+    }
+}
+
+fn last_handle(entered: Vec<(String, OwnedFd)>, root: &Folder) -> std::io::Result<OwnedFd> {
+    match entered.into_iter().next_back() {
+        Some((_, handle)) => Ok(handle),
+        None => root.handle.try_clone(),
+    }
+}
