@@ -8,6 +8,7 @@ use repertoire_journal::run::Run;
 use repertoire_journal::{JournalError, Rules, RunId, Worker as Who};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::limits::{CLAIM_PAUSE, CLAIM_POLL};
 use crate::plan::{DriveError, KIND, Runner};
@@ -62,7 +63,18 @@ impl Worker {
     }
 
     /// Works until `shutdown`; runs that are under way are then let go of, and any worker may take them up.
-    pub async fn work(&self, shutdown: &CancellationToken, hearer: &Hearer) {
+    ///
+    /// # Errors
+    ///
+    /// When the journal can no longer be used: it is damaged, or belongs to a newer version.
+    pub async fn work(
+        &self,
+        shutdown: &CancellationToken,
+        hearer: &Hearer,
+    ) -> Result<(), JournalError> {
+        // Also ends the runs under way when this worker has to give up.
+        let shutdown = &shutdown.child_token();
+        let mut outcome = Ok(());
         let mut at_work: JoinSet<()> = JoinSet::new();
         let mut changes = self.runner.journal.changes();
         let who = self.who();
@@ -77,14 +89,24 @@ impl Worker {
                         let hearer = hearer.clone();
                         at_work.spawn(async move {
                             let run = claimed.run.id.clone();
-                            match runner.drive(claimed, &shutdown).await {
-                                Ok(run) => hearer(Told::LetGo(run)),
-                                Err(error) => hearer(Told::Failed { run, error }),
+                            let driven = async move { runner.drive(claimed, &shutdown).await };
+                            // A panic ends this run, and is reported as every other error.
+                            match AbortOnDropHandle::new(tokio::spawn(driven)).await {
+                                Ok(Ok(run)) => hearer(Told::LetGo(run)),
+                                Ok(Err(error)) => hearer(Told::Failed { run, error }),
+                                Err(error) => {
+                                    let error = DriveError::Crashed(error.to_string());
+                                    hearer(Told::Failed { run, error });
+                                }
                             }
                         });
                         continue;
                     }
                     Ok(None) => {}
+                    Err(error) if error.is_permanent() => {
+                        outcome = Err(error);
+                        shutdown.cancel();
+                    }
                     Err(error) => {
                         hearer(Told::Unreachable(error));
                         pause = CLAIM_PAUSE;
@@ -99,5 +121,6 @@ impl Worker {
         }
         // Each of them sees the shutdown itself, stops its children and gives its run back.
         while at_work.join_next().await.is_some() {}
+        outcome
     }
 }

@@ -96,15 +96,24 @@ pub enum JournalError {
         /// Ours.
         known: i64,
     },
-    /// The file is damaged. It is left as it is.
+    /// The file is damaged. Nothing is written to it any more.
     #[error(
-        "{place} is damaged or is no SQLite file; it was left as it is: move it away or restore a copy ({source})"
+        "the journal {place} is damaged ({what}); it is left as it is, and nothing is written to it. Restore a copy, or \
+         save what can be read with `sqlite3 {place} .recover | sqlite3 recovered.sqlite` and put that file in its place"
     )]
     Damaged {
         /// Where.
         place: String,
-        /// What SQLite said.
-        source: Source,
+        /// The first sign of it, in SQLite's words.
+        what: String,
+    },
+    /// The thread that reads or writes the SQLite file has panicked or ended. The answer is incomplete.
+    #[error(
+        "the database worker of {place} crashed, so its answer is incomplete; check the file with `rep doctor`, and try again"
+    )]
+    WorkerCrashed {
+        /// Where.
+        place: String,
     },
     /// The database belongs to something else.
     #[error("{place} is a database, but not a journal: name another one")]
@@ -147,6 +156,16 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether trying again cannot help as long as the journal is as it is.
+    pub fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            JournalError::Damaged { .. }
+                | JournalError::Newer { .. }
+                | JournalError::NotAJournal { .. }
+        )
+    }
+
     pub(crate) fn refused(run: &RunId, why: impl Into<String>) -> Self {
         JournalError::Refused { run: run.clone(), why: why.into() }
     }

@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::boot_clock::BootClock;
 use crate::changes::{Bell, Changes, Watch};
 use crate::error::JournalError;
 use crate::event::Event;
+use crate::lease::{LeaseRow, Observer, Standing};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::Order;
 use crate::run::{Run, RunId, RunStatus, Step};
@@ -46,6 +48,8 @@ pub struct Journal {
 struct Inner {
     store: Arc<Store>,
     clock: Clock,
+    boot_clock: BootClock,
+    observer: Observer,
     bell: Bell,
     watch: OnceLock<Watch>,
 }
@@ -106,19 +110,51 @@ impl FromStr for Cursor {
 impl Journal {
     /// Opens a journal, and makes it or brings it up to date if need be.
     ///
-    /// `clock` gives milliseconds since 1970. It stamps events; leases on PostgreSQL go by the server's own clock.
+    /// `clock` gives milliseconds since 1970. It stamps events; leases go by the [`BootClock`] of this machine.
     ///
     /// # Errors
     ///
     /// When the place cannot be used, is damaged, belongs to something else or was made by a newer version.
     pub async fn open(target: &Target, clock: Clock) -> Result<Self, JournalError> {
+        Journal::open_with(target, clock, BootClock::of_this_machine()).await
+    }
+
+    /// As [`Journal::open`], with a clock for leases.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::open`].
+    pub async fn open_with(
+        target: &Target,
+        clock: Clock,
+        boot_clock: BootClock,
+    ) -> Result<Self, JournalError> {
         let store = match target {
             Target::File(path) => Store::Sqlite(SqliteStore::open(path, clock.clone()).await?),
             Target::Url(url) => open_url(url, &clock).await?,
         };
-        let inner =
-            Inner { store: Arc::new(store), clock, bell: Bell::new(), watch: OnceLock::new() };
+        let inner = Inner {
+            store: Arc::new(store),
+            clock,
+            boot_clock,
+            observer: Observer::default(),
+            bell: Bell::new(),
+            watch: OnceLock::new(),
+        };
         Ok(Journal { inner: Arc::new(inner) })
+    }
+
+    /// Checks a SQLite file for damage, as far as SQLite can see it. This reads the whole file. PostgreSQL looks after its
+    /// own files.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Damaged`] says what was found; nothing is written to the file from then on.
+    pub async fn check(&self) -> Result<(), JournalError> {
+        match self.store() {
+            Store::Sqlite(store) => self.read(|| store.check()).await,
+            Store::Postgres(_) => Ok(()),
+        }
     }
 
     /// Closes it, for everybody who has a clone.
@@ -265,7 +301,7 @@ impl Journal {
         self.read(|| self.store().tail_end()).await
     }
 
-    /// When the lease of a run ends, in milliseconds since 1970 by the clock of the store.
+    /// The end of a run's lease for people, in milliseconds since 1970 by the clock of the store. Nothing is decided by it.
     ///
     /// # Errors
     ///
@@ -315,6 +351,16 @@ impl Journal {
 
     pub(crate) fn clock(&self) -> &Clock {
         &self.inner.clock
+    }
+
+    pub(crate) fn boot_clock(&self) -> &BootClock {
+        &self.inner.boot_clock
+    }
+
+    /// Reads all leases, and judges each of them.
+    pub(crate) async fn look_at_leases(&self) -> Result<Vec<(LeaseRow, Standing)>, JournalError> {
+        let rows = self.read(|| self.store().leases()).await?;
+        Ok(self.inner.observer.look(rows, self.boot_clock()))
     }
 
     pub(crate) fn ring(&self) {

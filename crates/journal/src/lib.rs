@@ -48,6 +48,7 @@
 //! ```
 
 mod append;
+mod boot_clock;
 mod bury;
 mod changes;
 pub mod error;
@@ -55,6 +56,7 @@ pub mod event;
 pub mod fold;
 mod forget;
 mod journal;
+mod lease;
 pub mod letter;
 pub mod limits;
 pub mod memory;
@@ -70,6 +72,7 @@ mod text;
 mod write;
 
 pub use append::NewRun;
+pub use boot_clock::BootClock;
 pub use changes::Changes;
 pub use error::JournalError;
 pub use event::{Event, Payload};

@@ -29,10 +29,19 @@ pub const PAGE_MAX: u32 = 1_000;
 /// Longest lease.
 pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far ahead the end of a lease can be at most. If it is farther, the clock was set back, and the lease ran out: otherwise
-/// a run whose worker is gone would stay with it until that time comes again.
+/// The farthest that the wall-clock end of a lease of an older version can be ahead. If it is farther, the clock was set back.
 pub const LEASE_AHEAD_MAX: Duration = Duration::from_secs(48 * 60 * 60);
+/// The time for which a lease of an older version must not change, besides being over by the wall clock, until it has run out.
+pub const LEGACY_SILENCE: Duration = Duration::from_secs(30);
+/// The longest that a command waits to find out whether the worker of a run is gone.
+pub const LEASE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// The pause between two looks at a lease while a command waits.
+pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
+/// The maximum number of leases that are looked at at once.
+pub const LEASES_MAX: u32 = 10_000;
 
+/// The largest SQLite file that is checked for damage before the first write of a process; larger ones only by `rep doctor`.
+pub const CHECKED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How long another process may hold the SQLite file before it counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is waited for.

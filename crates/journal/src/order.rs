@@ -54,8 +54,8 @@ impl Journal {
     ///
     /// [`JournalError::Refused`] when it makes no sense for the run as it is.
     pub async fn order(&self, id: &RunId, order: Command) -> Result<Run, JournalError> {
-        // Of a worker that is gone nothing can be wished.
-        self.reap().await?;
+        // A worker that is gone cannot act on the order.
+        self.reap_or_wait_for(id).await?;
         self.write(&Ordered { id, order: &order }).await
     }
 }

@@ -1,4 +1,4 @@
-//! The queue: workers take runs from it under leases, and a lease that ran out puts the run back.
+//! The queue: workers take runs from it under leases, and a lease that ran out puts the run back ([`crate::lease`]).
 //!
 //! A lease has a token, which is larger each time the run is taken. Whoever writes shows it, in the transaction that
 //! writes: a worker that was away for too long is refused, and nothing of what it brings is stored.
@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::error::{JournalError, standing};
 use crate::event::Payload;
 use crate::journal::Journal;
-use crate::limits::{LABELS_MAX, LEASE_MAX};
+use crate::lease::{LeaseRow, Standing};
+use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_MAX, LEASE_WAIT_POLL};
 use crate::run::{Run, RunId, Wish};
 use crate::store::read::{RunRow, run_of};
 use crate::store::{Fault, LeaseChange, Tx, Wanted};
@@ -120,7 +121,7 @@ impl Journal {
         if !text::is_id(id.as_str()) {
             return Ok(None);
         }
-        self.reap().await?;
+        self.reap_or_wait_for(id).await?;
         self.write(&Claim { who: &clean(who)?, rules, only: Some(id) }).await
     }
 
@@ -133,6 +134,17 @@ impl Journal {
         self.write(&Heartbeat { lease }).await
     }
 
+    /// Asks whether somebody wants something of the run, without renewing the lease.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Fenced`] when somebody else has the run by now, or nobody.
+    pub async fn wish(&self, lease: &Lease) -> Result<Option<Wish>, JournalError> {
+        let run = self.run(&lease.run).await?.ok_or_else(|| JournalError::unknown(&lease.run))?;
+        lease.check(&run)?;
+        Ok(run.wish)
+    }
+
     /// Gives a run back to the queue. A step that is under way is interrupted.
     ///
     /// # Errors
@@ -142,26 +154,54 @@ impl Journal {
         self.write(&Release { lease, reason }).await
     }
 
-    /// Puts runs back whose workers were not heard of in time, and says which. Any number of processes may do it at once.
+    /// Puts runs back whose leases have run out, and returns them. Any number of processes may do it at once.
     /// A run that cannot be read, because a later version wrote it or it is damaged, stays as it is.
+    ///
+    /// A lease that was taken on another machine, or before this machine booted, has run out when this journal has seen it
+    /// unchanged for its whole length; so the first call cannot put it back yet.
     ///
     /// # Errors
     ///
     /// When the store cannot be used.
     pub async fn reap(&self) -> Result<Vec<RunId>, JournalError> {
-        let mut reaped = Vec::new();
-        if !self.read(|| self.store().has_expired()).await? {
-            return Ok(reaped);
+        let leases = self.look_at_leases().await?;
+        self.put_back_all(&leases).await
+    }
+
+    /// Puts back what has run out. If the lease of this run seems to have run out, but has to be observed first, waits until
+    /// that is certain.
+    pub(crate) async fn reap_or_wait_for(&self, id: &RunId) -> Result<(), JournalError> {
+        loop {
+            let leases = self.look_at_leases().await?;
+            self.put_back_all(&leases).await?;
+            let of_run = leases.iter().find(|(row, _)| row.id == id.as_str());
+            let Some(pause) = of_run.and_then(|(row, standing)| worth_waiting(row, *standing))
+            else {
+                return Ok(());
+            };
+            tokio::time::sleep(pause).await;
         }
-        let mut broken = BTreeSet::new();
-        while let Some(found) = self.write(&Reap { except: &broken }).await? {
-            match found {
-                Expired::Back(id) => reaped.push(id),
-                Expired::Broken(id) => drop(broken.insert(id)),
+    }
+
+    async fn put_back_all(
+        &self,
+        leases: &[(LeaseRow, Standing)],
+    ) -> Result<Vec<RunId>, JournalError> {
+        let mut reaped = Vec::new();
+        for (lease, standing) in leases {
+            if *standing == Standing::Over {
+                reaped.extend(self.write(&Reap { lease }).await?);
             }
         }
         Ok(reaped)
     }
+}
+
+/// The pause before the next look at a lease that is over by the wall clock and still has to be observed.
+fn worth_waiting(row: &LeaseRow, standing: Standing) -> Option<Duration> {
+    let Standing::Silent { left_ms } = standing else { return None };
+    let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+    (row.is_over_by_wall_clock && left <= LEASE_WAIT_MAX).then(|| left.min(LEASE_WAIT_POLL))
 }
 
 fn clean(who: &Worker) -> Result<Worker, JournalError> {
@@ -203,7 +243,7 @@ impl Operation for Claim<'_> {
         let mut draft = Draft::of(run, tx, work.clock).await?;
         draft.add(Payload::LeaseTaken { worker: self.who.name.clone(), token })?;
         let Done { out: run, receipt } =
-            draft.store(tx, work, LeaseChange::From(self.who.lease)).await?;
+            draft.store(tx, work, LeaseChange::From(work.lease_term(self.who.lease))).await?;
         let lease = Lease {
             run: run.id.clone(),
             token,
@@ -237,10 +277,10 @@ struct Heartbeat<'a> {
 impl Operation for Heartbeat<'_> {
     type Out = Option<Wish>;
 
-    async fn perform(&self, tx: &mut Tx, _: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
+    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
         let run = locked(tx, &self.lease.run).await?;
         self.lease.check(&run)?;
-        tx.renew(&self.lease.run, self.lease.length).await?;
+        tx.renew(&self.lease.run, work.lease_term(self.lease.length)).await?;
         Ok(Done::plain(run.wish))
     }
 }
@@ -265,23 +305,18 @@ impl Operation for Release<'_> {
 }
 
 struct Reap<'a> {
-    except: &'a BTreeSet<String>,
-}
-
-/// A run whose lease ran out.
-enum Expired {
-    Back(RunId),
-    Broken(String),
+    lease: &'a LeaseRow,
 }
 
 impl Operation for Reap<'_> {
-    type Out = Option<Expired>;
+    type Out = Option<RunId>;
 
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
-        let Some(row) = tx.expired(self.except).await? else { return Ok(Done::plain(None)) };
+        // It may have been renewed or put back since it was read.
+        let Some(row) = tx.unchanged(self.lease).await? else { return Ok(Done::plain(None)) };
         match put_back(&row, tx, work).await {
-            Ok(Done { out, receipt }) => Ok(Done { out: Some(Expired::Back(out.id)), receipt }),
-            Err(Fault::Journal(_)) => Ok(Done::plain(Some(Expired::Broken(row.0)))),
+            Ok(Done { out, receipt }) => Ok(Done { out: Some(out.id), receipt }),
+            Err(Fault::Journal(_)) => Ok(Done::plain(None)),
             Err(fault) => Err(fault),
         }
     }

@@ -8,6 +8,7 @@ use crate::error::JournalError;
 use crate::fold::FoldError;
 use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
 
+pub(crate) mod answer;
 pub(crate) mod letters;
 pub(crate) mod memory;
 pub(crate) mod migrate;
@@ -16,10 +17,13 @@ pub(crate) mod read;
 pub(crate) mod sqlite;
 pub(crate) mod tx;
 
-pub(crate) use tx::{LeaseChange, Tx, Wanted};
+pub(crate) use tx::{LeaseChange, LeaseTerm, Tx, Wanted};
 
 /// Milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Looks for damage in a SQLite file, indexes included; the first sign of it is enough.
+pub(crate) const CHECK: &str = "PRAGMA integrity_check(1)";
 
 /// Runs one piece of code on whichever store it is. The first SQL is SQLite's, the second PostgreSQL's.
 macro_rules! on {
@@ -73,13 +77,24 @@ impl Store {
         }
     }
 
+    /// The error for rows that cannot be as they are.
+    pub(crate) fn contradiction(&self, what: String) -> JournalError {
+        match self {
+            Store::Sqlite(store) => store.found_damage(what),
+            Store::Postgres(_) => JournalError::Store { source: what.into() },
+        }
+    }
+
     /// The words for a fault that does not pass.
     pub(crate) fn explain(&self, fault: Fault) -> JournalError {
         match fault {
             Fault::Journal(error) => error,
             Fault::Sql(source) => match self {
                 Store::Sqlite(store) if sqlite::is_damage(&source) => {
-                    JournalError::Damaged { place: store.place(), source: source.into() }
+                    store.found_damage(source.to_string())
+                }
+                Store::Sqlite(store) if matches!(source, sqlx::Error::WorkerCrashed) => {
+                    store.crashed()
                 }
                 _ => JournalError::Store { source: source.into() },
             },

@@ -2,7 +2,9 @@
 //! twice although the answer to a commit can be lost.
 
 use std::future::Future;
+use std::time::Duration;
 
+use crate::boot_clock::BootClock;
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::fold::Folded;
@@ -10,8 +12,8 @@ use crate::journal::Journal;
 use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX, BATCH_BYTES_MAX};
 use crate::remember::entry_of;
 use crate::run::{Run, RunId, RunStatus, Step, Wish};
-use crate::store::tx::Line;
-use crate::store::{Clock, Fault, LeaseChange, Tx, postgres, wait_after};
+use crate::store::tx::{Line, millis};
+use crate::store::{Clock, Fault, LeaseChange, LeaseTerm, Tx, postgres, wait_after};
 use crate::text;
 
 /// Something that is done in one transaction. It may be done again if it came to nothing.
@@ -33,6 +35,19 @@ pub(crate) struct Work<'a> {
     pub(crate) batch: &'a str,
     /// The clock that events are stamped with.
     pub(crate) clock: &'a Clock,
+    /// The clock that leases are measured by.
+    pub(crate) boot_clock: &'a BootClock,
+}
+
+impl Work<'_> {
+    /// A lease of this length from now on.
+    pub(crate) fn lease_term(&self, length: Duration) -> LeaseTerm<'_> {
+        LeaseTerm {
+            length,
+            boot: self.boot_clock.boot(),
+            boot_until_ms: self.boot_clock.now_ms().saturating_add(millis(length)),
+        }
+    }
 }
 
 /// What came of an operation.
@@ -110,7 +125,7 @@ impl Journal {
             }
         }
         *sent = None;
-        let work = Work { batch, clock: self.clock() };
+        let work = Work { batch, clock: self.clock(), boot_clock: self.boot_clock() };
         let done = match answered(operation.perform(&mut tx, &work)).await {
             Ok(done) => done,
             Err(fault) => {
@@ -237,7 +252,7 @@ impl Draft {
         self,
         tx: &mut Tx,
         work: &Work<'_>,
-        lease: LeaseChange,
+        lease: LeaseChange<'_>,
     ) -> Result<Done<Run>, Fault> {
         let Draft { folded: Folded { run, steps }, open_before, lines, .. } = self;
         let mut run = run.expect("a draft begins with a run");

@@ -304,7 +304,8 @@ impl Config {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    fn number(&self, name: &str) -> usize {
+    /// A whole number; 0 if it is not set.
+    pub(crate) fn number(&self, name: &str) -> usize {
         let number = self.value(name).and_then(Value::as_integer).unwrap_or(0);
         usize::try_from(number).unwrap_or(0)
     }

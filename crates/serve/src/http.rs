@@ -9,6 +9,7 @@ mod listen;
 pub mod metrics;
 pub mod openapi;
 mod patience;
+mod pools;
 pub mod problem;
 pub mod token;
 pub mod traces;
@@ -21,16 +22,16 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
-use crate::limits::HttpLimits;
+use crate::limits::{BACKLOG, HttpLimits};
 use crate::page;
 use authority::Authority;
 use envelope::Envelope;
 use guard::Guard;
-pub use listen::make_room;
+pub use listen::{TooFewFiles, make_room};
 use problem::Problem;
 use token::Keys;
 use traces::Tracer;
@@ -71,7 +72,14 @@ pub struct Rules {
 ///
 /// When the address is in use, or not one of this machine's.
 pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(address).await?;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // As `TcpListener::bind` does, but with a longer queue: a burst of connections must not make a client's wait for a retry.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(BACKLOG)?;
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
@@ -98,7 +106,12 @@ pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
     let tracer = daemon.rules.tracer.clone();
     let envelope = Arc::new(Envelope::new(limits.answer_timeout));
     let api = api::all(&daemon.house, &daemon.keys).into_router();
-    let mcp = crate::mcp::http_service(&daemon.house, daemon.conformance, shutdown.child_token());
+    let mcp = crate::mcp::http_service(
+        &daemon.house,
+        daemon.conformance,
+        limits.mcp_sessions_max,
+        shutdown.child_token(),
+    );
     let mut routes = Router::new()
         .merge(api)
         .route_service(MCP, mcp)

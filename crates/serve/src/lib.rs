@@ -9,5 +9,6 @@ pub mod http;
 pub mod limits;
 pub mod mcp;
 pub mod page;
+mod plain;
 
 pub use house::{House, News};

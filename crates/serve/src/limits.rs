@@ -19,8 +19,12 @@ pub struct HttpLimits {
     pub answer_timeout: Duration,
     /// How long a client may take none of what is sent to it.
     pub write_timeout: Duration,
-    /// Most connections at once.
+    /// The maximum number of connections that have shown a good token.
     pub connections_max: usize,
+    /// The maximum number of connections that have not; beyond it the oldest of them ends.
+    pub unauthenticated_connections_max: usize,
+    /// The maximum number of MCP sessions; beyond it the one that was used least recently ends.
+    pub mcp_sessions_max: usize,
     /// How long open connections have to end when the daemon stops.
     pub stop_timeout: Duration,
 }
@@ -35,12 +39,18 @@ impl Default for HttpLimits {
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
-            connections_max: 4096,
+            connections_max: 12_288,
+            unauthenticated_connections_max: 1_024,
+            mcp_sessions_max: 1_024,
             stop_timeout: Duration::from_secs(2),
         }
     }
 }
 
+/// The length of the queue of connections that the system has taken and the daemon has not; the system may have a lower limit.
+pub const BACKLOG: u32 = 4_096;
+/// The maximum number of bytes of a skill's file in one answer; a larger file comes in parts.
+pub const FILE_PART_BYTES_MAX: usize = 512 * 1024;
 /// How long a link that opens a page can be used.
 pub const CODE_LIFE: Duration = Duration::from_secs(10 * 60);
 /// How long a page that was opened with one may stay.

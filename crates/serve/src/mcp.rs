@@ -13,6 +13,7 @@ mod news;
 mod prompts;
 mod render;
 mod resources;
+mod sessions;
 mod shelf;
 mod skills;
 mod state;
@@ -23,7 +24,6 @@ use std::sync::Arc;
 
 use repertoire_agent::form::Form;
 use rmcp::ServiceExt as _;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::house::House;
 use conformance::Fixtures;
 use handler::Handler;
+use sessions::CappedSessions;
 use state::State;
 
 /// Why a session on standard input and output ended.
@@ -93,8 +94,9 @@ pub async fn call(
 pub(crate) fn http_service(
     house: &House,
     conformance: bool,
+    sessions_max: usize,
     shutdown: CancellationToken,
-) -> StreamableHttpService<Handler, LocalSessionManager> {
+) -> StreamableHttpService<Handler, CappedSessions> {
     let mut extra = Vec::new();
     let mut fixtures = None;
     if conformance {
@@ -110,7 +112,7 @@ pub(crate) fn http_service(
     config.cancellation_token = shutdown;
     StreamableHttpService::new(
         move || Ok(Handler::new(Arc::clone(&state), fixtures.clone())),
-        Arc::new(LocalSessionManager::default()),
+        Arc::new(CappedSessions::new(sessions_max)),
         config,
     )
 }

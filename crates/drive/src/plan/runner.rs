@@ -112,6 +112,9 @@ pub enum DriveError {
     /// What it needs on disk cannot be had; the run was stopped for a person.
     #[error("{0}")]
     Stopped(String),
+    /// The program itself failed. Another worker takes the run up when its lease has run out.
+    #[error("the worker crashed: {0}")]
+    Crashed(String),
 }
 
 impl From<GitError> for DriveError {

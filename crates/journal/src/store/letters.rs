@@ -2,6 +2,7 @@
 
 use sqlx::QueryBuilder;
 
+use super::answer::CompleteAnswer;
 use super::read::parsed;
 use super::tx::number;
 use super::{Fault, Store, Tx, on};
@@ -27,7 +28,7 @@ impl Tx {
         const SQL: &str = "SELECT id, state, batch FROM letter WHERE id = $1";
         let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id)
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         with_batch(row)
     }
@@ -43,7 +44,7 @@ impl Tx {
         let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(scope)
             .bind(digest)
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         with_batch(row)
     }
@@ -101,7 +102,7 @@ impl Store {
         let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(part)
             .bind(limit)
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         rows.iter().map(|(id, state)| Ok(parsed(id, "a dead letter", state)?)).collect()
     }
@@ -129,7 +130,7 @@ impl Store {
             }
             query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
             query.push(" OFFSET ").push_bind(number(filter.after));
-            query.build_query_as().fetch_all(conn).await?
+            query.build_query_as().complete_all(conn).await?
         });
         rows.iter().map(|(id, state)| Ok(parsed(id, "a dead letter", state)?)).collect()
     }

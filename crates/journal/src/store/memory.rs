@@ -2,6 +2,7 @@
 
 use sqlx::QueryBuilder;
 
+use super::answer::CompleteAnswer;
 use super::read::{parsed, unsigned};
 use super::tx::number;
 use super::{Fault, Store, Tx, on};
@@ -42,7 +43,7 @@ impl Tx {
             .bind(entry.scope.as_str())
             .bind(entry.signature.as_str())
             .bind(batch)
-            .fetch_one(conn)
+            .complete_one(conn)
             .await?);
         Ok(count > 0)
     }
@@ -69,10 +70,10 @@ impl Tx {
 
     async fn known(&mut self, scope: &str, signature: &str) -> Result<Known, Fault> {
         let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).fetch_optional(conn).await?
+            sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
         });
         let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).fetch_all(conn).await?
+            sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
         });
         known_of(signature, failure, &fixes)
     }
@@ -159,10 +160,10 @@ impl Tx {
 impl Store {
     pub(crate) async fn known(&self, scope: &str, signature: &str) -> Result<Known, Fault> {
         let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).fetch_optional(conn).await?
+            sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
         });
         let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).fetch_all(conn).await?
+            sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
         });
         known_of(signature, failure, &fixes)
     }
@@ -186,7 +187,7 @@ impl Store {
             }
             query.push(" ORDER BY seen DESC, signature LIMIT ").push_bind(i64::from(limit));
             query.push(" OFFSET ").push_bind(number(filter.after));
-            query.build_query_as().fetch_all(conn).await?
+            query.build_query_as().complete_all(conn).await?
         });
         rows.iter().map(|(signature, state)| Ok(parsed(signature, "a failure", state)?)).collect()
     }
@@ -197,7 +198,7 @@ impl Store {
             ORDER BY count(*) DESC, scope LIMIT $1";
         let rows: Vec<(String, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(i64::from(limit))
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         Ok(rows.into_iter().map(|(scope, count)| (scope, unsigned(count))).collect())
     }
@@ -217,7 +218,7 @@ impl Store {
             .bind(signature)
             .bind(after)
             .bind(i64::from(limit))
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         let read = |(id, at_ms, body): &(i64, i64, String)| {
             Ok((*id, unsigned(*at_ms), parsed(signature, "an observation", body)?))

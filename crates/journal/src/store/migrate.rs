@@ -5,18 +5,21 @@
 //! default); what they must not go on with, it has to take away from them, by renaming the table.
 
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, PgConnection, SqliteConnection};
 
 use super::Fault;
+use super::answer::CompleteAnswer;
 use crate::error::JournalError;
 
 const SQLITE: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_journal.sql"),
     include_str!("../../migrations/sqlite/0002_memory.sql"),
+    include_str!("../../migrations/sqlite/0003_leases.sql"),
 ];
 const POSTGRES: &[&str] = &[
     include_str!("../../migrations/postgres/0001_journal.sql"),
     include_str!("../../migrations/postgres/0002_memory.sql"),
+    include_str!("../../migrations/postgres/0003_leases.sql"),
 ];
 
 /// Any number, as long as nothing else uses it.
@@ -54,12 +57,26 @@ pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> 
     }
     sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
     let version: i64 = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await?;
-    for (number, sql) in missing(SQLITE, version, place)? {
+    let missing: Vec<_> = missing(SQLITE, version, place)?.collect();
+    if version > 0 && !missing.is_empty() {
+        refuse_damaged(&mut tx, place).await?;
+    }
+    for (number, sql) in missing {
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
     }
     tx.commit().await?;
     Ok(())
+}
+
+/// A file of an older version is checked before it is changed.
+async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Result<(), Fault> {
+    let found: Vec<(String,)> =
+        sqlx::query_as(super::CHECK).complete_all(connection).await?;
+    match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
+        Some(what) => Err(JournalError::Damaged { place: place.to_owned(), what }.into()),
+        None => Ok(()),
+    }
 }
 
 /// Brings a PostgreSQL schema up to date. Those who come at the same time wait.

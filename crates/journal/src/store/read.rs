@@ -4,12 +4,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, QueryBuilder};
 
+use super::answer::CompleteAnswer;
 use super::tx::{self, number};
 use super::{Fault, Store, on};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{Cursor, Filter};
-use crate::limits::LEASE_AHEAD_MAX;
+use crate::lease::LeaseRow;
+use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
 
@@ -36,6 +38,8 @@ pub(crate) struct Columns {
 pub(crate) type RunRow = (String, String, String);
 type ColumnsRow =
     (String, i64, i64, Option<String>, i64, String, String, String, String, i64, bool);
+type LeaseColumns =
+    (String, i64, i64, Option<i64>, Option<String>, Option<i64>, Option<i64>, bool);
 type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl Store {
@@ -43,7 +47,7 @@ impl Store {
         const SQL: &str = "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
         let row = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id)
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         Ok(row.map(|row| run_of(&row)).transpose()?)
     }
@@ -51,7 +55,7 @@ impl Store {
     pub(crate) async fn last_id(&self) -> Result<Option<String>, Fault> {
         const SQL: &str = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
         let row: Option<(String,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_optional(conn).await?);
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
         Ok(row.map(|(id,)| id))
     }
 
@@ -60,7 +64,7 @@ impl Store {
         let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(name)
             .bind(limit)
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
@@ -73,7 +77,7 @@ impl Store {
         let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(part)
             .bind(limit)
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
@@ -100,7 +104,7 @@ impl Store {
                 query.push(" AND r.workspace = ").push_bind(workspace.as_str());
             }
             query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
-            query.build_query_as().fetch_all(conn).await?
+            query.build_query_as().complete_all(conn).await?
         });
         rows.into_iter()
             .map(|(number, id, state, body)| Ok((number, run_of(&(id, state, body))?)))
@@ -111,17 +115,18 @@ impl Store {
         const SQL: &str = "SELECT state FROM step WHERE run = $1 ORDER BY number";
         let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id.as_str())
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
         rows.iter().map(|(state,)| Ok(parsed(id.as_str(), "a step", state)?)).collect()
     }
 
     pub(crate) async fn columns(&self, id: &RunId) -> Result<Option<Columns>, Fault> {
         const SQL: &str = "SELECT status, seq, token, worker, not_before_ms, kind, name, workspace, \
-            labels, priority, lease_until_ms IS NOT NULL AS has_lease FROM run WHERE id = $1";
+            labels, priority, \
+            COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL AS has_lease FROM run WHERE id = $1";
         let row: Option<ColumnsRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id.as_str())
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         Ok(row.map(|row| {
             let (status, seq, token, worker, not_before_ms, ..) = row;
@@ -154,8 +159,13 @@ impl Store {
             .bind(id.as_str())
             .bind(number(after_seq))
             .bind(i64::from(limit))
-            .fetch_all(conn)
+            .complete_all(conn)
             .await?);
+        // With a damaged index a reader that goes on from the last event would come to the same one again.
+        if !is_ascending(number(after_seq), rows.iter().map(|row| row.3)) {
+            let what = format!("the events of run {id} are out of order");
+            return Err(self.contradiction(what).into());
+        }
         Ok(rows.into_iter().map(event_of).collect())
     }
 
@@ -175,9 +185,13 @@ impl Store {
                 .bind(number(after.xact))
                 .bind(number(after.id))
                 .bind(i64::from(limit))
-                .fetch_all(conn)
+                .complete_all(conn)
                 .await?);
         let place = |row: &EventRow| Cursor { xact: unsigned(row.0), id: unsigned(row.1) };
+        if !is_ascending(after, rows.iter().map(place)) {
+            let what = "the events of all runs are out of order".to_owned();
+            return Err(self.contradiction(what).into());
+        }
         Ok(rows.into_iter().map(|row| (place(&row), event_of(row))).collect())
     }
 
@@ -185,23 +199,24 @@ impl Store {
     pub(crate) async fn tail_end(&self) -> Result<Cursor, Fault> {
         let (xact, id): (i64, i64) = on!(self, (conn, sql =
             "SELECT 0, COALESCE(MAX(id), 0) FROM event",
-            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807") => sqlx::query_as(sql).fetch_one(conn).await?);
+            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807") => sqlx::query_as(sql).complete_one(conn).await?);
         Ok(Cursor { xact: unsigned(xact), id: unsigned(id) })
     }
 
-    /// Who has what, and until when.
+    /// Who has what, and until when by the wall clock.
     pub(crate) async fn leased(&self) -> Result<Vec<(String, String, i64)>, Fault> {
-        const SQL: &str = "SELECT id, worker, lease_until_ms FROM run \
-            WHERE status = 'running' AND worker IS NOT NULL AND lease_until_ms IS NOT NULL ORDER BY number";
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_all(conn).await?))
+        const SQL: &str = "SELECT id, worker, COALESCE(lease_shown_until_ms, lease_until_ms) AS until FROM run \
+            WHERE status = 'running' AND worker IS NOT NULL \
+            AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL ORDER BY number";
+        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_all(conn).await?))
     }
 
     pub(crate) async fn lease_until(&self, id: &RunId) -> Result<Option<i64>, Fault> {
-        const SQL: &str =
-            "SELECT lease_until_ms FROM run WHERE id = $1 AND lease_until_ms IS NOT NULL";
+        const SQL: &str = "SELECT COALESCE(lease_shown_until_ms, lease_until_ms) FROM run WHERE id = $1 \
+            AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL";
         let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(id.as_str())
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         Ok(row.map(|(until,)| until))
     }
@@ -218,7 +233,7 @@ impl Store {
                     .bind(Some(1_i64))
                     .bind(0_i64)
                     .bind("[]")
-                    .fetch_all(store.connection())
+                    .complete_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(_, _, _, line)| line).collect()
             }
@@ -231,7 +246,7 @@ impl Store {
                     .bind(Some(1_i64))
                     .bind(None::<i64>)
                     .bind("[]")
-                    .fetch_all(store.connection())
+                    .complete_all(store.connection())
                     .await?;
                 rows.into_iter().map(|(line,)| line).collect()
             }
@@ -244,28 +259,58 @@ impl Store {
         const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
             ORDER BY priority DESC, number LIMIT 1";
         let row: Option<(i64,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_optional(conn).await?);
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
         Ok(row.is_some())
     }
 
-    /// Whether there is a lease that ran out. Asked before a transaction is begun that would keep others waiting.
-    pub(crate) async fn has_expired(&self) -> Result<bool, Fault> {
+    /// All leases there are.
+    pub(crate) async fn leases(&self) -> Result<Vec<LeaseRow>, Fault> {
+        macro_rules! leases {
+            ($now:expr) => {
+                concat!(
+                    "SELECT id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, \
+                     COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
+                     COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - ",
+                    $now,
+                    " NOT BETWEEN 1 AND $2, FALSE) AS is_over_by_wall_clock \
+                     FROM run WHERE status = 'running' ORDER BY number LIMIT $3"
+                )
+            };
+        }
         let now_ms = match self {
             Store::Sqlite(store) => Some(store.now_ms()),
             Store::Postgres(_) => None,
         };
-        let (count,): (i64,) = on!(self, (conn, sql =
-            "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - $1 NOT BETWEEN 1 AND $2",
-            concat!(
-                "SELECT count(*) FROM run WHERE status = 'running' AND lease_until_ms - ",
-                super::postgres_now!("$1"),
-                " NOT BETWEEN 1 AND $2"
-            )) => sqlx::query_as(sql)
+        let rows: Vec<LeaseColumns> = on!(self, (conn, sql =
+            leases!("$1"),
+            leases!(super::postgres_now!("$1"))) => sqlx::query_as(sql)
                 .bind(now_ms)
                 .bind(tx::millis(LEASE_AHEAD_MAX))
-                .fetch_one(conn)
+                .bind(i64::from(LEASES_MAX))
+                .complete_all(conn)
                 .await?);
-        Ok(count > 0)
+        Ok(rows.into_iter().map(lease_of).collect())
+    }
+}
+
+/// Whether each number is larger than the one before it, and the first larger than `after`.
+fn is_ascending<T: PartialOrd + Copy>(after: T, numbers: impl Iterator<Item = T>) -> bool {
+    let mut last = after;
+    numbers.into_iter().all(|number| std::mem::replace(&mut last, number) < number)
+}
+
+fn lease_of(row: LeaseColumns) -> LeaseRow {
+    let (id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, shown, over) =
+        row;
+    LeaseRow {
+        id,
+        token,
+        lease_beat,
+        lease_length_ms,
+        lease_boot,
+        lease_boot_until_ms,
+        shown_until_ms: shown,
+        is_over_by_wall_clock: over,
     }
 }
 

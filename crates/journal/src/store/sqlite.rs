@@ -1,6 +1,8 @@
 //! SQLite: one file, many processes. One connection writes, some read.
 
 use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use sqlx::sqlite::{
@@ -8,9 +10,10 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 
+use super::answer::CompleteAnswer;
 use super::{Clock, Fault, migrate, patiently};
 use crate::error::JournalError;
-use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, SQLITE_READERS_MAX};
+use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX};
 
 /// The codes of SQLite for a file that is no database, or not a whole one.
 const DAMAGED: [i64; 2] = [11, 26];
@@ -28,6 +31,16 @@ pub(crate) struct SqliteStore {
     writer: SqlitePool,
     reader: SqlitePool,
     clock: Clock,
+    health: Health,
+}
+
+/// What is known of the file's state.
+#[derive(Default)]
+struct Health {
+    /// Set when the file was checked, or is too large for that.
+    is_checked: AtomicBool,
+    /// The first sign of damage. It stays until the file is opened anew.
+    damage: OnceLock<String>,
 }
 
 /// A transaction that holds the file's only write lock.
@@ -58,7 +71,45 @@ impl SqliteStore {
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
             .connect_lazy_with(options(path).pragma("query_only", "on"));
-        Ok(SqliteStore { path: path.to_owned(), writer, reader, clock })
+        Ok(SqliteStore { path: path.to_owned(), writer, reader, clock, health: Health::default() })
+    }
+
+    /// Checks the whole file, however large it is, for damage that SQLite can see.
+    pub(crate) async fn check(&self) -> Result<(), Fault> {
+        let found: Vec<(String,)> =
+            sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
+        let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
+        match damage {
+            Some(what) => Err(self.found_damage(what).into()),
+            None => Ok(self.health.is_checked.store(true, Ordering::Relaxed)),
+        }
+    }
+
+    /// Remembers that the file is damaged, so that nothing is written to it.
+    pub(crate) fn found_damage(&self, what: String) -> JournalError {
+        let what = self.health.damage.get_or_init(|| what).clone();
+        JournalError::Damaged { place: self.path.to_string(), what }
+    }
+
+    /// The error for a connection whose thread has ended by itself.
+    pub(crate) fn crashed(&self) -> JournalError {
+        JournalError::WorkerCrashed { place: self.path.to_string() }
+    }
+
+    /// Refuses to write to a damaged file. A file that is not too large is checked before the first write.
+    async fn require_sound(&self) -> Result<(), Fault> {
+        if let Some(what) = self.health.damage.get() {
+            return Err(self.found_damage(what.clone()).into());
+        }
+        if self.health.is_checked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        if bytes <= CHECKED_FILE_BYTES_MAX {
+            return self.check().await;
+        }
+        self.health.is_checked.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The readers.
@@ -67,6 +118,7 @@ impl SqliteStore {
     }
 
     pub(crate) async fn begin(&self) -> Result<SqliteTx, Fault> {
+        self.require_sound().await?;
         let transaction = match self.writer.begin_with(BEGIN).await {
             // SQLite ended the last transaction by itself, on a full disk for instance, and the connection takes it for
             // open. A new one does not.
@@ -82,10 +134,6 @@ impl SqliteStore {
     pub(crate) async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;
-    }
-
-    pub(crate) fn place(&self) -> String {
-        self.path.to_string()
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -140,6 +188,9 @@ fn options(path: &Utf8Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
+        // Damaged pages are noticed when they are read, and a changed schema cannot call functions.
+        .pragma("cell_size_check", "on")
+        .pragma("trusted_schema", "off")
         .disable_statement_logging()
 }
 
@@ -161,7 +212,7 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
 fn open_error(place: &str, error: sqlx::Error) -> JournalError {
     let place = place.to_owned();
     match is_damage(&error) {
-        true => JournalError::Damaged { place, source: error.into() },
+        true => JournalError::Damaged { place, what: error.to_string() },
         false => JournalError::Open { place, why: error.to_string() },
     }
 }

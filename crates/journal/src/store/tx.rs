@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use sqlx::QueryBuilder;
 
+use super::answer::CompleteAnswer;
 use super::postgres::PostgresTx;
 use super::sqlite::SqliteTx;
 use super::{Fault, on, postgres_now};
 use crate::event::Event;
-use crate::limits::LEASE_AHEAD_MAX;
+use crate::lease::LeaseRow;
 use crate::queue::{Order, Rules, Worker};
 use crate::run::{Run, RunId, Step};
 use crate::store::read::{RunRow, open_step_of, run_of};
@@ -22,10 +23,20 @@ pub(crate) enum Tx {
 
 /// What happens to the lease of a run whose row is written.
 #[derive(Clone, Copy)]
-pub(crate) enum LeaseChange {
+pub(crate) enum LeaseChange<'a> {
     Keep,
     End,
-    From(Duration),
+    From(LeaseTerm<'a>),
+}
+
+/// How long a lease is from now on.
+#[derive(Clone, Copy)]
+pub(crate) struct LeaseTerm<'a> {
+    pub(crate) length: Duration,
+    /// The boot of this machine.
+    pub(crate) boot: Option<&'a str>,
+    /// The end of the lease in milliseconds of that boot.
+    pub(crate) boot_until_ms: i64,
 }
 
 /// What a worker may take.
@@ -100,7 +111,7 @@ pub(crate) fn candidate_postgres(order: Order) -> &'static str {
 }
 
 impl Tx {
-    /// The time to measure leases with; nothing where the store knows it better.
+    /// The wall clock; `None` where the store has its own.
     fn now_ms(&self) -> Option<i64> {
         match self {
             Tx::Sqlite(tx) => Some(tx.now_ms()),
@@ -128,7 +139,7 @@ impl Tx {
     pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
         let row: Option<RunRow> = on!(self, (conn, sql =
             "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
-            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).fetch_optional(conn).await?);
+            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).complete_optional(conn).await?);
         Ok(row.map(|row| run_of(&row)).transpose()?)
     }
 
@@ -139,7 +150,7 @@ impl Tx {
         let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(run.id.as_str())
             .bind(i64::from(number))
-            .fetch_optional(conn)
+            .complete_optional(conn)
             .await?);
         Ok(row.map(|(state,)| open_step_of(run, number, &state)).transpose()?)
     }
@@ -157,7 +168,7 @@ impl Tx {
     pub(crate) async fn running(&mut self) -> Result<u64, Fault> {
         const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
         let (count,): (i64,) =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).fetch_one(conn).await?);
+            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_one(conn).await?);
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
@@ -176,30 +187,30 @@ impl Tx {
                 .bind(wanted.rules.per_workspace_max.map(i64::from))
                 .bind(now_ms)
                 .bind(serde_json::json!(wanted.except).to_string())
-                .fetch_optional(conn)
+                .complete_optional(conn)
                 .await?))
     }
 
-    /// A run whose worker was not heard of in time, and that nobody else is putting back.
-    pub(crate) async fn expired(
-        &mut self,
-        except: &BTreeSet<String>,
-    ) -> Result<Option<RunRow>, Fault> {
-        let now_ms = self.now_ms();
+    /// The run of a lease that has not changed since it was read, and that no other process is putting back.
+    pub(crate) async fn unchanged(&mut self, lease: &LeaseRow) -> Result<Option<RunRow>, Fault> {
+        macro_rules! unchanged {
+            ($lock:literal) => {
+                concat!(
+                    "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+                     WHERE r.id = $1 AND r.status = 'running' AND r.token = $2 AND r.lease_beat = $3 \
+                     AND COALESCE(r.lease_shown_until_ms, r.lease_until_ms) IS NOT DISTINCT FROM $4",
+                    $lock
+                )
+            };
+        }
         Ok(on!(self, (conn, sql =
-            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
-             WHERE r.status = 'running' AND r.lease_until_ms - $1 NOT BETWEEN 1 AND $2 \
-             AND r.id NOT IN (SELECT value FROM json_each($3)) LIMIT 1",
-            concat!(
-                "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
-                 WHERE r.status = 'running' AND r.lease_until_ms - ",
-                postgres_now!("$1"),
-                " NOT BETWEEN 1 AND $2 AND NOT $3::jsonb ? r.id LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
-            )) => sqlx::query_as(sql)
-                .bind(now_ms)
-                .bind(millis(LEASE_AHEAD_MAX))
-                .bind(serde_json::json!(except).to_string())
-                .fetch_optional(conn)
+            unchanged!(""),
+            unchanged!(" FOR UPDATE OF r SKIP LOCKED")) => sqlx::query_as(sql)
+                .bind(lease.id.as_str())
+                .bind(lease.token)
+                .bind(lease.lease_beat)
+                .bind(lease.shown_until_ms)
+                .complete_optional(conn)
                 .await?))
     }
 
@@ -241,24 +252,34 @@ impl Tx {
     pub(crate) async fn update_run(
         &mut self,
         run: &mut Run,
-        lease: LeaseChange,
+        lease: LeaseChange<'_>,
     ) -> Result<(), Fault> {
         let (now_ms, state) = (self.now_ms(), state_of(run));
-        let (change, length) = match lease {
-            LeaseChange::Keep => (0_i64, 0),
-            LeaseChange::End => (1, 0),
-            LeaseChange::From(length) => (2, millis(length)),
+        let (change, term) = match lease {
+            LeaseChange::Keep => (0_i64, None),
+            LeaseChange::End => (1, None),
+            LeaseChange::From(term) => (2, Some(term)),
         };
+        macro_rules! update {
+            ($now:expr, $told:literal) => {
+                concat!(
+                    "UPDATE run SET status = $2, seq = $3, token = $4, worker = $5, not_before_ms = $6, state = $7, \
+                     lease_until_ms = CASE $8 WHEN 0 THEN lease_until_ms END, \
+                     lease_shown_until_ms = CASE $8 WHEN 0 THEN lease_shown_until_ms WHEN 2 THEN ",
+                    $now,
+                    " + $10 END, \
+                     lease_beat = CASE $8 WHEN 2 THEN lease_beat + 1 ELSE lease_beat END, \
+                     lease_length_ms = CASE $8 WHEN 0 THEN lease_length_ms ELSE $10 END, \
+                     lease_boot = CASE $8 WHEN 0 THEN lease_boot ELSE $11 END, \
+                     lease_boot_until_ms = CASE $8 WHEN 0 THEN lease_boot_until_ms ELSE $12 END \
+                     WHERE id = $1",
+                    $told
+                )
+            };
+        }
         on!(self, (conn, sql =
-            "UPDATE run SET status = $2, seq = $3, token = $4, worker = $5, not_before_ms = $6, state = $7, \
-             lease_until_ms = CASE $8 WHEN 0 THEN lease_until_ms WHEN 1 THEN NULL ELSE $9 + $10 END \
-             WHERE id = $1",
-            concat!(
-                "UPDATE run SET status = $2, seq = $3, token = $4, worker = $5, not_before_ms = $6, state = $7, \
-                 lease_until_ms = CASE $8 WHEN 0 THEN lease_until_ms WHEN 1 THEN NULL ELSE ",
-                postgres_now!("$9"),
-                " + $10 END WHERE id = $1 RETURNING pg_notify('rep_journal', id)"
-            )) => sqlx::query(sql)
+            update!("$9", ""),
+            update!(postgres_now!("$9"), " RETURNING pg_notify('rep_journal', id)")) => sqlx::query(sql)
                 .bind(run.id.as_str())
                 .bind(run.status.as_str())
                 .bind(number(run.seq))
@@ -268,7 +289,9 @@ impl Tx {
                 .bind(state)
                 .bind(change)
                 .bind(now_ms)
-                .bind(length)
+                .bind(term.map(|term| millis(term.length)))
+                .bind(term.and_then(|term| term.boot))
+                .bind(term.map(|term| term.boot_until_ms))
                 .execute(conn)
                 .await
                 .map(drop))?;
@@ -285,17 +308,27 @@ impl Tx {
     }
 
     /// Makes the lease of a run that is locked longer.
-    pub(crate) async fn renew(&mut self, id: &RunId, length: Duration) -> Result<(), Fault> {
+    pub(crate) async fn renew(&mut self, id: &RunId, term: LeaseTerm<'_>) -> Result<(), Fault> {
         let now_ms = self.now_ms();
-        on!(self, (conn, sql =
-            "UPDATE run SET lease_until_ms = $2 + $3 WHERE id = $1",
-            concat!("UPDATE run SET lease_until_ms = ", postgres_now!("$2"), " + $3 WHERE id = $1")) => sqlx::query(sql)
-                .bind(id.as_str())
-                .bind(now_ms)
-                .bind(millis(length))
-                .execute(conn)
-                .await
-                .map(drop))?;
+        macro_rules! renew {
+            ($now:expr) => {
+                concat!(
+                    "UPDATE run SET lease_until_ms = NULL, lease_beat = lease_beat + 1, lease_length_ms = $3, \
+                     lease_boot = $4, lease_boot_until_ms = $5, lease_shown_until_ms = ",
+                    $now,
+                    " + $3 WHERE id = $1"
+                )
+            };
+        }
+        on!(self, (conn, sql = renew!("$2"), renew!(postgres_now!("$2"))) => sqlx::query(sql)
+            .bind(id.as_str())
+            .bind(now_ms)
+            .bind(millis(term.length))
+            .bind(term.boot)
+            .bind(term.boot_until_ms)
+            .execute(conn)
+            .await
+            .map(drop))?;
         Ok(())
     }
 
@@ -365,7 +398,7 @@ impl Tx {
             .bind(run.as_str())
             .bind(number(seq))
             .bind(batch)
-            .fetch_one(conn)
+            .complete_one(conn)
             .await?);
         Ok(count > 0)
     }

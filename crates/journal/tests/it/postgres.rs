@@ -112,7 +112,7 @@ async fn a_password_is_never_shown() {
 }
 
 #[tokio::test]
-async fn a_lease_goes_by_the_servers_clock() {
+async fn the_end_of_a_lease_is_shown_by_the_servers_clock() {
     let Some(url) = database().await else { return };
     // This host believes that it is 1970.
     let journal = open(&url).await.unwrap();

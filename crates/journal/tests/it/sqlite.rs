@@ -192,3 +192,90 @@ async fn whoever_finds_the_queue_empty_waits_for_nobody_who_writes() {
     let claimed = tokio::time::timeout(std::time::Duration::from_secs(5), claim).await;
     assert!(claimed.expect("it asks without a lock").unwrap().is_none());
 }
+
+/// The bytes of the file, without a log beside it.
+fn bytes_of(path: &Utf8Path) -> Vec<u8> {
+    let (folder, name) = (path.parent().unwrap(), path.file_name().unwrap());
+    repertoire_text::fs::read_bytes_beneath(folder, Utf8Path::new(name), 1 << 24).unwrap()
+}
+
+async fn root_page(path: &Utf8Path, name: &str) -> usize {
+    let mut connection = connect(path).await;
+    let sql = "SELECT rootpage FROM sqlite_master WHERE name = $1";
+    let page: i64 = sqlx::query_scalar(sql).bind(name).fetch_one(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    usize::try_from(page).unwrap()
+}
+
+/// Makes the page of an index no page at all, and returns the bytes of the file.
+async fn damage(path: &Utf8Path, index: &str) -> Vec<u8> {
+    let at = (root_page(path, index).await - 1) * 4096;
+    let mut bytes = bytes_of(path);
+    bytes[at] ^= 0x10;
+    repertoire_text::fs::write_atomic(path, &bytes).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_never_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let first = journal.create(new_run("first")).await.unwrap().id;
+    journal.create(new_run("second")).await.unwrap();
+    journal.close().await;
+    let damaged = damage(&path, "letter_by_digest").await;
+    let journal = open(&path).await.unwrap();
+    // It can still be read.
+    assert!(journal.run(&first).await.unwrap().is_some());
+    let claim = journal.claim(&suite::worker("w"), &Default::default()).await.map(drop);
+    let create = journal.create(new_run("third")).await.map(drop);
+    for refused in [claim, create, journal.check().await] {
+        let Err(error @ JournalError::Damaged { .. }) = refused else { panic!("{refused:?}") };
+        let text = error.to_string();
+        assert!(text.contains("nothing is written") && text.contains(".recover"), "{text}");
+        assert!(error.is_permanent() && text.contains(path.as_str()), "{text}");
+    }
+    journal.close().await;
+    assert_eq!(bytes_of(&path), damaged);
+}
+
+#[tokio::test]
+async fn a_damaged_database_of_an_older_version_is_not_migrated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    for _ in 0..2 {
+        journal.create(new_run("r")).await.unwrap();
+    }
+    journal.close().await;
+    let older = "ALTER TABLE run DROP COLUMN lease_beat; DELETE FROM journal_version WHERE version = 3";
+    tamper(&Target::File(path.clone()), older).await;
+    let damaged = damage(&path, "letter_by_digest").await;
+    let refused = open(&path).await.err().unwrap();
+    assert!(matches!(refused, JournalError::Damaged { .. }), "{refused}");
+    assert_eq!(bytes_of(&path), damaged);
+}
+
+/// A damaged index made whoever paged through events read the same ones for ever.
+#[tokio::test]
+async fn events_that_are_out_of_order_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let lease = suite::claimed(&journal, &suite::worker("w")).await.lease;
+    journal.append(&lease, vec![suite::started(1), suite::finished(1)]).await.unwrap();
+    journal.close().await;
+    // The first two entries of the index change places.
+    let entries = (root_page(&path, "sqlite_autoindex_event_1").await - 1) * 4096 + 8;
+    let mut bytes = bytes_of(&path);
+    for at in 0..2 {
+        bytes.swap(entries + at, entries + 2 + at);
+    }
+    repertoire_text::fs::write_atomic(&path, &bytes).unwrap();
+    let journal = open(&path).await.unwrap();
+    let read = journal.events(&lease.run, 0, 0).await;
+    assert!(matches!(read, Err(JournalError::Damaged { .. })), "{read:?}");
+    let written = journal.heartbeat(&lease).await;
+    assert!(matches!(written, Err(JournalError::Damaged { .. })), "{written:?}");
+}

@@ -10,6 +10,7 @@ use repertoire_journal::{Claimed, Journal, NewRun, Payload, Rules, RunId, Target
 use serde_json::Value;
 
 pub(crate) mod append;
+pub(crate) mod leases;
 pub(crate) mod letters;
 pub(crate) mod memory;
 pub(crate) mod model;

@@ -89,6 +89,7 @@ fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
     let looked = runtime().and_then(|runtime| {
         runtime.block_on(async {
             let journal = ctx.journal(None).await?;
+            journal.check().await.map_err(failed)?;
             let statuses = vec![RunStatus::Waiting];
             let filter = Filter { statuses, ..Filter::default() };
             let waiting = journal.runs(&filter).await.map_err(failed)?.items;

@@ -14,6 +14,7 @@ use repertoire_serve::http::authority::Authority;
 use repertoire_serve::http::token::{self, Keys, TokenError};
 use repertoire_serve::http::whereabouts::{self, Posting, Whereabouts};
 use repertoire_serve::http::{self, Daemon, Rules};
+use repertoire_serve::limits::HttpLimits;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -87,7 +88,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 }
 
 async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    http::make_room();
+    let limits = http_limits(ctx);
+    if let Err(few) = http::make_room(&limits) {
+        let few = format!(
+            "the system allows {} open files, and the connection limits need {}: raise it with `ulimit -n {}`, or lower \
+             `serve.connections_max`",
+            few.allowed, few.wanted, few.wanted
+        );
+        ui.note(&ui.paint_err(ui::WARN, few))?;
+    }
     let scratch = args.conformance.then(tempfile::tempdir).transpose();
     let scratch =
         scratch.map_err(|error| Failure::cannot_run(format!("no temporary folder: {error}")))?;
@@ -120,7 +129,7 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
     let _watching = house.watch();
     let (tracer, traces) = ctx.tracer(&shutdown)?.unzip();
-    let rules = Rules { names: args.allowed_hosts.clone(), tracer, ..Rules::default() };
+    let rules = Rules { names: args.allowed_hosts.clone(), tracer, limits };
     let daemon = Daemon {
         house: house.clone(),
         keys: Arc::new(keys),
@@ -134,6 +143,17 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let _ = tokio::time::timeout(LAST_TRACES, traces).await;
     }
     outcome
+}
+
+/// The limits of the daemon, as far as they are settings. A limit of 0 would let nobody in, so it is 1.
+fn http_limits(ctx: &Ctx<'_>) -> HttpLimits {
+    let limit = |key: &str| ctx.config.number(key).max(1);
+    HttpLimits {
+        connections_max: limit("serve.connections_max"),
+        unauthenticated_connections_max: limit("serve.unauthenticated_connections_max"),
+        mcp_sessions_max: limit("serve.mcp_sessions_max"),
+        ..HttpLimits::default()
+    }
 }
 
 /// Serves, and works on runs where that is wanted. The one ends with the other.

@@ -92,10 +92,10 @@ pub(crate) async fn work_until(
     let (complaints, figures) = keep_figures(ctx, args, journal, shutdown);
     let working = worker.work(shutdown, &hearer);
     tokio::pin!(working);
-    loop {
+    let worked = loop {
         let over = tokio::select! {
-            () = &mut working => true,
-            () = tokio::time::sleep(TELL_POLL) => false,
+            worked = &mut working => Some(worked),
+            () = tokio::time::sleep(TELL_POLL) => None,
         };
         while let Ok(what) = told.try_recv() {
             say(&what, ui)?;
@@ -103,14 +103,15 @@ pub(crate) async fn work_until(
         while let Ok(complaint) = complaints.try_recv() {
             ui.note(&ui.paint_err(ui::WARN, complaint))?;
         }
-        if over {
-            break;
+        if let Some(worked) = over {
+            break worked;
         }
-    }
+    };
     if let Some(figures) = figures {
         // What happened last is counted too; a collector that is gone must not keep the daemon.
         let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
     }
+    worked.map_err(|error| Failure::cannot_run(error.to_string()))?;
     Ok(Exit::Done)
 }
 

@@ -224,6 +224,24 @@ pub static KEYS: &[Key] = &[
         "A collector of OpenTelemetry traces that `rep serve` sends its requests to, such as `http://127.0.0.1:4318`; none if absent.",
     ),
     user_key(
+        "serve.connections_max",
+        Shape::Number,
+        "12288",
+        "Maximum connections to `rep serve` that have shown a good token.",
+    ),
+    user_key(
+        "serve.unauthenticated_connections_max",
+        Shape::Number,
+        "1024",
+        "Maximum connections to `rep serve` that have not shown a good token; beyond it the oldest of them is closed.",
+    ),
+    user_key(
+        "serve.mcp_sessions_max",
+        Shape::Number,
+        "1024",
+        "Maximum MCP sessions of `rep serve`; beyond it the least recently used one is closed.",
+    ),
+    user_key(
         "research.search_url",
         Shape::Text,
         "",

@@ -15,6 +15,7 @@ use axum::response::Response;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, header};
 use repertoire_journal::{Cursor, RunId};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use hub::{Hub, RING_BYTES_MAX, RING_EVENTS_MAX};
@@ -29,7 +30,14 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Items that are handed on at once.
 const ITEMS_MAX: usize = 128;
 /// Events that are read at once for a client that is far behind.
-const READ_MAX: u32 = 100;
+const READ_MAX: u32 = 32;
+/// The maximum number of bytes that are handed at once to a client that is far behind, unless one event alone has more.
+const BEHIND_BYTES_MAX: usize = 256 * 1024;
+/// The maximum number of clients for which the journal is read at the same time: an event may have a megabyte.
+const READERS_MAX: usize = 4;
+
+/// Gives each of those who are far behind its turn.
+static READERS: Semaphore = Semaphore::const_new(READERS_MAX);
 
 /// What a client wants to hear.
 #[derive(Clone, Debug, Default)]
@@ -154,13 +162,13 @@ impl Reader {
         }
         let ring_begins = hub.begins_behind();
         let journal = self.house.journal().await.map_err(|error| error.to_string())?;
+        let _turn = READERS.acquire().await.map_err(|error| error.to_string())?;
         let events = journal.tail(cursor, READ_MAX).await;
         let events = events.map_err(|error| error.to_string())?;
+        let items = first_of(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
         // With nothing between this place and the ring, the ring is next.
-        let last = events.last().map_or(ring_begins, |(cursor, _)| *cursor);
-        self.place = Place::Behind(last);
-        let items: Vec<Item> =
-            events.iter().map(|(cursor, event)| Item::event(*cursor, event)).collect();
+        let last = items.last().and_then(|item| item.cursor);
+        self.place = Place::Behind(last.unwrap_or(ring_begins));
         Ok(self.wanted(&items))
     }
 
@@ -177,6 +185,19 @@ impl Reader {
     }
 }
 
+/// The first items, up to the one with which they are too large.
+fn first_of(items: impl Iterator<Item = Item>) -> Vec<Item> {
+    let (mut first, mut bytes) = (Vec::new(), 0);
+    for item in items {
+        bytes += item.text.len();
+        first.push(item);
+        if bytes > BEHIND_BYTES_MAX {
+            break;
+        }
+    }
+    first
+}
+
 fn line(event: &str, cursor: Option<Cursor>, data: &impl serde::Serialize) -> Bytes {
     let id = cursor.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
     let data = serde_json::to_string(data).unwrap_or_default();
@@ -191,4 +212,18 @@ fn heartbeat(cursor: Cursor) -> Bytes {
 fn dropped(cursor: Cursor, reason: &str) -> Bytes {
     let told = Dropped { cursor: cursor.to_string(), reason: reason.to_owned() };
     line("dropped", Some(cursor), &told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_is_far_behind_is_handed_a_little_at_once() {
+        let item = |bytes: usize| Item { cursor: None, run: None, text: vec![b'x'; bytes].into() };
+        let count = |bytes: &[usize]| first_of(bytes.iter().map(|bytes| item(*bytes))).len();
+        assert_eq!(count(&[10, 20, 30]), 3);
+        assert_eq!(count(&[BEHIND_BYTES_MAX, 1, 1]), 2);
+        assert_eq!(count(&[4 * BEHIND_BYTES_MAX, 1]), 1, "one that is large alone is still told");
+    }
 }

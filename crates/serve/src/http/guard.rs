@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
 use super::api::SESSION;
 use super::authority::{Authority, Ours};
+use super::pools::Seat;
 use super::problem::Problem;
 use super::token::Keys;
 use super::{Daemon, HEALTH, MCP};
@@ -167,6 +168,9 @@ pub(super) async fn admit(
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         return response;
     }
+    if !is_open && !is_seated(&request) {
+        return no_room();
+    }
     // Who has shown nothing yet may send a code, and no more.
     let body_bytes_max = match is_open && request.uri().path() == SESSION {
         true => guard.limits.body_bytes_max.min(CODE_BODY_BYTES_MAX),
@@ -174,10 +178,41 @@ pub(super) async fn admit(
     };
     let limits = HttpLimits { body_bytes_max, ..guard.limits };
     let (head, body) = request.into_parts();
+    if announced_bytes(&head.headers) > Some(body_bytes_max as u64) {
+        // Nothing of the body is read, so nothing can follow it.
+        let mut response = too_large(&limits).into_response();
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
     match gather(body, &limits).await {
         Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Moves the connection to those that have shown a token; `false` if there are too many.
+fn is_seated(request: &Request) -> bool {
+    request.extensions().get::<Arc<Seat>>().is_none_or(|seat| seat.authenticate())
+}
+
+fn no_room() -> Response {
+    let detail = "there are too many connections now";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        .hint("Close some, or raise `serve.connections_max`.");
+    let mut response = problem.into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The length that the head of a request announces.
+fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
+    only(headers, &header::CONTENT_LENGTH)?.parse().ok()
+}
+
+fn too_large(limits: &HttpLimits) -> Problem {
+    let detail = format!("a body has at most {} bytes", limits.body_bytes_max);
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
 /// The whole body, which is small and comes soon, or not at all.
@@ -185,10 +220,7 @@ async fn gather(body: Body, limits: &HttpLimits) -> Result<Bytes, Problem> {
     let reading = axum::body::to_bytes(body, limits.body_bytes_max);
     match tokio::time::timeout(limits.body_timeout, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => {
-            let detail = format!("a body has at most {} bytes", limits.body_bytes_max);
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
-        }
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large(limits)),
         Ok(Err(_)) => Err(Problem::bad_request("the body broke off")),
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")),
     }

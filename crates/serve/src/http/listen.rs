@@ -1,19 +1,21 @@
 //! Connections: how many there are, how long they may take, and how they end.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use http::StatusCode;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 use super::patience::Patient;
-use super::problem::Problem;
+use super::pools::{Pools, Seat};
 use crate::limits::HttpLimits;
 
 /// How long to wait when the system has no room for another connection.
@@ -21,17 +23,31 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// Files that a process needs besides its connections.
 const OTHER_FILES: u64 = 512;
 
-/// Lets this process have as many connections as the limits promise: a shell's usual limit is a quarter of that. What the
-/// system does not give is met one connection at a time.
-pub fn make_room() {
+/// The system's limit on open files is lower than the settings need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFewFiles {
+    /// The number of files that the process may open.
+    pub allowed: u64,
+    /// The number that the settings need.
+    pub wanted: u64,
+}
+
+/// Raises this process's limit on open files as far as the connections need it and the system allows. Beyond the limit,
+/// connections wait until others end.
+///
+/// # Errors
+///
+/// [`TooFewFiles`] if the system allows less.
+pub fn make_room(limits: &HttpLimits) -> Result<(), TooFewFiles> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = HttpLimits::default().connections_max as u64 + OTHER_FILES;
-    if let Some(current) = limit.current.filter(|current| *current < wanted) {
-        let most = limit.maximum.unwrap_or(wanted).min(wanted);
-        limit.current = Some(most.max(current));
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
+    let connections = limits.connections_max.saturating_add(limits.unauthenticated_connections_max);
+    let wanted = (connections as u64).saturating_add(OTHER_FILES);
+    let Some(current) = limit.current.filter(|current| *current < wanted) else { return Ok(()) };
+    let most = limit.maximum.unwrap_or(wanted).min(wanted).max(current);
+    limit.current = Some(most);
+    let allowed = if setrlimit(Resource::Nofile, limit).is_ok() { most } else { current };
+    if allowed < wanted { Err(TooFewFiles { allowed, wanted }) } else { Ok(()) }
 }
 
 /// Takes connections until told to stop, and then gives those that are open a moment to end.
@@ -42,6 +58,7 @@ pub(super) async fn listen(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let mut open = JoinSet::new();
+    let pools = Pools::new(&limits);
     loop {
         let taken = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -49,9 +66,11 @@ pub(super) async fn listen(
             taken = listener.accept() => taken,
         };
         match taken {
-            Ok((stream, _)) if open.len() >= limits.connections_max => refuse(&stream),
             Ok((stream, _)) => {
-                open.spawn(attend(stream, router.clone(), limits, shutdown.clone()));
+                let seat = pools.enter();
+                let number = seat.number();
+                let attended = attend(stream, router.clone(), seat, limits, shutdown.clone());
+                pools.can_be_ended_by(number, open.spawn(attended));
             }
             Err(error) if is_of_one_connection(&error) => {}
             // Too many open files, most likely: those that end make room.
@@ -71,18 +90,23 @@ pub(super) async fn listen(
 async fn attend(
     stream: TcpStream,
     router: Router,
+    seat: Arc<Seat>,
     limits: HttpLimits,
     shutdown: CancellationToken,
 ) {
     // Events are small and should come at once.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let service = router.map_request(move |mut request: http::Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&seat));
+        request
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
         .max_headers(limits.headers_max)
         .max_header_size(limits.head_bytes_max)
-        .serve_connection(stream, TowerToHyperService::new(router));
+        .serve_connection(stream, TowerToHyperService::new(service));
     tokio::pin!(connection);
     tokio::select! {
         // What breaks off is the client's affair.
@@ -90,23 +114,6 @@ async fn attend(
         () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
-}
-
-/// Says no without waiting: whether the other end hears it is its affair.
-fn refuse(stream: &TcpStream) {
-    let _ = stream.try_write(full().as_bytes());
-}
-
-/// What a connection beyond the limit is told. Nobody has read a request, so it has no number.
-fn full() -> String {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let problem = Problem::new(status, "there are too many connections now");
-    let body = serde_json::to_string(&problem).unwrap_or_default();
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\n\
-         x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

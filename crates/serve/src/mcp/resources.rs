@@ -13,6 +13,7 @@ use serde_json::json;
 use super::limits::PAGE;
 use super::shelf::Shelf;
 use super::{cursor, manifest, mime, skills, uri};
+use crate::plain::is_plain;
 
 /// The `SKILL.md` of every skill that is listed.
 pub(super) fn list(shelf: &Shelf, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
@@ -54,10 +55,10 @@ fn contents(shelf: &Shelf, address: &str) -> Option<ResourceContents> {
     let bytes =
         files::read_bytes(&shelf.entry(book).skill, path.as_str().into(), &manifest::FOLDER)
             .ok()?;
-    Some(match String::from_utf8(bytes) {
-        Ok(text) => ResourceContents::text(text, address).with_mime_type(mime::of(&path, true)),
-        Err(error) => {
-            let encoded = STANDARD.encode(error.as_bytes());
+    Some(match std::str::from_utf8(&bytes).ok().filter(|text| is_plain(text)) {
+        Some(text) => ResourceContents::text(text, address).with_mime_type(mime::of(&path, true)),
+        None => {
+            let encoded = STANDARD.encode(&bytes);
             ResourceContents::blob(encoded, address).with_mime_type(mime::of(&path, false))
         }
     })

@@ -128,7 +128,8 @@ function resources(skill, files, leftOut) {
         if (text.childElementCount) return;
         try {
           const got = await get(`/skills/${part(skill.id)}/file`, { path: file.path });
-          replace(text, h("pre", { class: "code tall" }, got.content));
+          replace(text, got.encoding === "base64" ? h("p", { class: "hint" }, "This file is not text.") : h("pre", { class: "code tall" }, got.content),
+            got.next && h("p", { class: "hint" }, `This is the first part: ${size(got.next)} of ${size(got.bytes)}.`));
         } catch (error) {
           replace(text, failure(error));
         }

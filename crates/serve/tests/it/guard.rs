@@ -322,31 +322,77 @@ async fn a_client_that_reads_nothing_is_let_go() {
     tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the connection is closed");
 }
 
+/// A request for events, which stays open.
+const EVENTS: &str = "GET /api/v1/events HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+
+/// The start of the next answer.
+async fn status_of(stream: &mut tokio::net::TcpStream) -> String {
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    String::from_utf8_lossy(&first).into_owned()
+}
+
 #[tokio::test]
-async fn connections_beyond_the_limit_are_told_so() {
-    let limits = HttpLimits { connections_max: 2, ..HttpLimits::default() };
+async fn sockets_without_a_token_lock_no_client_out_that_has_one() {
+    let limits = HttpLimits { unauthenticated_connections_max: 8, ..HttpLimits::default() };
     let served = Served::start_with(Rules { limits, ..Rules::default() }).await;
+    let mut listening = served.connect().await;
+    listening.write_all(&served.fill(EVENTS)).await.unwrap();
+    assert_eq!(status_of(&mut listening).await, "HTTP/1.1 200");
     let mut kept = Vec::new();
-    for _ in 0..2 {
+    for at in 0..100 {
         let mut stream = served.connect().await;
-        stream.write_all(&served.fill("GET / HTTP/1.1\nHost: {at}\nX-Part:")).await.unwrap();
+        if at % 2 == 0 {
+            // Those that were ended meanwhile cannot be written to.
+            let _ = stream.write_all(&served.fill("GET / HTTP/1.1\nHost: {at}\nX-Part:")).await;
+        }
         kept.push(stream);
+        if at % 10 == 0 {
+            let status = "GET /api/v1/status HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+            assert_eq!(served.ask(status).await.status, 200);
+            assert_eq!(served.ask("GET / HTTP/1.1\nHost: {at}\n\n").await.status, 200);
+        }
     }
-    let page = "GET / HTTP/1.1\nHost: {at}\n\n";
-    let answer = served.ask(page).await;
+    let ended = read_all(&mut kept[1]).await;
+    assert!(ended.is_empty(), "the oldest made room");
+    // The one that shows a token on a connection that is open already is heard, too.
+    let late = kept.last_mut().unwrap();
+    late.write_all(&served.fill(EVENTS)).await.unwrap();
+    assert_eq!(status_of(late).await, "HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn connections_with_a_token_beyond_the_limit_are_told_so() {
+    let limits = HttpLimits { connections_max: 1, ..HttpLimits::default() };
+    let served = Served::start_with(Rules { limits, ..Rules::default() }).await;
+    let mut listening = served.connect().await;
+    listening.write_all(&served.fill(EVENTS)).await.unwrap();
+    assert_eq!(status_of(&mut listening).await, "HTTP/1.1 200");
+    let status = "GET /api/v1/status HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+    let answer = served.ask(status).await;
     assert_eq!(answer.status, 503, "{}", answer.whole);
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-    assert_eq!(answer.header("content-length"), Some(answer.body().len().to_string().as_str()));
-    let problem = answer.json();
-    assert_eq!(problem["status"], 503);
-    assert_eq!(problem["detail"], "there are too many connections now");
-    drop(kept);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert_eq!(answer.json()["detail"], "there are too many connections now");
+    drop(listening);
     let again = async {
-        while served.ask(page).await.status != 200 {
+        while served.ask(status).await.status != 200 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), again).await.expect("who left makes room");
+}
+
+#[tokio::test]
+async fn a_body_of_10_gb_is_refused_before_it_is_read() {
+    let served = Served::start().await;
+    let begun = std::time::Instant::now();
+    let huge = "POST /api/v1/select HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\
+        Content-Type: application/json\nContent-Length: 10737418240\n\n{";
+    let answer = served.ask(huge).await;
+    assert_eq!(answer.status, 413, "{}", answer.whole);
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ async fn beat(journal: &Journal, lease: &Lease) -> Stop {
         let asked = async {
             match beats {
                 true => journal.heartbeat(lease).await,
-                false => Ok(journal.run(&lease.run).await?.and_then(|run| run.wish)),
+                false => journal.wish(lease).await,
             }
         };
         // The journal tries again by itself, but not for longer than the lease is ours.

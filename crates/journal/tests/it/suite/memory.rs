@@ -296,7 +296,10 @@ pub(crate) async fn a_journal_of_the_first_version_is_brought_up_to_date(place: 
     let run: RunId = journal.create(new_run("old")).await.unwrap().id;
     journal.close().await;
     let first = "DROP TABLE failure; DROP TABLE fix; DROP TABLE memory; DROP TABLE letter; \
-        DELETE FROM journal_version WHERE version = 2";
+        ALTER TABLE run DROP COLUMN lease_beat; ALTER TABLE run DROP COLUMN lease_length_ms; \
+        ALTER TABLE run DROP COLUMN lease_boot; ALTER TABLE run DROP COLUMN lease_boot_until_ms; \
+        ALTER TABLE run DROP COLUMN lease_shown_until_ms; \
+        DELETE FROM journal_version WHERE version >= 2";
     (place.tamper)(&place.target, first).await;
     let journal = place.open().await;
     agrees(&journal, &run).await;

@@ -199,17 +199,6 @@ pub(crate) async fn a_heartbeat_keeps_the_lease(place: Place) {
     assert_eq!((run, who.as_str()), (&lease.run, "w"));
 }
 
-pub(crate) async fn a_clock_that_is_set_back_keeps_no_run_with_a_worker_that_is_gone(place: Place) {
-    let journal = place.open().await;
-    let lease = claimed(&journal, &worker("gone")).await.lease;
-    assert_eq!(journal.reap().await.unwrap(), []);
-    let years = "UPDATE run SET lease_until_ms = lease_until_ms + 100000000000";
-    (place.tamper)(&place.target, years).await;
-    assert_eq!(claim(&journal, &worker("next")).await.run.id, lease.run);
-    assert!(matches!(journal.heartbeat(&lease).await, Err(JournalError::Fenced { .. })));
-    agrees(&journal, &lease.run).await;
-}
-
 pub(crate) async fn a_run_that_cannot_be_read_keeps_no_other_waiting(place: Place) {
     let journal = place.open().await;
     let odd = claimed(&journal, &doomed("w")).await.run.id;

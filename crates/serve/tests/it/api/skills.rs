@@ -70,9 +70,27 @@ async fn files_beside_a_skill_are_read_and_none_from_elsewhere() {
     let path = "/api/v1/skills/invoices/file?path=";
     let file = served.get(&format!("{path}references/rules.md")).await.ok();
     assert_eq!((&file["content"], &file["bytes"]), (&json!("Amounts must agree.\n"), &json!(20)));
+    assert_eq!((&file["encoding"], &file["next"]), (&json!("text"), &json!(null)));
     for wrong in ["../orders/SKILL.md", "/etc/passwd", "references", "none.md", "a%00b", ""] {
         served.get(&format!("{path}{wrong}")).await.refused(404);
     }
+}
+
+#[tokio::test]
+async fn a_binary_file_is_served_in_parts_and_as_base64() {
+    let field = Field::with_skills();
+    field.write("project/.agents/skills/invoices/assets/zeros.bin", &"\0".repeat(1_200_000));
+    let served = field.serve().await;
+    let path = "/api/v1/skills/invoices/file?path=assets/zeros.bin";
+    let mut offset = 0;
+    for expected in [524_288, 524_288, 1_200_000 - 2 * 524_288_u64] {
+        let part = served.get(&format!("{path}&offset={offset}")).await.ok();
+        assert_eq!((&part["encoding"], &part["bytes"]), (&json!("base64"), &json!(1_200_000)));
+        let content = part["content"].as_str().unwrap();
+        assert_eq!(content.len() as u64, expected.div_ceil(3) * 4);
+        offset = part["next"].as_u64().unwrap_or(0);
+    }
+    assert_eq!(offset, 0, "the last part has no next");
 }
 
 #[tokio::test]

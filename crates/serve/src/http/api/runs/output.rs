@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::super::{Answer, Api, Call, Page, blocking};
 use super::{RunPath, TAG, find};
 use crate::http::problem::Problem;
+use crate::plain::is_plain;
 
 /// The end of a log that is read.
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The text of one step that is shown; what is before it is left out.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// The text of one page of steps, unless one step alone has more.
+const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Files of a run that are looked at.
 const FILES_MAX: usize = 10_000;
 /// The largest file that is read for a person.
@@ -78,9 +81,11 @@ async fn output(call: Call<RunPath, Which>) -> Answer<Page<Said>> {
     blocking(move || {
         let mut logs = logs(&folder);
         logs.retain(|log| call.query.step.is_none_or(|step| log.step == step));
+        let start = call.paging.start()?;
         let page = call.paging.cut(logs.into_iter())?;
-        let items = page.items.into_iter().map(|log| log.read()).collect();
-        Ok(Page { items, next: page.next, total: page.total })
+        let (read, count) = first_of(page.items.into_iter().map(Log::read));
+        let next = if read.len() < count { Some((start + read.len()).to_string()) } else { page.next };
+        Ok(Page { items: read, next, total: page.total })
     })
     .await
 }
@@ -100,9 +105,26 @@ async fn file(call: Call<RunPath, WhichFile>) -> Answer<File> {
                 _ => Problem::not_found(detail).hint("The run names its files."),
             }
         })?;
+        if !is_plain(&content) {
+            let detail = format!("`{name}` cannot be read: it is not text");
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
         Ok(File { name, content })
     })
     .await
+}
+
+/// The first of what was said, up to the step with which it is too much for one page, and how many steps there were.
+fn first_of(all: impl ExactSizeIterator<Item = Said>) -> (Vec<Said>, usize) {
+    let (count, mut first, mut bytes) = (all.len(), Vec::new(), 0);
+    for said in all {
+        bytes += said.text.len();
+        first.push(said);
+        if bytes > PAGE_BYTES_MAX {
+            break;
+        }
+    }
+    (first, count)
 }
 
 /// The log of a step.

@@ -1,5 +1,7 @@
 //! The files beside a skill.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use camino::Utf8Path;
 use http::{Method, StatusCode};
 use repertoire_skill::resources;
@@ -10,30 +12,51 @@ use serde::{Deserialize, Serialize};
 use super::super::{Answer, Api, Call, blocking};
 use super::{NamePath, resolve};
 use crate::http::problem::Problem;
+use crate::limits::FILE_PART_BYTES_MAX;
+use crate::plain::is_plain;
 
 /// Which file.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WhichFile {
     /// Its path below the skill's folder.
     path: String,
+    /// The byte that the part begins with: `next` of the part before; 0 if nothing is said.
+    offset: Option<u64>,
 }
 
-/// A file beside a skill.
+/// How bytes are written in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    /// As the text that they are.
+    Text,
+    /// In base64, because they are not text.
+    Base64,
+}
+
+/// A file beside a skill, or a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct File {
     /// The skill.
     skill: String,
     /// Its path below the skill's folder.
     path: String,
-    /// Its size.
+    /// The size of the whole file.
     bytes: usize,
-    /// Its text.
+    /// The byte that this part begins with.
+    offset: usize,
+    /// How `content` is written.
+    encoding: Encoding,
+    /// At most 524,288 bytes of the file.
     content: String,
+    /// The `offset` of the next part; absent in the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<usize>,
 }
 
 pub(super) fn add(api: Api) -> Api {
     api.add(Method::GET, "/api/v1/skills/{name}/file", "skills", "A file beside a skill", read)
-        .refuses(StatusCode::CONFLICT, "The file is too large, or no text.")
+        .refuses(StatusCode::CONFLICT, "The file is too large.")
 }
 
 async fn read(call: Call<NamePath, WhichFile>) -> Answer<File> {
@@ -42,19 +65,82 @@ async fn read(call: Call<NamePath, WhichFile>) -> Answer<File> {
         let entry = resolve(&catalog, &call.path.name)?;
         let path = Utf8Path::new(&call.query.path);
         let limits = call.house.library().request().limits.resources;
-        let content = resources::read(&entry.skill, path, &limits)
+        let bytes = resources::read_bytes(&entry.skill, path, &limits)
             .map_err(|error| problem(&entry.id, path, &error))?;
-        let (skill, path) = (entry.id.clone(), path.to_string());
-        Ok(File { skill, path, bytes: content.len(), content })
+        let offset = call.query.offset.and_then(|offset| usize::try_from(offset).ok());
+        let part = part(&bytes, offset.unwrap_or(0));
+        Ok(File {
+            skill: entry.id.clone(),
+            path: path.to_string(),
+            bytes: bytes.len(),
+            offset: part.offset,
+            encoding: part.encoding,
+            content: part.content,
+            next: Some(part.end).filter(|end| *end < bytes.len()),
+        })
     })
     .await
+}
+
+/// A part of a file, as JSON can hold it.
+struct Part {
+    offset: usize,
+    end: usize,
+    encoding: Encoding,
+    content: String,
+}
+
+/// The part that begins at `offset`. A file that is text is cut between characters.
+fn part(bytes: &[u8], offset: usize) -> Part {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| is_plain(text));
+    let Some(text) = text else {
+        let offset = offset.min(bytes.len());
+        let end = offset.saturating_add(FILE_PART_BYTES_MAX).min(bytes.len());
+        let content = STANDARD.encode(&bytes[offset..end]);
+        return Part { offset, end, encoding: Encoding::Base64, content };
+    };
+    let boundary = |at: usize| text.floor_char_boundary(at.min(text.len()));
+    let offset = boundary(offset);
+    let end = boundary(offset.saturating_add(FILE_PART_BYTES_MAX));
+    Part { offset, end, encoding: Encoding::Text, content: text[offset..end].to_owned() }
 }
 
 fn problem(skill: &str, path: &Utf8Path, error: &ReadError) -> Problem {
     let detail = format!("`{path}` of {skill} cannot be read: {error}");
     let status = match error {
-        ReadError::TooLarge { .. } | ReadError::NotUtf8 { .. } => StatusCode::CONFLICT,
+        ReadError::TooLarge { .. } => StatusCode::CONFLICT,
         _ => StatusCode::NOT_FOUND,
     };
     Problem::new(status, detail).hint("The skill itself names its files in `resources`.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_file_costs_a_third_more_than_its_bytes() {
+        let zeros = vec![0_u8; 3 * FILE_PART_BYTES_MAX];
+        let first = part(&zeros, 0);
+        assert_eq!((first.encoding, first.offset, first.end), (Encoding::Base64, 0, FILE_PART_BYTES_MAX));
+        let json = serde_json::to_string(&first.content).unwrap();
+        assert!(json.len() < FILE_PART_BYTES_MAX * 3 / 2, "{}", json.len());
+        let last = part(&zeros, 3 * FILE_PART_BYTES_MAX - 1);
+        assert_eq!((last.end, last.content.as_str()), (zeros.len(), "AA=="));
+        assert_eq!(part(&zeros, usize::MAX).content, "");
+    }
+
+    #[test]
+    fn parts_of_a_text_make_the_text() {
+        let text = "aé".repeat(FILE_PART_BYTES_MAX / 2);
+        let (mut whole, mut at) = (String::new(), 0);
+        while at < text.len() {
+            let part = part(text.as_bytes(), at);
+            assert_eq!((part.encoding, part.offset), (Encoding::Text, at));
+            assert!(part.content.len() <= FILE_PART_BYTES_MAX && part.end > at);
+            whole.push_str(&part.content);
+            at = part.end;
+        }
+        assert_eq!(whole, text);
+    }
 }

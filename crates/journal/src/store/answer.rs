@@ -1,0 +1,111 @@
+//! Queries whose answer must be complete.
+//!
+//! The thread of a SQLite connection sends rows over a channel. If it panics, the channel closes, and sqlx's own `fetch_all`
+//! and `fetch_optional` take that for the end of the rows: a damaged file could look like an empty journal. The end of a
+//! statement is announced, so its absence is an error here.
+
+use std::future::Future;
+
+use futures_util::{Stream, TryStreamExt};
+use sqlx::query::QueryAs;
+use sqlx::{Database, Either, Executor, FromRow, IntoArguments};
+
+/// Fetches rows, and fails if the connection ended before it said that these are all.
+pub(crate) trait CompleteAnswer<'q, DB: Database, O>: Sized {
+    /// All rows.
+    fn complete_all<'e, 'c: 'e, E>(
+        self,
+        executor: E,
+    ) -> impl Future<Output = Result<Vec<O>, sqlx::Error>> + Send
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>;
+
+    /// The first row, if there is one.
+    fn complete_optional<'e, 'c: 'e, E>(
+        self,
+        executor: E,
+    ) -> impl Future<Output = Result<Option<O>, sqlx::Error>> + Send
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>;
+
+    /// The only row.
+    fn complete_one<'e, 'c: 'e, E>(
+        self,
+        executor: E,
+    ) -> impl Future<Output = Result<O, sqlx::Error>> + Send
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>;
+}
+
+impl<'q, DB, O, A> CompleteAnswer<'q, DB, O> for QueryAs<'q, DB, O, A>
+where
+    DB: Database,
+    A: 'q + IntoArguments<DB> + Send,
+    O: Send + Unpin + for<'r> FromRow<'r, DB::Row>,
+{
+    async fn complete_all<'e, 'c: 'e, E>(self, executor: E) -> Result<Vec<O>, sqlx::Error>
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>,
+    {
+        #[expect(deprecated, reason = "the only method that passes on the end of a statement")]
+        complete(self.fetch_many(executor)).await
+    }
+
+    async fn complete_optional<'e, 'c: 'e, E>(self, executor: E) -> Result<Option<O>, sqlx::Error>
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>,
+    {
+        Ok(self.complete_all(executor).await?.into_iter().next())
+    }
+
+    async fn complete_one<'e, 'c: 'e, E>(self, executor: E) -> Result<O, sqlx::Error>
+    where
+        'q: 'e,
+        E: 'e + Executor<'c, Database = DB>,
+    {
+        self.complete_optional(executor).await?.ok_or(sqlx::Error::RowNotFound)
+    }
+}
+
+/// The rows of one statement, up to the announcement of its end.
+async fn complete<Q, O>(
+    mut answer: impl Stream<Item = Result<Either<Q, O>, sqlx::Error>> + Unpin,
+) -> Result<Vec<O>, sqlx::Error> {
+    let (mut rows, mut has_ended) = (Vec::new(), false);
+    while let Some(part) = answer.try_next().await? {
+        match part {
+            Either::Right(row) => rows.push(row),
+            Either::Left(_) => has_ended = true,
+        }
+    }
+    if has_ended { Ok(rows) } else { Err(sqlx::Error::WorkerCrashed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_worker_that_panics_is_an_error() {
+        let parts = |ends: bool| {
+            let mut parts: Vec<Result<Either<(), u8>, sqlx::Error>> =
+                vec![Ok(Either::Right(1)), Ok(Either::Right(2))];
+            if ends {
+                parts.push(Ok(Either::Left(())));
+            }
+            stream::iter(parts)
+        };
+        assert_eq!(complete(parts(true)).await.unwrap(), [1, 2]);
+        let crashed = complete(parts(false)).await;
+        assert!(matches!(crashed, Err(sqlx::Error::WorkerCrashed)), "{crashed:?}");
+        let nothing: [Result<Either<(), u8>, sqlx::Error>; 0] = [];
+        assert!(complete(stream::iter(nothing)).await.is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Two pools of connections: those that have shown a good token, and those that have not.
+//!
+//! A connection begins without a token. When that pool is full, its oldest connection makes room, so a flood of sockets
+//! without a token never keeps a client out that has one: its first good request moves it to the other pool.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::limits::HttpLimits;
+
+/// The connections there are.
+#[derive(Debug)]
+pub(super) struct Pools {
+    state: Mutex<State>,
+    unauthenticated_max: usize,
+    authenticated_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The number of the next connection: smaller is older.
+    next: u64,
+    /// Connections without a token; the handle ends one, as soon as its task is known.
+    unauthenticated: BTreeMap<u64, Option<AbortHandle>>,
+    authenticated: usize,
+}
+
+/// The place of one connection in a pool. Dropping it gives the place back.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pools: Arc<Pools>,
+    number: u64,
+    is_authenticated: AtomicBool,
+}
+
+impl Pools {
+    pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
+        Arc::new(Pools {
+            state: Mutex::default(),
+            unauthenticated_max: limits.unauthenticated_connections_max.max(1),
+            authenticated_max: limits.connections_max,
+        })
+    }
+
+    /// A place for a new connection. If the pool is full, its oldest connection ends.
+    pub(super) fn enter(self: &Arc<Self>) -> Arc<Seat> {
+        let mut state = self.state();
+        while state.unauthenticated.len() >= self.unauthenticated_max {
+            let Some((_, handle)) = state.unauthenticated.pop_first() else { break };
+            if let Some(handle) = handle {
+                handle.abort();
+            }
+        }
+        let number = state.next;
+        state.next += 1;
+        state.unauthenticated.insert(number, None);
+        let pools = Arc::clone(self);
+        Arc::new(Seat { pools, number, is_authenticated: AtomicBool::new(false) })
+    }
+
+    /// Says how to end a connection that has entered.
+    pub(super) fn can_be_ended_by(&self, number: u64, handle: AbortHandle) {
+        let mut state = self.state();
+        match state.unauthenticated.get_mut(&number) {
+            Some(known) => *known = Some(handle),
+            // It was moved, or it has ended already.
+            None => {}
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Moves the connection to those with a token; `false` if there is no room among them.
+    pub(super) fn authenticate(&self) -> bool {
+        if self.is_authenticated.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut state = self.pools.state();
+        if state.authenticated >= self.pools.authenticated_max {
+            return false;
+        }
+        // A connection that is just being ended has no place any more, and needs none.
+        if state.unauthenticated.remove(&self.number).is_some() {
+            state.authenticated += 1;
+            self.is_authenticated.store(true, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.pools.state();
+        match self.is_authenticated.load(Ordering::Relaxed) {
+            true => state.authenticated -= 1,
+            false => drop(state.unauthenticated.remove(&self.number)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pools(unauthenticated: usize, authenticated: usize) -> Arc<Pools> {
+        Pools::new(&HttpLimits {
+            unauthenticated_connections_max: unauthenticated,
+            connections_max: authenticated,
+            ..HttpLimits::default()
+        })
+    }
+
+    #[tokio::test]
+    async fn the_oldest_without_a_token_makes_room() {
+        let pools = pools(2, 1);
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let seat = pools.enter();
+            let number = seat.number();
+            let task = tokio::spawn(async move {
+                let _seat = seat;
+                std::future::pending::<()>().await;
+            });
+            pools.can_be_ended_by(number, task.abort_handle());
+            tasks.push(task);
+        }
+        for task in tasks.drain(..2) {
+            assert!(task.await.unwrap_err().is_cancelled());
+        }
+        assert_eq!(pools.state().unauthenticated.keys().copied().collect::<Vec<_>>(), [2, 3]);
+        assert!(tasks.iter().all(|task| !task.is_finished()));
+    }
+
+    #[test]
+    fn a_token_moves_a_connection_out_of_reach() {
+        let pools = pools(1, 1);
+        let first = pools.enter();
+        assert!(first.authenticate() && first.authenticate());
+        let second = pools.enter();
+        assert!(!second.authenticate(), "there is no room among those with a token");
+        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (1, 1));
+        drop(first);
+        assert!(second.authenticate());
+        drop(second);
+        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_connection_that_was_ended_takes_no_place() {
+        let pools = pools(1, 1);
+        let (old, _new) = (pools.enter(), pools.enter());
+        assert!(old.authenticate());
+        assert_eq!(pools.state().authenticated, 0);
+        drop(old);
+        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (0, 1));
+    }
+}
