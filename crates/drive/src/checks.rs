@@ -20,10 +20,12 @@ mod run;
 mod schedule;
 pub mod time;
 mod validate;
+mod variables;
 
 pub(crate) use self::notes::fenced;
 pub use self::notes::notes;
 pub use self::validate::{CheckError, validate};
+pub use self::variables::{AllowedVariables, HARMLESS_VARIABLES, VariableRefusal};
 
 /// A declared check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ pub struct Check {
     /// Whether it may reach the network.
     #[serde(default)]
     pub network: bool,
-    /// Added to its environment.
+    /// Variables of its environment, as far as [`AllowedVariables`] has them.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }

@@ -1,6 +1,8 @@
 //! Whom to believe. Built-in skills and the user's own are trusted; those of projects and plugins once a
 //! person has said so. That word is bound to the digest of every file: a changed skill asks again.
 //!
+//! The same holds for the settings of a project that start programs, widen the sandbox or open the network.
+//!
 //! The lock lives with the user's configuration, never in a project, which could otherwise vouch for
 //! itself.
 
@@ -18,11 +20,18 @@ use crate::limits::ResourceLimits;
 use crate::resources::digest_of_all;
 use crate::skill::{Digest, Scope, Skill};
 
+mod settings;
+
+use self::settings::PinnedSettings;
+pub use self::settings::{ActingSettings, SettingChange};
+
 /// Largest lock that is read.
 const LOCK_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The format that is written, and the newest that is understood.
-const VERSION: u32 = 1;
+/// The newest format that is understood.
+const VERSION: u32 = 2;
+/// The format of a lock without settings of projects, which earlier versions read as well.
+const VERSION_WITHOUT_PROJECTS: u32 = 1;
 
 /// Whether a skill may be given capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +55,9 @@ pub struct Lock {
     /// The digest of all files, by the path of the skill's file.
     #[serde(default)]
     skills: BTreeMap<Utf8PathBuf, Digest>,
+    /// The acting settings that were agreed to, by the folder of the file that declares them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    projects: BTreeMap<Utf8PathBuf, PinnedSettings>,
 }
 
 /// Why a lock could not be used.
@@ -149,7 +161,11 @@ impl Lock {
 
     fn write(&self, path: &Utf8Path) -> Result<(), LockError> {
         let failed = |source| LockError::Write { path: path.to_owned(), source };
-        let lock = Lock { version: VERSION, ..self.clone() };
+        let version = match self.projects.is_empty() {
+            true => VERSION_WITHOUT_PROJECTS,
+            false => VERSION,
+        };
+        let lock = Lock { version, ..self.clone() };
         let mut text = serde_json::to_string_pretty(&lock).map_err(|error| failed(error.into()))?;
         text.push('\n');
         fs::write_atomic(path, text.as_bytes()).map_err(failed)
@@ -179,6 +195,30 @@ impl Lock {
     /// Takes a person's word back. Returns whether there was one.
     pub fn unpin(&mut self, skill: &Skill) -> bool {
         self.skills.remove(&skill.origin.file).is_some()
+    }
+
+    /// Whether a person has agreed to the acting settings that a folder declares.
+    pub fn trust_in_settings(&self, folder: &Utf8Path, settings: &ActingSettings) -> Trust {
+        match self.projects.get(folder) {
+            None => Trust::Untrusted,
+            Some(pinned) if pinned.digest == settings.digest() => Trust::Trusted,
+            Some(_) => Trust::Changed,
+        }
+    }
+
+    /// The acting settings of a folder that a person has agreed to.
+    pub fn agreed_settings(&self, folder: &Utf8Path) -> Option<&ActingSettings> {
+        self.projects.get(folder).map(|pinned| &pinned.settings)
+    }
+
+    /// Records a person's agreement to the acting settings that a folder declares.
+    pub fn pin_settings(&mut self, folder: &Utf8Path, settings: &ActingSettings) {
+        self.projects.insert(folder.to_owned(), PinnedSettings::of(settings));
+    }
+
+    /// Removes the agreement. Returns whether there was one.
+    pub fn unpin_settings(&mut self, folder: &Utf8Path) -> bool {
+        self.projects.remove(folder).is_some()
     }
 }
 
@@ -227,6 +267,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_agreed_to_until_one_of_them_changes() {
+        let keep = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
+        let folder = Utf8Path::new("/project");
+        let key = "plan.checks.test.command";
+        let settings = ActingSettings::from_iter([(key, "\"cargo test\"")]);
+        let mut lock = Lock::default();
+        assert_eq!(lock.trust_in_settings(folder, &settings), Trust::Untrusted);
+        lock.pin_settings(folder, &settings);
+        lock.write(&path).unwrap();
+        let mut lock = Lock::read(&path).unwrap();
+        assert_eq!(lock.trust_in_settings(folder, &settings), Trust::Trusted);
+        assert_eq!(lock.trust_in_settings("/other".into(), &settings), Trust::Untrusted);
+        let changed = ActingSettings::from_iter([(key, "\"curl evil.example\"")]);
+        assert_eq!(lock.trust_in_settings(folder, &changed), Trust::Changed);
+        assert_eq!(lock.agreed_settings(folder), Some(&settings));
+        assert!(lock.unpin_settings(folder) && !lock.unpin_settings(folder));
+        lock.write(&path).unwrap();
+        assert!(fs::read_text(&path, 999).unwrap().contains("\"version\": 1"));
+    }
+
+    #[test]
     fn a_damaged_lock_is_told_from_a_missing_one() {
         let keep = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
@@ -239,12 +301,12 @@ mod tests {
     fn a_lock_of_a_newer_version_is_refused_and_left_as_it_is() {
         let keep = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
-        let text = "{\"version\": 2, \"keys\": []}";
+        let text = "{\"version\": 3, \"keys\": []}";
         fs::write_atomic(&path, text.as_bytes()).unwrap();
         let updated = Lock::update(&path, |_| Ok::<_, LockError>(()));
         let error = updated.unwrap_err().to_string();
         assert!(
-            error.ends_with("has format 2, written by a newer version; this one knows format 1")
+            error.ends_with("has format 3, written by a newer version; this one knows format 2")
         );
         assert_eq!(fs::read_text(&path, 99).unwrap(), text);
     }

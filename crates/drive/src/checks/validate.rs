@@ -4,6 +4,7 @@ use crate::limits::{
     CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX,
 };
 
+use super::variables::{VariableRefusal, refusal_for_everyone};
 use super::{Check, time};
 
 /// Checks that make no sense.
@@ -46,6 +47,16 @@ pub enum CheckError {
     Cycle {
         /// The names along the circle; the first one is also the last.
         names: Vec<String>,
+    },
+    /// A variable that no check may set.
+    #[error("check `{name}`: `env.{variable}`: {refusal}")]
+    Variable {
+        /// The check.
+        name: String,
+        /// The variable.
+        variable: String,
+        /// Why not.
+        refusal: VariableRefusal,
     },
     /// A value that no program can be given, or that is out of bounds.
     #[error("check `{name}`: {why}")]
@@ -93,9 +104,12 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
         );
         return Err(CheckError::BadValue { name: name.escape_debug().take(100).collect(), why });
     }
-    let bad_variable = |(variable, value): (&String, &String)| {
-        variable.is_empty() || variable.contains(['=', '\0']) || value.contains('\0')
-    };
+    for variable in check.env.keys() {
+        if let Some(refusal) = refusal_for_everyone(variable) {
+            let variable = variable.escape_debug().take(100).collect();
+            return Err(CheckError::Variable { name, variable, refusal });
+        }
+    }
     let why = if check.command.contains('\0') {
         "its command has a NUL byte".to_owned()
     } else if check.command.len() > CHECK_COMMAND_BYTES_MAX {
@@ -107,8 +121,8 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
             "its timeout must be more than nothing, and at most {}",
             time::format(CHECK_TIMEOUT_MAX)
         )
-    } else if check.env.iter().any(bad_variable) {
-        "a name in its `env` is empty or has a `=`, or a value has a NUL byte".to_owned()
+    } else if check.env.values().any(|value| value.contains('\0')) {
+        "a value in its `env` has a NUL byte".to_owned()
     } else {
         return Ok(());
     };
@@ -182,9 +196,21 @@ mod tests {
         assert!(validate(&[many]).is_err());
         let ages = Check { timeout: std::time::Duration::MAX, ..Check::new("a", "true") };
         assert!(validate(&[ages]).is_err());
-        let mut variable = Check::new("a", "true");
-        variable.env.insert("A=B".into(), "c".into());
-        assert!(validate(&[variable]).is_err());
+    }
+
+    #[test]
+    fn a_variable_that_loads_a_library_is_refused_wherever_the_check_comes_from() {
+        let mut loads = Check::new("a", "true");
+        loads.env.insert("LD_PRELOAD".into(), "./evil.so".into());
+        refused(
+            &[loads],
+            "check `a`: `env.LD_PRELOAD`: it changes how programs are found, loaded or configured, so no check may set it",
+        );
+        for (variable, value) in [("A=B", "c"), ("", "c"), ("CI", "\0")] {
+            let mut wrong = Check::new("a", "true");
+            wrong.env.insert(variable.into(), value.into());
+            assert!(validate(&[wrong]).is_err(), "{variable}");
+        }
     }
 
     #[test]

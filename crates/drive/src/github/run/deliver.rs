@@ -1,6 +1,7 @@
 //! A piece of work on GitHub, from what is wanted to where it goes: the plan loop does it, and it is pushed, opened and merged as far
 //! as that is configured.
 
+use camino::Utf8Path;
 use repertoire_agent::definition::Definition;
 use repertoire_github::actor::Admission;
 use repertoire_github::comment::Harmless;
@@ -17,6 +18,9 @@ use crate::improve::recover::Class;
 use crate::plan::{self, Asked, Bounds, EndingWord, Hand, PlanRequest};
 use crate::worktree::Worktrees;
 
+/// The name of the file with the settings of a project.
+const SETTINGS_FILE: &str = "repertoire.toml";
+
 impl Desk<'_> {
     /// Lets the plan loop do a piece of work, and brings it where it should go.
     pub(super) async fn deliver(
@@ -25,28 +29,39 @@ impl Desk<'_> {
         wanted: Wanted,
         shutdown: &CancellationToken,
     ) -> Outcome {
-        match self.work_on(&wanted, call, shutdown).await {
-            Ok(mut worked) => {
-                if let Err(error) = self.tick(&wanted, &mut worked).await {
-                    return Outcome::new(Conclusion::Failed, error.to_string());
-                }
-                self.publish(call, &wanted, worked).await
-            }
+        let (start, note) = match self.start().await {
+            Ok(start) => start,
+            Err(error) => return Outcome::new(Conclusion::Failed, error.to_string()),
+        };
+        let mut outcome = match self.work_on(&wanted, call, start, shutdown).await {
+            Ok(mut worked) => match self.tick(&wanted, &mut worked).await {
+                Ok(()) => self.publish(call, &wanted, worked).await,
+                Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            },
             Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
-        }
+        };
+        outcome.notes.extend(note);
+        outcome
+    }
+
+    /// The commit that work begins on, and a note if the settings of a pull request are not used in it.
+    async fn start(&self) -> Result<(Oid, Option<String>), base::BaseError> {
+        let Some(head) = &self.ground.head else { return Ok((self.ground.base.clone(), None)) };
+        let made = base::overlay(self.house, head, &self.ground.base).await?;
+        let is_settings = |path: &&String| Utf8Path::new(path).file_name() == Some(SETTINGS_FILE);
+        let note = made.replaced.iter().find(is_settings).map(|path| {
+            format!("The pull request changes `{path}`; the settings of the base branch were used.")
+        });
+        Ok((made.commit, note))
     }
 
     async fn work_on(
         &self,
         wanted: &Wanted,
         call: &Call<'_>,
+        start: Oid,
         shutdown: &CancellationToken,
     ) -> Result<Worked, WorkError> {
-        let house = self.house;
-        let start = match &self.ground.head {
-            None => self.ground.base.clone(),
-            Some(head) => base::overlay(house, head, &self.ground.base).await?.commit,
-        };
         let rules = |rules: &[repertoire_agent::permission::Rule]| {
             rules.iter().map(ToString::to_string).collect()
         };
@@ -84,7 +99,7 @@ impl Desk<'_> {
             journal: self.journal,
             runner: self.runner,
             worker: self.worker,
-            house,
+            house: self.house,
             on_run: self.on_run,
         };
         let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
