@@ -4,6 +4,7 @@
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, ReadError};
 
+use crate::protected;
 use crate::workplace::Workplace;
 
 /// Why a path is not used.
@@ -261,8 +262,8 @@ fn real_of_new(lexical: &Utf8Path, path: &str) -> Result<Utf8PathBuf, PathError>
 fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
     let lower = |path: &Utf8Path| Utf8PathBuf::from(path.as_str().to_lowercase());
     let wanted = lower(path);
-    let in_git = path.components().any(|part| part.as_str().eq_ignore_ascii_case(".git"));
-    in_git
+    let relative = path.strip_prefix(&workplace.dir).or_else(|_| path.strip_prefix(root));
+    protected::is_protected(relative.unwrap_or(path))
         || workplace.protected.iter().any(|protected| {
             let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
             let real = protected.canonicalize_utf8().ok();

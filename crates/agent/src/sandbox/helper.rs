@@ -8,12 +8,13 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode};
 
 use nix::sys::signal::{SigSet, Signal as NixSignal};
-use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::policy::{Policy, Stage, Walls};
+use super::policy::{POLICY_VARIABLE, Policy, Stage, Walls};
 use super::probe::REPORT;
 
+mod attempts;
 mod filter;
 mod namespaces;
 mod root;
@@ -54,7 +55,7 @@ pub(super) fn main(args: &[String]) -> ExitCode {
         (Walls::All, Stage::Outer) => outer(policy, program),
         (Walls::All, Stage::Inner) => inner(&policy, program),
         (Walls::Unprivileged, _) => alone(&policy, program),
-        (Walls::FilterOnly, Stage::Outer) => prepared(&policy, program),
+        (Walls::FilterOnly, Stage::Outer) => prepared(policy, program),
         (Walls::FilterOnly, Stage::Inner) => filtered(&policy, program),
     };
     done.unwrap_or_else(|refused| told(&refused, REFUSED))
@@ -67,13 +68,18 @@ fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
 }
 
 fn understood(args: &[String]) -> Result<(Policy, &[String]), Refused> {
-    let [policy, dashes, program @ ..] = args else {
-        return Err("POLICY -- PROGRAM [ARGS...] expected").during("arguments");
+    let [dashes, program @ ..] = args else {
+        return Err("-- PROGRAM [ARGS...] expected").during("arguments");
     };
     if dashes != "--" || program.is_empty() {
-        return Err("`--` and a program expected after the policy").during("arguments");
+        return Err("`--` and a program expected").during("arguments");
     }
-    let policy = serde_json::from_str(policy).during("policy")?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the policy is all that the helper reads from it"
+    )]
+    let policy = std::env::var(POLICY_VARIABLE).during("policy")?;
+    let policy = serde_json::from_str(&policy).during("policy")?;
     Ok((policy, program))
 }
 
@@ -87,8 +93,10 @@ fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
     policy.stage = Stage::Inner;
     let status = Command::new("/proc/self/exe")
         .args(policy.helper.iter().skip(1))
-        .args([policy.to_json(), "--".to_owned()])
+        .arg("--")
         .args(program)
+        .env_clear()
+        .envs([policy.helper_environment()])
         .status()
         .during("start in the namespaces")?;
     Ok(exit_code(status.code(), status.signal()))
@@ -101,7 +109,14 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     limit(Resource::Nproc, PROCESSES_MAX)?;
     root::build(policy)?;
     confine(policy, filter::UnixSockets::Allowed)?;
-    let child = match command(program).spawn() {
+    first_process(policy, program)
+}
+
+/// Starts the program from the first process of a PID namespace, and reaps what it leaves behind.
+fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    // The program sees this process. A program that could write its memory would act with fewer walls.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during("memory")?;
+    let child = match command(policy, program).spawn() {
         Ok(child) => child,
         Err(error) => return Ok(not_started(program, &error)),
     };
@@ -112,21 +127,27 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
     confine(policy, filter::UnixSockets::Denied)?;
-    Ok(not_started(program, &command(program).exec()))
+    Ok(not_started(program, &command(policy, program).exec()))
 }
 
-/// Before another sandbox.
-fn prepared(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    prepare(policy)?;
-    Ok(not_started(program, &command(program).exec()))
+/// Before another sandbox, which starts this helper again inside.
+fn prepared(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(&policy)?;
+    policy.stage = Stage::Inner;
+    let mut sandbox = Command::new(&program[0]);
+    sandbox.args(&program[1..]).env_clear().envs([policy.helper_environment()]);
+    Ok(not_started(program, &sandbox.exec()))
 }
 
-/// Inside another sandbox.
+/// Inside another sandbox, as the first process of its PID namespace.
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
     filter::apply(policy.network, filter::UnixSockets::Allowed)?;
-    Ok(not_started(program, &command(program).exec()))
+    if policy.report {
+        attempts::tell(policy);
+    }
+    first_process(policy, program)
 }
 
 /// What needs no walls yet.
@@ -147,10 +168,12 @@ fn prepare(policy: &Policy) -> Result<(), Refused> {
 fn confine(policy: &Policy, unix_sockets: filter::UnixSockets) -> Result<(), Refused> {
     drop_capabilities()?;
     let abi = rules::apply(policy)?;
+    filter::apply(policy.network, unix_sockets)?;
     if policy.report {
         report(abi);
+        attempts::tell(policy);
     }
-    filter::apply(policy.network, unix_sockets)
+    Ok(())
 }
 
 #[expect(clippy::print_stderr, reason = "the probe reads it")]
@@ -158,9 +181,11 @@ fn report(abi: u32) {
     eprintln!("{REPORT}{abi}");
 }
 
-fn command(program: &[String]) -> Command {
+/// The program itself, with the environment of the policy and nothing of the helper's own.
+fn command(policy: &Policy, program: &[String]) -> Command {
     let mut command = Command::new(&program[0]);
-    command.args(&program[1..]);
+    let environment = policy.environment.iter().map(|(name, value)| (name, value));
+    command.args(&program[1..]).env_clear().envs(environment);
     command
 }
 
