@@ -4,6 +4,7 @@
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError};
 
+use crate::protected;
 use crate::workplace::Workplace;
 
 /// Why a path is not used.
@@ -286,8 +287,9 @@ fn lexical(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> 
 /// Whether tools may not change a path. Names are compared as the most tolerant file systems compare them.
 fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
     let wanted = folded(path);
-    let in_git = wanted.components().any(|part| part.as_str() == ".git");
-    in_git
+    let relative = wanted.strip_prefix(folded(&workplace.dir));
+    let relative = relative.or_else(|_| wanted.strip_prefix(folded(root)));
+    protected::is_protected(relative.unwrap_or(&wanted))
         || workplace.protected.iter().any(|protected| {
             let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
             let real = protected.canonicalize_utf8().ok();

@@ -73,6 +73,7 @@ pub mod mcp;
 pub mod middleware;
 pub mod permission;
 pub mod process;
+pub mod protected;
 pub mod run;
 pub mod sandbox;
 pub mod spending;

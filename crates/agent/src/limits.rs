@@ -99,3 +99,21 @@ pub const GUARDED_FILES_MAX: usize = 4096;
 
 /// Most bytes of protected files that are remembered while a program runs.
 pub const GUARDED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Most folders below a work folder that are searched for protected paths, the nearest first.
+pub const SEARCHED_FOLDERS_MAX: usize = 20_000;
+
+/// Most nested protected paths and Unix sockets that a search finds before it ends.
+pub const NESTED_FOUND_MAX: usize = 4_096;
+
+/// Most nested protected paths that are mounted read-only for a command. The contents of others are compared and restored.
+pub const NESTED_MOUNTED_MAX: usize = 512;
+
+/// Most bytes of nested protected paths that are mounted read-only: the policy of a command has to fit into a variable.
+pub const NESTED_MOUNTED_BYTES_MAX: usize = 48 * 1024;
+
+/// Largest configuration of a new nested repository that is looked at; a larger one is moved aside.
+pub const NESTED_CONFIG_BYTES_MAX: u64 = 64 * 1024;
+
+/// Most linked worktrees of a repository whose pointers are mounted read-only for a command.
+pub const WORKTREES_MOUNTED_MAX: usize = 128;

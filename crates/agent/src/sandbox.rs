@@ -7,25 +7,32 @@
 //! The helper stays as the supervisor of the program: it ends every descendant with it, and the whole tree when it uses
 //! more memory, processes or disk space than the workplace allows. The processor is not limited; commands have time limits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::policy::private_dir;
-use self::policy::{Policy, Stage, Walls, confined_environment};
+use self::policy::{Policy, Walls};
+pub(crate) use self::search::SearchedTree;
 use crate::process::{Spawn, Termination, TerminationScope, supervised};
 use crate::workplace::Workplace;
 
 mod bubblewrap;
 mod environment;
+mod guarantee;
 mod guard;
 #[cfg(target_os = "linux")]
 mod helper;
+mod nested;
 mod policy;
 mod probe;
 mod probed;
+mod search;
+mod toolchains;
 
 pub use self::environment::scrubbed;
+pub use self::guarantee::{Guarantee, UnknownGuarantee};
 pub use self::guard::{Change, Guard, Outcome};
 pub use self::probed::Probed;
 
@@ -53,7 +60,10 @@ pub struct Landlock {
     walls: Walls,
     /// The version of Landlock.
     abi: u32,
-    degradations: Vec<String>,
+    /// What was found to hold.
+    guarantees: BTreeSet<Guarantee>,
+    /// What else users should know.
+    notes: Vec<String>,
 }
 
 /// The program `bwrap`, with our helper before it for folders and open files, and inside it for system calls.
@@ -61,7 +71,8 @@ pub struct Landlock {
 pub struct Bubblewrap {
     program: String,
     helper: Vec<String>,
-    degradations: Vec<String>,
+    guarantees: BTreeSet<Guarantee>,
+    notes: Vec<String>,
 }
 
 /// Whether programs may reach the network.
@@ -88,6 +99,9 @@ impl Sandbox {
 
     /// The same program, confined. Without a sandbox it is only [supervised](crate::process::supervised).
     ///
+    /// What the program may read is derived from the environment of the workplace; variables that `spawn` adds to it
+    /// reach the program and widen nothing.
+    ///
     /// The exit code of a program that a signal ended is 128 and the number of the signal, as in a shell; that of one
     /// that could not be started is 127, and the reason is on standard error.
     #[must_use]
@@ -97,16 +111,16 @@ impl Sandbox {
             Sandbox::Landlock(landlock) => {
                 let helper = &landlock.helper;
                 let policy = Policy::new(landlock.walls, helper, &spawn, workplace, network);
-                rewritten(spawn, workplace, helper.clone(), &policy)
+                rewritten(spawn, helper.clone(), &policy)
             }
             Sandbox::Bubblewrap(bubblewrap) => {
                 let helper = &bubblewrap.helper;
                 let policy = Policy::new(Walls::FilterOnly, helper, &spawn, workplace, network);
                 let mut words = helper.clone();
-                words.extend([policy.to_json(), "--".to_owned(), bubblewrap.program.clone()]);
+                words.extend(["--".to_owned(), bubblewrap.program.clone()]);
                 words.extend(bubblewrap::args(&policy, &spawn));
                 words.extend(helper.iter().cloned());
-                rewritten(spawn, workplace, words, &Policy { stage: Stage::Inner, ..policy })
+                rewritten(spawn, words, &policy)
             }
         }
     }
@@ -116,13 +130,18 @@ impl Sandbox {
         matches!(self, Sandbox::Landlock(_) | Sandbox::Bubblewrap(_))
     }
 
+    /// The guarantees that hold here, found out by trying to break them from inside.
+    pub fn guarantees(&self) -> BTreeSet<Guarantee> {
+        match self {
+            Sandbox::None | Sandbox::Unavailable { .. } => BTreeSet::new(),
+            Sandbox::Landlock(landlock) => landlock.guarantees.clone(),
+            Sandbox::Bubblewrap(bubblewrap) => bubblewrap.guarantees.clone(),
+        }
+    }
+
     /// Whether protected paths are read-only to programs, rather than put back afterwards.
     pub fn protects_paths(&self) -> bool {
-        match self {
-            Sandbox::None | Sandbox::Unavailable { .. } => false,
-            Sandbox::Landlock(landlock) => landlock.walls == Walls::All,
-            Sandbox::Bubblewrap(_) => true,
-        }
+        self.guarantees().contains(&Guarantee::ProtectedPathsReadOnly)
     }
 
     /// One line for people: what is enforced.
@@ -154,13 +173,20 @@ impl Sandbox {
                  the network. Use a kernel with Landlock (Linux 5.13 or later), install `bwrap`, or run all of it \
                  in a container."
             )],
-            Sandbox::Landlock(landlock) => landlock.degradations.clone(),
-            Sandbox::Bubblewrap(bubblewrap) => bubblewrap.degradations.clone(),
+            Sandbox::Landlock(landlock) => lacks(&landlock.guarantees, &landlock.notes),
+            Sandbox::Bubblewrap(bubblewrap) => lacks(&bubblewrap.guarantees, &bubblewrap.notes),
         }
     }
 }
 
-/// Reads `POLICY -- PROGRAM ARGS…`, puts up the walls and becomes the program. Call it from a process with one thread,
+fn lacks(guarantees: &BTreeSet<Guarantee>, notes: &[String]) -> Vec<String> {
+    let missing = Guarantee::missing_in(guarantees);
+    let missing = missing.iter().map(|guarantee| format!("{} ({guarantee})", guarantee.lack()));
+    notes.iter().cloned().chain(missing).collect()
+}
+
+/// Reads the policy from its environment and `-- PROGRAM ARGS…` from its arguments, puts up the walls and becomes the
+/// program. Call it from a process with one thread,
 /// before any runtime starts: Landlock binds the thread that asks for it.
 #[cfg(target_os = "linux")]
 pub fn helper_main(args: &[String]) -> std::process::ExitCode {
@@ -175,13 +201,14 @@ pub fn helper_main(_args: &[String]) -> std::process::ExitCode {
     std::process::ExitCode::from(126)
 }
 
-fn rewritten(spawn: Spawn, workplace: &Workplace, words: Vec<String>, policy: &Policy) -> Spawn {
+/// The program's variables travel in the policy: the helper starts with that one variable and no other.
+fn rewritten(spawn: Spawn, words: Vec<String>, policy: &Policy) -> Spawn {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let mut args: Vec<String> = words.collect();
-    args.extend([policy.to_json(), "--".to_owned(), spawn.program]);
+    args.extend(["--".to_owned(), spawn.program]);
     args.extend(spawn.args);
-    let environment = confined_environment(spawn.environment, &private_dir(workplace));
+    let environment = vec![policy.helper_environment()];
     let termination = Termination { scope: TerminationScope::Descendants, ..spawn.termination };
     Spawn { program, args, environment, termination, ..spawn }
 }

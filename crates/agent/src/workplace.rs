@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use repertoire_text::fs::{Folder, PlaceError};
 
 use crate::limits::ToolLimits;
-use crate::sandbox::{Probed, private_dir};
+use crate::protected::protected_in;
+use crate::sandbox::{Probed, SearchedTree, private_dir};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -19,7 +20,8 @@ pub struct Workplace {
     pub readable: Readable,
     /// Folders outside that programs may write to as well: the repository of a worktree, for instance.
     pub writable: Vec<Utf8PathBuf>,
-    /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills.
+    /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills. If there
+    /// are any, nested ones ([`is_protected`](crate::protected::is_protected)) are searched for and protected as well.
     pub protected: Vec<Utf8PathBuf>,
     /// Whether programs may only read the folder. Their temporary files and home remain writable.
     pub is_read_only: bool,
@@ -29,6 +31,8 @@ pub struct Workplace {
     pub sandbox: Probed,
     /// Caps.
     pub limits: ToolLimits,
+    /// The folders below `dir` as the last search for protected paths found them. Clones share it.
+    pub(crate) searched: SearchedTree,
 }
 
 impl Workplace {
@@ -49,6 +53,7 @@ impl Workplace {
             environment: Vec::new(),
             sandbox: sandbox.into(),
             limits: ToolLimits::default(),
+            searched: SearchedTree::default(),
         }
     }
 
@@ -127,36 +132,6 @@ impl Readable {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
-
-/// What tools do not change in a folder, whether it is there yet or not.
-fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
-    PROTECTED.iter().map(|name| dir.join(name)).collect()
-}
-
-const PROTECTED: &[&str] = &[
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    // A file that says where hooks and configuration are.
-    ".git/commondir",
-    ".git/modules",
-    ".git/info",
-    ".gitmodules",
-    ".claude",
-    ".codex",
-    ".agents",
-    ".agent",
-    ".gemini",
-    ".opencode",
-    ".cursor",
-    ".github/skills",
-    ".mcp.json",
-    "AGENTS.md",
-    "CLAUDE.md",
-    "GEMINI.md",
-    "repertoire.toml",
-    "skills",
-];
 
 #[cfg(test)]
 mod tests {

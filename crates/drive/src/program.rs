@@ -39,10 +39,13 @@ pub(crate) async fn run(
     on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
 ) -> Result<Ran, ProcessError> {
     let name = program.program.clone();
-    let spawn = workplace.sandbox.confine(spawn(&program, workplace), workplace, program.network);
     // What a program does to protected paths is undone where no sandbox has kept it from them.
     let place = workplace.clone();
-    let guard = blocking(&name, move || Guard::before(&place)).await?;
+    let (spawn, guard) = blocking(&name, move || {
+        let spawn = place.sandbox.confine(spawn(&program, &place), &place, program.network);
+        (spawn, Guard::before(&place))
+    })
+    .await?;
     let ended = process::run(&spawn, cancel, on_line).await;
     let changes = blocking(&name, move || guard.after()).await?;
     Ok(Ran { ended: ended?, changes })

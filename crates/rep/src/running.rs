@@ -12,7 +12,6 @@ use repertoire_agent::form::Forms;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::permission::{Mode, Permissions};
 use repertoire_agent::process::UsageLimits;
-use repertoire_agent::sandbox::{Probed, Sandbox};
 use repertoire_agent::spending::RunLimits;
 use repertoire_agent::system::{BuildError, Builder};
 use repertoire_agent::tools::ResearchSettings;
@@ -28,12 +27,12 @@ use repertoire_text::repository;
 
 use crate::cli::Ctx;
 use crate::config::duration;
-use crate::env::Env;
 use crate::failure::Failure;
 use crate::rules::{KnownTools, rules};
 use crate::ui::{self, Ui};
 
 mod backends;
+mod walls;
 
 use backends::is_own_loop;
 
@@ -240,7 +239,7 @@ impl Ctx<'_> {
             .config(self.agent_config(flags)?)
             .endpoints(self.env.endpoints())
             .prices(self.prices()?)
-            .environment(self.env.tool_environment(flags.backend.is_some()))
+            .environment(self.env.tool_environment(!is_own_loop(flags)))
             .sandbox(self.sandbox()?)
             .selector(self.make_selector()?)
             .research(self.research())
@@ -270,20 +269,6 @@ impl Ctx<'_> {
     fn research(&self) -> ResearchSettings {
         let search_url = self.config.text("research.search_url").map(str::to_owned);
         ResearchSettings { search_url, ..ResearchSettings::default() }
-    }
-
-    /// What keeps the programs of agents in their place.
-    pub(crate) fn sandbox(&self) -> Result<Probed, Failure> {
-        let word = self.config.text("sandbox").unwrap_or("auto");
-        if word == "off" {
-            return Ok(Sandbox::None.into());
-        }
-        let sandbox = Env::sandbox();
-        match word == "require" && !sandbox.is_enforced() {
-            true => Err(Failure::cannot_run(sandbox.describe())
-                .hint("`sandbox = \"require\"` in the configuration asks for one.")),
-            false => Ok(sandbox),
-        }
     }
 
     /// git in a folder, inside the sandbox.

@@ -323,6 +323,8 @@ pub struct RunningJson {
     pub sandbox: String,
     /// Whether anything does.
     pub sandbox_is_enforced: bool,
+    /// The guarantees that hold, by the names that `sandbox_requires` knows.
+    pub sandbox_guarantees: Vec<String>,
     /// What it does not do, and what would help.
     pub sandbox_lacks: Vec<String>,
     /// The model of agents that ask for none.

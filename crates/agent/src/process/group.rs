@@ -24,7 +24,7 @@ impl Group {
         let (marker, started) = match scope {
             TerminationScope::ProcessGroup => (None, 0),
             TerminationScope::Descendants => {
-                (supervisor::marker_in(&spawn.args), started_at(&child))
+                (supervisor::marker_in(spawn), started_at(&child))
             }
         };
         Group { child, scope, marker, started, is_reaped: false }

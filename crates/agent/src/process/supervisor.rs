@@ -171,10 +171,11 @@ pub(super) fn end_orphans(marker: Option<&str>, started: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn end_orphans(_marker: Option<&str>, _started: u64) {}
 
-/// The marker in the arguments of a supervised program.
-pub(super) fn marker_in(args: &[String]) -> Option<String> {
-    let orders = args.iter().filter(|argument| argument.starts_with('{'));
-    orders.into_iter().find_map(|order| {
+/// The marker of a supervised program: in its arguments, or in the policy that its environment holds.
+pub(super) fn marker_in(spawn: &Spawn) -> Option<String> {
+    let values = spawn.environment.iter().map(|(_, value)| value);
+    let mut orders = spawn.args.iter().chain(values).filter(|text| text.starts_with('{'));
+    orders.find_map(|order| {
         let order: serde_json::Value = serde_json::from_str(order).ok()?;
         let order = order.get("supervisor").unwrap_or(&order);
         Some(order.get("marker")?.as_str()?.to_owned())
@@ -183,7 +184,23 @@ pub(super) fn marker_in(args: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::process::{ProcessLimits, Stdin};
+
+    fn spawn(args: &[&str], values: &[&str]) -> Spawn {
+        let absolute = Duration::from_secs(1);
+        Spawn {
+            program: "x".to_owned(),
+            args: args.iter().map(|text| (*text).to_owned()).collect(),
+            dir: "/".into(),
+            environment: values.iter().map(|text| ("X".to_owned(), (*text).to_owned())).collect(),
+            stdin: Stdin::Closed,
+            limits: ProcessLimits { idle: None, absolute, grace: absolute, kept_bytes_max: 0 },
+            termination: Termination::default(),
+        }
+    }
 
     #[test]
     fn each_limit_is_reported_by_a_signal_of_its_own() {
@@ -200,9 +217,9 @@ mod tests {
         let alone = serde_json::to_string(&order).unwrap();
         let within = serde_json::json!({ "walls": "All", "supervisor": order }).to_string();
         for text in [alone, within] {
-            let args = ["x".to_owned(), text, "--".to_owned()];
-            assert_eq!(marker_in(&args), Some(order.marker.clone()));
+            assert_eq!(marker_in(&spawn(&[&text], &[])), Some(order.marker.clone()));
+            assert_eq!(marker_in(&spawn(&[], &[&text])), Some(order.marker.clone()));
         }
-        assert_eq!(marker_in(&["{".to_owned()]), None);
+        assert_eq!(marker_in(&spawn(&["{"], &["{"])), None);
     }
 }

@@ -13,6 +13,8 @@ const KERNEL: &[&str] = &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/pro
 pub(super) fn args(policy: &Policy, spawn: &Spawn) -> Vec<String> {
     let mut args = Args(Vec::new());
     args.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+    // The first process inside is our helper. One of `bwrap` would have no filter, and memory that programs can write.
+    args.words(&["--as-pid-1"]);
     if policy.network == Network::On {
         args.words(&["--share-net"]);
     }
@@ -53,7 +55,7 @@ impl Args {
 fn in_order(policy: &Policy) -> Vec<(Utf8PathBuf, &'static str)> {
     let read = policy.read.iter().map(|path| (path.clone(), "--ro-bind-try"));
     let write = policy.write.iter().map(|path| (path.clone(), "--bind-try"));
-    let private = std::iter::once((policy.private.clone(), "--bind-try"));
+    let private = policy.private_folders().map(|path| (path, "--bind-try"));
     let mut mounts: Vec<_> = read.chain(write).chain(private).collect();
     mounts.sort_by(|(a, _), (b, _)| a.components().cmp(b.components()));
     mounts
@@ -70,4 +72,8 @@ fn protect(args: &mut Args, policy: &Policy) {
     pinned.dedup();
     pinned.iter().for_each(|path| args.mount("--bind-try", path.as_str()));
     policy.protected.iter().for_each(|path| args.mount("--ro-bind-try", path.as_str()));
+    // A program that connects finds a device, not a server.
+    for socket in policy.sockets.iter().filter(|socket| !socket.is_symlink() && socket.exists()) {
+        args.words(&["--ro-bind", "/dev/null", socket.as_str()]);
+    }
 }

@@ -2,19 +2,25 @@
 //!
 //! Where the sandbox mounts them read-only, this is about those that were not there, and about links. Where it cannot,
 //! it is about all of them: contents are remembered, within bounds, and put back. What a program made in their place is
-//! moved aside, not deleted.
+//! moved aside, not deleted. Nested ones are searched for before and after; see [`super::nested`] for repositories.
 //!
 //! Nothing is followed out of the work folder: a program may have left links where folders were.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
+use super::nested::{Nested, is_inert_repository};
 use super::policy::private_dir;
+use super::search::{Found, JUST_SEARCHED, SearchedTree};
 use crate::limits::{GUARDED_BYTES_MAX, GUARDED_FILES_MAX};
+use crate::protected::GIT;
 use crate::workplace::Workplace;
 
 /// What a program did to a protected path.
@@ -44,8 +50,10 @@ pub struct Guard {
     /// The folder for output, which no program may replace.
     spill: Utf8PathBuf,
     aside: Utf8PathBuf,
-    /// In order, folders before what is in them.
-    before: Vec<(Utf8PathBuf, State)>,
+    /// In the order of paths, which has folders before what is in them.
+    before: BTreeMap<Utf8PathBuf, State>,
+    /// The nested protected paths that were there; `None` if nothing is protected.
+    nested: Option<(SearchedTree, Arc<Found>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,15 +83,25 @@ impl Guard {
             false => Depth::Contents,
         };
         let mut look =
-            Look { dir: open_dir(&workplace.dir).ok(), depth, before: Vec::new(), bytes: 0 };
+            Look { dir: open_dir(&workplace.dir).ok(), depth, before: BTreeMap::new(), bytes: 0 };
         for path in &workplace.protected {
             if let Ok(relative) = path.strip_prefix(&workplace.dir) {
                 look.along(relative);
             }
         }
+        let nested = (!workplace.protected.is_empty()).then(|| {
+            let found = workplace.searched.search(&workplace.dir, JUST_SEARCHED);
+            look.along_nested(&Nested::of(&found));
+            (workplace.searched.clone(), found)
+        });
         let aside = private_dir(workplace).join("aside");
         let spill = workplace.spill_dir.clone();
-        Guard { dir: workplace.dir.clone(), spill, aside, before: look.before }
+        Guard { dir: workplace.dir.clone(), spill, aside, before: look.before, nested }
+    }
+
+    /// Whether the work folder has more folders than are searched for nested protected paths.
+    pub fn search_was_cut(&self) -> bool {
+        self.nested.as_ref().is_some_and(|(_, found)| found.is_cut)
     }
 
     /// Puts right what is different, and tells what was.
@@ -100,7 +118,34 @@ impl Guard {
                 changes.extend(self.strangers(&dir, path));
             }
         }
+        changes.extend(self.new_nested(&dir));
         changes
+    }
+
+    /// Moves protected paths aside that a program made anywhere below, but for repositories that run nothing.
+    fn new_nested(&self, dir: &OwnedFd) -> Vec<Change> {
+        let Some((searched, before)) = &self.nested else { return Vec::new() };
+        let now = searched.search(&self.dir, Duration::ZERO);
+        let known: HashSet<&Utf8PathBuf> = before.protected.iter().collect();
+        let sockets: HashSet<&Utf8PathBuf> = before.sockets.iter().collect();
+        for socket in now.sockets.iter().filter(|socket| !sockets.contains(socket)) {
+            remove_if_left(dir, socket);
+        }
+        let new = now.protected.iter();
+        let new = new.filter(|path| !known.contains(path) && !self.before.contains_key(*path));
+        new.filter_map(|path| {
+            let (parent, name) = parent_of(dir, path).ok()?;
+            if name.eq_ignore_ascii_case(GIT) && is_inert_repository(&parent, name) {
+                return None;
+            }
+            let outcome = match self.move_aside(&parent, name, path) {
+                Ok(Some(to)) => Outcome::MovedTo(to),
+                Ok(None) => Outcome::Restored,
+                Err(error) => Outcome::Failed(error.to_string()),
+            };
+            Some(Change { path: path.clone(), outcome })
+        })
+        .collect()
     }
 
     fn check(&self, dir: &OwnedFd, path: &Utf8Path, before: &State) -> Option<Outcome> {
@@ -139,7 +184,7 @@ impl Guard {
         let mut changes = Vec::new();
         for name in names(&fd) {
             let path = folder.join(&name);
-            if self.before.iter().any(|(known, _)| *known == path) {
+            if self.before.contains_key(&path) {
                 continue;
             }
             let outcome = match self.move_aside(&fd, &name, &path) {
@@ -203,11 +248,18 @@ enum Depth {
 struct Look {
     dir: Option<OwnedFd>,
     depth: Depth,
-    before: Vec<(Utf8PathBuf, State)>,
+    before: BTreeMap<Utf8PathBuf, State>,
     bytes: u64,
 }
 
 impl Look {
+    fn along_nested(&mut self, nested: &Nested) {
+        nested.mounted.iter().for_each(|path| self.along(path));
+        let depth = std::mem::replace(&mut self.depth, Depth::Contents);
+        nested.compared.iter().for_each(|path| self.along(path));
+        self.depth = depth;
+    }
+
     /// Notes every step on the way to a protected path, up to the first that is no folder.
     fn along(&mut self, relative: &Utf8Path) {
         let mut at = Utf8PathBuf::new();
@@ -223,7 +275,7 @@ impl Look {
 
     /// Notes a path; tells whether it is a folder.
     fn note(&mut self, path: &Utf8Path, depth: Depth) -> bool {
-        if let Some((_, known)) = self.before.iter().find(|(known, _)| known == path) {
+        if let Some(known) = self.before.get(path) {
             return *known == State::Folder;
         }
         let Some(dir) = &self.dir else { return false };
@@ -231,7 +283,7 @@ impl Look {
         let state = self.state(&parent, name, depth);
         let is_folder = matches!(state, State::Folder | State::Known);
         let is_known = state == State::Known;
-        self.before.push((path.to_owned(), state));
+        self.before.insert(path.to_owned(), state);
         if is_known {
             self.note_entries(path);
         }
@@ -318,6 +370,19 @@ fn delete(parent: &OwnedFd, name: &str) -> io::Result<()> {
         Ok(()) => Ok(()),
         // The descriptor stands for the folder itself, whatever its path leads to by now.
         Err(_) => std::fs::remove_dir_all(format!("/proc/self/fd/{}/{name}", parent.as_raw_fd())),
+    }
+}
+
+/// Removes a socket that a program made and whose server has ended with it. Left there, it would be covered for the next
+/// program, which could not remove it.
+fn remove_if_left(dir: &OwnedFd, path: &Utf8Path) {
+    let Ok((parent, name)) = parent_of(dir, path) else { return };
+    let is_socket = stat(&parent, name).is_some_and(|stat| kind(&stat) == FileType::Socket);
+    let address = format!("/proc/self/fd/{}/{name}", parent.as_raw_fd());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && std::os::unix::net::UnixStream::connect(address).is_err_and(refused) {
+        // The next program is told of what it cannot do, if this fails.
+        let _ = rustix::fs::unlinkat(&parent, name, AtFlags::empty());
     }
 }
 

@@ -9,13 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use nix::sys::signal::SigSet;
-use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::policy::{Policy, Stage, Walls};
+use super::policy::{POLICY_VARIABLE, Policy, Stage, Walls};
 use super::probe::REPORT;
 use crate::process::supervisor::{MARKER_VARIABLE, SUPERVISE_WORD, SupervisorOrder};
 
+mod attempts;
 mod filter;
 mod namespaces;
 mod root;
@@ -56,18 +57,19 @@ pub(super) fn main(args: &[String]) -> ExitCode {
     {
         return unconfined(rest).unwrap_or_else(|refused| told(&refused, REFUSED));
     }
-    let (policy, program): (Policy, _) = match understood(args) {
-        Ok(understood) => understood,
-        Err(refused) => return told(&refused, REFUSED),
-    };
-    let done = match (policy.walls, policy.stage) {
+    confined(args).unwrap_or_else(|refused| told(&refused, REFUSED))
+}
+
+/// Puts up the walls that the policy in the environment asks for, and runs the program behind them.
+fn confined(args: &[String]) -> Result<ExitCode, Refused> {
+    let (policy, program) = (policy_of_environment()?, program_in(args)?);
+    match (policy.walls, policy.stage) {
         (Walls::All, Stage::Outer) => outer(policy, program),
         (Walls::All, Stage::Inner) => inner(&policy, program),
         (Walls::Unprivileged, _) => alone(&policy, program),
-        (Walls::FilterOnly, Stage::Outer) => prepared(&policy, program),
+        (Walls::FilterOnly, Stage::Outer) => prepared(policy, program),
         (Walls::FilterOnly, Stage::Inner) => filtered(&policy, program),
-    };
-    done.unwrap_or_else(|refused| told(&refused, REFUSED))
+    }
 }
 
 #[expect(clippy::print_stderr, reason = "the helper has nobody else to tell")]
@@ -76,22 +78,36 @@ fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn understood<T: serde::de::DeserializeOwned>(args: &[String]) -> Result<(T, &[String]), Refused> {
-    let [policy, dashes, program @ ..] = args else {
-        return Err("POLICY -- PROGRAM [ARGS...] expected").during("arguments");
+/// The words after `--`: the program and its arguments.
+fn program_in(args: &[String]) -> Result<&[String], Refused> {
+    let [dashes, program @ ..] = args else {
+        return Err("-- PROGRAM [ARGS...] expected").during("arguments");
     };
     if dashes != "--" || program.is_empty() {
-        return Err("`--` and a program expected after the policy").during("arguments");
+        return Err("`--` and a program expected").during("arguments");
     }
-    let policy = serde_json::from_str(policy).during("policy")?;
-    Ok((policy, program))
+    Ok(program)
+}
+
+fn policy_of_environment() -> Result<Policy, Refused> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the policy is all that the helper reads from it"
+    )]
+    let policy = std::env::var(POLICY_VARIABLE).during("policy")?;
+    serde_json::from_str(&policy).during("policy")
 }
 
 /// Supervises a program without walls.
 fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
-    let (order, program): (SupervisorOrder, _) = understood(args)?;
+    let Some((order, rest)) = args.split_first() else {
+        return Err("ORDER -- PROGRAM [ARGS...] expected").during("arguments");
+    };
+    let order: SupervisorOrder = serde_json::from_str(order).during("order")?;
+    let program = program_in(rest)?;
     close_inherited()?;
-    supervise(&order, || Ok(start(command(program).env(MARKER_VARIABLE, &order.marker), program)))
+    let mut command = plain_command(program);
+    supervise(&order, || Ok(start(command.env(MARKER_VARIABLE, &order.marker), program)))
 }
 
 /// Makes the namespaces, and supervises the life inside them.
@@ -102,8 +118,9 @@ fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
         namespaces::enter(policy.network)?;
         policy.stage = Stage::Inner;
         let mut inside = Command::new("/proc/self/exe");
-        inside.args(policy.helper.iter().skip(1)).args([policy.to_json(), "--".to_owned()]);
-        let child = inside.args(program).process_group(0).spawn();
+        inside.args(policy.helper.iter().skip(1)).arg("--").args(program);
+        inside.env_clear().envs([policy.helper_environment()]);
+        let child = inside.process_group(0).spawn();
         child.during("start in the namespaces").map(|child| Start::Child(child.id()))
     })
 }
@@ -115,7 +132,14 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     limit(Resource::Nproc, PROCESSES_MAX)?;
     root::build(policy)?;
     confine(policy, filter::UnixSockets::Allowed)?;
-    let child = match command(program).spawn() {
+    first_process(policy, program)
+}
+
+/// Starts the program from the first process of a PID namespace, and reaps what it leaves behind.
+fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    // The program sees this process. A program that could write its memory would act with fewer walls.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during("memory")?;
+    let child = match command(policy, program).spawn() {
         Ok(child) => child,
         Err(error) => return Ok(not_started(program, &error)),
     };
@@ -127,7 +151,7 @@ fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
     let confined = || {
         confine(policy, filter::UnixSockets::Denied)?;
-        Ok(start(command(program).env(MARKER_VARIABLE, &policy.supervisor.marker), program))
+        Ok(start(&mut command(policy, program), program))
     };
     let in_thread = || std::thread::scope(|scope| scope.spawn(confined).join());
     supervise(&policy.supervisor, || {
@@ -135,10 +159,13 @@ fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     })
 }
 
-/// Before another sandbox.
-fn prepared(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    prepare(policy)?;
-    supervise(&policy.supervisor, || Ok(start(&mut command(program), program)))
+/// Before another sandbox, which starts this helper again inside.
+fn prepared(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
+    prepare(&policy)?;
+    policy.stage = Stage::Inner;
+    let mut sandbox = plain_command(program);
+    sandbox.env_clear().envs([policy.helper_environment()]);
+    supervise(&policy.supervisor, || Ok(start(&mut sandbox, program)))
 }
 
 /// Starts a program in a process group of its own.
@@ -149,12 +176,15 @@ fn start(command: &mut Command, program: &[String]) -> Start {
     }
 }
 
-/// Inside another sandbox.
+/// Inside another sandbox, as the first process of its PID namespace.
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
     filter::apply(policy.network, filter::UnixSockets::Allowed)?;
-    Ok(not_started(program, &command(program).exec()))
+    if policy.report {
+        attempts::tell(policy);
+    }
+    first_process(policy, program)
 }
 
 /// What needs no walls yet.
@@ -173,10 +203,12 @@ fn prepare(policy: &Policy) -> Result<(), Refused> {
 fn confine(policy: &Policy, unix_sockets: filter::UnixSockets) -> Result<(), Refused> {
     drop_capabilities()?;
     let abi = rules::apply(policy)?;
+    filter::apply(policy.network, unix_sockets)?;
     if policy.report {
         report(abi);
+        attempts::tell(policy);
     }
-    filter::apply(policy.network, unix_sockets)
+    Ok(())
 }
 
 #[expect(clippy::print_stderr, reason = "the probe reads it")]
@@ -184,7 +216,15 @@ fn report(abi: u32) {
     eprintln!("{REPORT}{abi}");
 }
 
-fn command(program: &[String]) -> Command {
+/// The program itself, with the environment of the policy and nothing of the helper's own.
+fn command(policy: &Policy, program: &[String]) -> Command {
+    let mut command = plain_command(program);
+    let environment = policy.environment.iter().map(|(name, value)| (name, value));
+    command.env_clear().envs(environment).env(MARKER_VARIABLE, &policy.supervisor.marker);
+    command
+}
+
+fn plain_command(program: &[String]) -> Command {
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]);
     command

@@ -1,11 +1,17 @@
 //! What a confined program may do: the value that travels to the helper.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use std::time::Duration;
+
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Network;
+use super::nested::Nested;
+use super::toolchains::tool_chains;
+use crate::limits::{NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX};
 use crate::process::Spawn;
 use crate::process::supervisor::SupervisorOrder;
+use crate::protected::GIT;
 use crate::workplace::Workplace;
 
 /// Folders of the system that every program needs. What is missing is skipped.
@@ -37,41 +43,6 @@ pub(super) const RESOLVER: &[&str] = &[
 pub(super) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Tool chains in a home folder: only their code, not what lies beside it. `~/.cargo` as a whole would show
-/// `credentials.toml`.
-const TOOL_CHAINS: &[&str] = &[
-    ".asdf",
-    ".bun",
-    ".cargo/bin",
-    ".cargo/config.toml",
-    ".cargo/env",
-    ".cargo/git",
-    ".cargo/registry",
-    ".deno/bin",
-    ".fnm",
-    ".go",
-    ".local/bin",
-    ".local/lib",
-    ".local/pipx",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pnpm",
-    ".local/share/uv",
-    ".nix-profile",
-    ".npm-global",
-    ".nvm",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rye",
-    ".sdkman",
-    ".volta",
-    "go/bin",
-    "go/pkg",
-];
-
-const CARGO_HOME: &[&str] = &["bin", "config.toml", "env", "git", "registry"];
-
 /// Which walls the helper puts up. Each of them must stand, or the program is not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Walls {
@@ -90,6 +61,9 @@ pub(super) enum Stage {
     Inner,
 }
 
+/// The variable that holds the policy of a helper.
+pub(super) const POLICY_VARIABLE: &str = "REPERTOIRE_SANDBOX_POLICY";
+
 /// What a confined program may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Policy {
@@ -103,8 +77,13 @@ pub(super) struct Policy {
     pub(super) read: Vec<Utf8PathBuf>,
     pub(super) write: Vec<Utf8PathBuf>,
     pub(super) protected: Vec<Utf8PathBuf>,
+    /// Unix sockets in the work folder, which other processes of the user may listen on.
+    pub(super) sockets: Vec<Utf8PathBuf>,
     /// A folder for this run alone, with its home and its temporary files.
     pub(super) private: Utf8PathBuf,
+    /// The environment of the program. The helper sets it at the last `exec`, inside the walls; neither the helper nor
+    /// `bwrap` runs with it, so a variable such as `LD_PRELOAD` never loads code into a process outside them.
+    pub(super) environment: Vec<(String, String)>,
     /// Tell on standard error how much the kernel enforces.
     pub(super) report: bool,
     /// The limits on the program and its descendants, and the process that they end with.
@@ -119,14 +98,14 @@ impl Policy {
         workplace: &Workplace,
         network: Network,
     ) -> Self {
-        let mut read = tool_chains(&spawn.environment);
-        read.extend(workplace.readable.list());
-        read.push(workplace.spill_dir.clone());
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());
+        let mut read = tool_chains(&workplace.environment, &write);
+        read.extend(workplace.readable.list());
+        read.push(workplace.spill_dir.clone());
         let private = private_dir(workplace);
         let folders = write.iter().chain([&private]).cloned().collect();
-        let mut protected = workplace.protected.clone();
+        let (mut protected, sockets) = protected(walls, workplace);
         if workplace.is_read_only {
             // Everything is protected, and the mounts that protect single paths would open the folders above them.
             protected.clear();
@@ -141,14 +120,21 @@ impl Policy {
             read,
             write,
             protected,
+            sockets,
+            environment: confined_environment(&spawn.environment, &workplace.environment, &private),
             private,
             report: false,
             supervisor: SupervisorOrder::new(workplace.limits.usage, folders),
         }
     }
 
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a policy is text and lists of text")
+    /// The whole environment of a helper: one variable that holds the policy.
+    ///
+    /// The policy does not travel in an argument, because every user of the machine can read `/proc/PID/cmdline`, and
+    /// variables of a program may be secret. `/proc/PID/environ` is readable to the same user only.
+    pub(super) fn helper_environment(&self) -> (String, String) {
+        let json = serde_json::to_string(self).expect("a policy is text and lists of text");
+        (POLICY_VARIABLE.to_owned(), json)
     }
 
     pub(super) fn temporary(&self) -> Utf8PathBuf {
@@ -158,6 +144,37 @@ impl Policy {
     pub(super) fn home(&self) -> Utf8PathBuf {
         home_in(&self.private)
     }
+
+    /// The folders of the run that its programs may write to. The folder above them is not one: a program could put a
+    /// link in the place of a folder that the next program is given.
+    pub(super) fn private_folders(&self) -> [Utf8PathBuf; 2] {
+        [self.home(), self.temporary()]
+    }
+}
+
+/// The protected paths and sockets of a workplace that can be mounted over: none without namespaces, where the guard
+/// compares contents and no program makes a Unix socket.
+fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8PathBuf>) {
+    let mut protected = workplace.protected.clone();
+    if protected.is_empty() || walls == Walls::Unprivileged {
+        return (protected, Vec::new());
+    }
+    let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
+    protected.extend(Nested::of(&found).mounted.iter().map(|path| workplace.dir.join(path)));
+    protected.extend(worktree_pointers(&workplace.dir));
+    let sockets = found.sockets.iter().take(NESTED_MOUNTED_MAX);
+    (protected, sockets.map(|path| workplace.dir.join(path)).collect())
+}
+
+/// Files of a repository that say where the configuration of its other worktrees is. They are mounted only: the engine
+/// makes and removes worktrees while programs run, and a guard would undo that.
+fn worktree_pointers(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let worktrees = dir.join(GIT).join("worktrees");
+    let Ok(entries) = worktrees.read_dir_utf8() else { return Vec::new() };
+    let entries = entries.flatten().take(WORKTREES_MOUNTED_MAX).map(Utf8DirEntry::into_path);
+    entries
+        .flat_map(|entry| ["commondir", "config.worktree"].map(|name| entry.join(name)))
+        .collect()
 }
 
 /// The folder that only the programs of one run share.
@@ -173,63 +190,31 @@ fn home_in(private: &Utf8Path) -> Utf8PathBuf {
     private.join("home")
 }
 
-/// The environment inside: a private home and temporary folder; tool chains that look for themselves in the home are
-/// told where they are.
-pub(super) fn confined_environment(
-    environment: Vec<(String, String)>,
+/// The environment inside: a private home and temporary folder. Tool chains that would look for themselves in the home
+/// are told where the user has them.
+fn confined_environment(
+    program_environment: &[(String, String)],
+    user_environment: &[(String, String)],
     private: &Utf8Path,
 ) -> Vec<(String, String)> {
-    let get = |name: &str| value(&environment, name).map(str::to_owned);
-    let home = get("HOME");
     let mut set = vec![
         ("HOME", home_in(private).into_string()),
         ("TMPDIR", temporary_in(private).into_string()),
     ];
-    if let Some(home) = home {
+    if let Some(home) = value(user_environment, "HOME") {
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            let there = get(name).unwrap_or_else(|| format!("{home}/{folder}"));
-            set.push((name, there));
+            let named = value(program_environment, name).map(str::to_owned);
+            set.push((name, named.unwrap_or_else(|| format!("{home}/{folder}"))));
         }
     }
-    let mut confined: Vec<_> = environment
-        .into_iter()
-        .filter(|(name, _)| set.iter().all(|(other, _)| other != name))
-        .collect();
-    confined.extend(set.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let others = program_environment.iter();
+    let others = others.filter(|(name, _)| set.iter().all(|(other, _)| other != name)).cloned();
+    let mut confined: Vec<_> = others.collect();
+    confined.extend(set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     confined
 }
 
-/// Where the tool chains are that an environment names, there or not.
-pub(super) fn tool_chains(environment: &[(String, String)]) -> Vec<Utf8PathBuf> {
-    let home = value(environment, "HOME").map(Utf8Path::new).filter(|home| home.is_absolute());
-    let mut found = Vec::new();
-    if let Some(home) = home.filter(|home| home.parent().is_some()) {
-        found.extend(TOOL_CHAINS.iter().map(|folder| home.join(folder)));
-    }
-    if let Some(cargo) = value(environment, "CARGO_HOME") {
-        found.extend(CARGO_HOME.iter().map(|part| Utf8Path::new(cargo).join(part)));
-    }
-    let named = ["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"];
-    found.extend(named.iter().filter_map(|name| value(environment, name)).map(Utf8PathBuf::from));
-    let path = value(environment, "PATH").unwrap_or_default();
-    found.extend(path.split(':').map(Utf8PathBuf::from));
-    found.retain(|path| is_narrow(path, home));
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// A folder of programs, not one that holds everything else: neither the root, nor a home, nor what is above it.
-fn is_narrow(path: &Utf8Path, home: Option<&Utf8Path>) -> bool {
-    let plain = path.components().all(|part| !matches!(part.as_str(), "." | ".."));
-    path.is_absolute()
-        && plain
-        && path.components().count() > 2
-        && home.is_none_or(|home| !home.starts_with(path))
-        && !SYSTEM.iter().any(|system| path.starts_with(system))
-}
-
-fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
     environment.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
 }
 
@@ -242,23 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn tool_chains_are_code_and_never_a_home() {
-        let path = "/usr/bin:/home/a:/home/a/tools/bin:.:/:/home:../x:/home/a/../b/bin";
-        let found = tool_chains(&[pair("HOME", "/home/a"), pair("PATH", path)]);
-        let found: Vec<&str> = found.iter().map(|path| path.as_str()).collect();
-        assert!(found.contains(&"/home/a/tools/bin"));
-        assert!(found.contains(&"/home/a/.cargo/registry"));
-        for wrong in
-            ["/home/a", "/", "/home", "/usr/bin", ".", "/home/a/.cargo", "/home/a/../b/bin"]
-        {
-            assert!(!found.contains(&wrong), "{wrong}");
-        }
-    }
-
-    #[test]
     fn the_home_inside_is_private_and_tool_chains_are_still_found() {
         let environment = vec![pair("HOME", "/home/a"), pair("RUSTUP_HOME", "/opt/rustup")];
-        let confined = confined_environment(environment, Utf8Path::new("/run/p"));
+        let confined = confined_environment(&environment, &environment, Utf8Path::new("/run/p"));
         assert_eq!(
             confined,
             [

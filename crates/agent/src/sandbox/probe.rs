@@ -1,6 +1,8 @@
 //! Finding out what works, by doing it.
 
+use std::collections::BTreeSet;
 use std::io::Read;
+use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::policy::Walls;
-use super::{Bubblewrap, Landlock, Network, Sandbox};
+use super::{Bubblewrap, Guarantee, Landlock, Network, Sandbox};
 use crate::limits::PROBE_OUTPUT_BYTES_MAX;
 use crate::process::{ProcessLimits, Spawn, Stdin, Termination};
 use crate::workplace::Workplace;
@@ -21,6 +23,17 @@ const BWRAP: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"]
 
 /// The line in which the helper tells the version of Landlock.
 pub(super) const REPORT: &str = "landlock-abi ";
+
+/// The lines in which the helper tells the guarantees that hold.
+pub(super) const GUARANTEE: &str = "guarantee ";
+
+/// Variables that tell the helper what to try: a folder outside, the prober's process, and an abstract socket of its.
+pub(super) const OUTSIDE: &str = "PROBED_OUTSIDE";
+pub(super) const PROBER: &str = "PROBER";
+pub(super) const ABSTRACT_SOCKET: &str = "PROBED_ABSTRACT_SOCKET";
+
+/// A protected file that exists in the work folder of a probe.
+pub(super) const PROTECTED_FILE: &str = "AGENTS.md";
 
 pub(super) fn best(helper: &[String]) -> Sandbox {
     let (found, reasons) = attempts(helper, Wanted::First);
@@ -74,74 +87,85 @@ fn attempts(helper: &[String], wanted: Wanted) -> (Vec<Sandbox>, Vec<String>) {
 }
 
 fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandbox, String> {
-    let candidate = |abi, degradations| {
+    let candidate = |abi, guarantees, notes| {
         let helper = helper.to_vec();
-        Sandbox::Landlock(Arc::new(Landlock { helper, walls, abi, degradations }))
+        Sandbox::Landlock(Arc::new(Landlock { helper, walls, abi, guarantees, notes }))
     };
-    let told = tried(&candidate(0, Vec::new())).map_err(|reason| format!("Landlock: {reason}"))?;
+    let told = tried(&candidate(0, BTreeSet::new(), Vec::new()))
+        .map_err(|reason| format!("Landlock: {reason}"))?;
     let abi = told.lines().find_map(|line| line.strip_prefix(REPORT)?.parse().ok()).unwrap_or(0);
-    let mut degradations = Vec::new();
+    let mut notes = Vec::new();
     if walls == Walls::Unprivileged {
         let reason = reasons.first().map_or("not asked for", String::as_str);
-        degradations.extend(without_namespaces(abi, reason));
+        notes.extend(without_namespaces(reason));
     }
     if abi < 3 {
-        degradations.push(
+        notes.push(
             "Files that may be read can also be emptied (`truncate`). Use Linux 6.2 or later."
                 .to_owned(),
         );
     }
-    Ok(candidate(abi, degradations))
+    if abi < 6 && walls == Walls::All {
+        notes.push(ABSTRACT_WITH_NETWORK.to_owned());
+    }
+    if is_root() {
+        notes.push(ROOT.to_owned());
+    }
+    Ok(candidate(abi, guarantees_in(&told), notes))
 }
 
-fn without_namespaces(abi: u32, reason: &str) -> Vec<String> {
-    let mut lines = vec![
+/// The guarantees that the helper found to hold.
+fn guarantees_in(told: &str) -> BTreeSet<Guarantee> {
+    told.lines().filter_map(|line| line.strip_prefix(GUARANTEE)?.parse().ok()).collect()
+}
+
+const ROOT: &str = "Programs run as root: the system does not limit how many processes root starts. Run as an \
+                    ordinary user.";
+
+const ABSTRACT_WITH_NETWORK: &str = "A program that may use the network also reaches abstract Unix sockets of your \
+                                     other programs. Use Linux 6.12 or later.";
+
+fn without_namespaces(reason: &str) -> [String; 2] {
+    [
         format!(
-            "Namespaces are not allowed here ({reason}). Protected files are compared and put back after each \
-             command, and the mode and times of files that may only be read can be changed. Allow user namespaces (sysctl \
+            "Namespaces are not allowed here ({reason}). Allow user namespaces (sysctl \
              `user.max_user_namespaces`, `kernel.apparmor_restrict_unprivileged_userns`), or start the container \
              without its seccomp profile."
         ),
-        "Unix sockets and `/proc` are closed to programs, because they cannot be narrowed without namespaces."
+        "Unix sockets, System V IPC and `/proc` are closed to programs, because they cannot be narrowed without \
+         namespaces."
             .to_owned(),
-    ];
-    if abi < 6 {
-        lines.push(
-            "Programs may send signals to your other processes. Use Linux 6.12 or later."
-                .to_owned(),
-        );
-    }
-    lines
+    ]
 }
 
 fn bubblewrap(helper: &[String]) -> Result<Sandbox, String> {
     let program = BWRAP.iter().find(|path| Utf8Path::new(path).is_file());
     let program = program.ok_or("bubblewrap: `bwrap` is not installed")?;
-    let mut degradations = Vec::new();
+    let mut notes = vec![ABSTRACT_WITH_NETWORK.to_owned()];
     if is_root() {
-        degradations
-            .push("Secrets in `/etc` that only root may read can be read by programs.".to_owned());
+        notes.push(ROOT.to_owned());
     }
-    let sandbox = Sandbox::Bubblewrap(Arc::new(Bubblewrap {
-        program: (*program).to_owned(),
-        helper: helper.to_vec(),
-        degradations,
-    }));
-    tried(&sandbox).map_err(|reason| format!("bubblewrap: {reason}"))?;
-    Ok(sandbox)
+    let candidate = |guarantees, notes| {
+        let (program, helper) = ((*program).to_owned(), helper.to_vec());
+        Sandbox::Bubblewrap(Arc::new(Bubblewrap { program, helper, guarantees, notes }))
+    };
+    let told = tried(&candidate(BTreeSet::new(), Vec::new()))
+        .map_err(|reason| format!("bubblewrap: {reason}"))?;
+    Ok(candidate(guarantees_in(&told), notes))
 }
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs `true` inside, in a folder that is gone afterwards.
+/// Runs `true` inside, in a folder that is gone afterwards, with things to reach outside.
 fn tried(sandbox: &Sandbox) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let dir = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
         .map_err(|path| format!("`{}` is not UTF-8", path.display()))?;
     let dir = dir.canonicalize_utf8().map_err(|error| error.to_string())?;
-    std::fs::create_dir(dir.join("work")).map_err(|error| error.to_string())?;
+    let targets =
+        Targets::new(&dir).map_err(|error| format!("a probe cannot be set up: {error}"))?;
     let workplace = Workplace::new(dir.join("work"), dir.join("spill"), sandbox.clone());
     let limits = ProcessLimits {
         idle: None,
@@ -153,7 +177,7 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
         program: "true".to_owned(),
         args: Vec::new(),
         dir: workplace.dir.clone(),
-        environment: vec![("PATH".to_owned(), "/usr/bin:/bin:/usr/local/bin".to_owned())],
+        environment: targets.environment(&dir),
         stdin: Stdin::Closed,
         limits,
         termination: Termination::default(),
@@ -161,12 +185,47 @@ fn tried(sandbox: &Sandbox) -> Result<String, String> {
     waited_for(&reporting(sandbox.confine(spawn, &workplace, Network::Off)))
 }
 
+/// Things that the helper tries to reach from inside. The sockets listen as long as it lives.
+struct Targets {
+    _sockets: Vec<UnixListener>,
+    abstract_socket: String,
+}
+
+impl Targets {
+    fn new(dir: &Utf8Path) -> std::io::Result<Self> {
+        std::fs::create_dir(dir.join("work"))?;
+        std::fs::create_dir(dir.join("outside"))?;
+        std::fs::File::create(dir.join("work").join(PROTECTED_FILE))?;
+        std::fs::File::create(dir.join("outside/secret"))?;
+        // A path may be too long for a socket; then there is none to reach.
+        let paths = [dir.join("work/socket"), dir.join("outside/socket")];
+        let mut sockets: Vec<_> = paths.iter().flat_map(UnixListener::bind).collect();
+        let folder = dir.file_name().unwrap_or_default();
+        let abstract_socket = format!("repertoire-probe-{}-{folder}", std::process::id());
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::linux::net::SocketAddrExt;
+            let name = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_socket)?;
+            sockets.extend(UnixListener::bind_addr(&name));
+        }
+        Ok(Targets { _sockets: sockets, abstract_socket })
+    }
+
+    fn environment(&self, dir: &Utf8Path) -> Vec<(String, String)> {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        vec![
+            pair("PATH", "/usr/bin:/bin:/usr/local/bin"),
+            pair(OUTSIDE, dir.join("outside").as_str()),
+            pair(PROBER, &std::process::id().to_string()),
+            pair(ABSTRACT_SOCKET, &self.abstract_socket),
+        ]
+    }
+}
+
 /// Asks the helper to tell what it got.
 fn reporting(mut spawn: Spawn) -> Spawn {
-    for argument in &mut spawn.args {
-        if argument.starts_with('{') {
-            *argument = argument.replace(r#""report":false"#, r#""report":true"#);
-        }
+    for (_, policy) in &mut spawn.environment {
+        *policy = policy.replace(r#""report":false"#, r#""report":true"#);
     }
     spawn
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::effect::Effect;
 use crate::event::EventKind;
+use crate::limits::SEARCHED_FOLDERS_MAX;
 use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
 use crate::sandbox::{Change, Guard, Network, Outcome};
 use crate::spill;
@@ -78,8 +79,17 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
     }
     workplace.protected.retain(|path| !command.may_change.iter().any(|may| path.ends_with(may)));
     let network = if command.network { Network::On } else { Network::Off };
-    let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
-    let guard = blocking(move || Guard::before(&workplace)).await?;
+    let (spawn, guard) = blocking(move || {
+        let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
+        (spawn, Guard::before(&workplace))
+    })
+    .await?;
+    if guard.search_was_cut() {
+        let message = format!(
+            "Nested protected paths are searched for in the nearest {SEARCHED_FOLDERS_MAX} folders only; the work folder has more."
+        );
+        call.run.events.emit_once(EventKind::Degraded { what: "sandbox".to_owned(), message });
+    }
     let mut pass = |_: &[u8]| process::Flow::Continue;
     let ended = process::run(&spawn, &call.run.cancel, &mut pass).await;
     let changes = blocking(move || guard.after()).await?;

@@ -173,6 +173,39 @@ const ATTEMPTS: &[(&str, Control, &str)] = &[
         NotMade,
         "while read -r k v; do case $k in CapEff:|CapPrm:|CapInh:|CapAmb:) [ $((16#$v)) = 0 ] || echo $k $v ESCAPED;; NoNewPrivs:) [ $v = 1 ] || echo ESCAPED;; esac; done < /proc/self/status",
     ),
+    ("make a setuid file", Succeeds, "cp /bin/true s && chmod 4755 s && echo ESCAPED"),
+    ("make a setgid file", Succeeds, "cp /bin/true s && chmod g+s s && echo ESCAPED"),
+    (
+        "create a setuid file",
+        Succeeds,
+        "perl -e 'use Fcntl; print \"ESCAPED\" if sysopen(F,\"s\",O_CREAT|O_WRONLY,04755)'",
+    ),
+    (
+        "create a setuid file without being seen",
+        NotMade,
+        "perl -e '$how=pack(\"QQQ\",0101,04755,0); print \"ESCAPED\" if syscall(437,-100,\"s\",$how,24) >= 0'",
+    ),
+    ("limit another process", Succeeds, "prlimit --pid $BYSTANDER --core=0 && echo ESCAPED"),
+    (
+        "read through the root that is being built",
+        NotMade,
+        "ls ${TMPDIR%/tmp}/root/etc && echo ESCAPED; cat ${TMPDIR%/tmp}/root/etc/shadow && echo ESCAPED",
+    ),
+    (
+        "replace the private folders",
+        NotMade,
+        "mv $TMPDIR $TMPDIR.old && echo ESCAPED; mv $HOME $HOME.old && echo ESCAPED",
+    ),
+    (
+        "connect to a socket in the work folder",
+        Succeeds,
+        "perl -MSocket -e 'socket(S,PF_UNIX,SOCK_STREAM,0) && connect(S,pack_sockaddr_un(\"sub/socket\")) && print \"ESCAPED\"'",
+    ),
+    (
+        "write to the memory of the first process",
+        NotMade,
+        "(exec 3<>/proc/1/mem) && echo ESCAPED; (exec 3</proc/1/mem) && echo ESCAPED",
+    ),
     (
         "write to the system",
         NotMade,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use place::{Place, alive, ended, helper, names, put, said};
 use repertoire_agent::process::{Exceeded, Stopped, UsageLimits};
-use repertoire_agent::sandbox::{Network, Sandbox};
+use repertoire_agent::sandbox::{Guarantee, Network, Sandbox};
 
 /// Every kind that works here. None at all is no reason to pass in silence.
 fn kinds() -> Vec<Sandbox> {
@@ -216,6 +216,7 @@ async fn a_file_that_was_left_open_is_no_door() {
         let mut wrapped = place.spawn("exec 9>>$OUT/victim 8<$OUT/secret; exec \"$0\" \"$@\"");
         wrapped.args.push(spawn.program.clone());
         wrapped.args.extend(spawn.args.clone());
+        wrapped.environment.extend(spawn.environment.clone());
         let ended = ended(&wrapped).await;
         assert!(!said(&ended).contains("ESCAPED"), "{}: {}", sandbox.describe(), said(&ended));
         assert!(place.damage().is_empty(), "{}", sandbox.describe());
@@ -239,7 +240,8 @@ async fn a_wall_that_cannot_go_up_keeps_the_program_from_starting() {
     for policy in ["{}", "nonsense", r#"{"walls":"All"}"#] {
         let mut spawn = place.spawn("");
         spawn.program = helper().remove(0);
-        spawn.args = [policy, "--", "sh", "-c", "echo ESCAPED"].map(str::to_owned).to_vec();
+        spawn.args = ["--", "sh", "-c", "echo ESCAPED"].map(str::to_owned).to_vec();
+        spawn.environment.push(("REPERTOIRE_SANDBOX_POLICY".to_owned(), policy.to_owned()));
         let ended = ended(&spawn).await;
         assert_eq!(ended.code, Some(126));
         assert!(!said(&ended).contains("ESCAPED"));
@@ -269,4 +271,90 @@ async fn the_price_of_a_sandbox_is_small() {
         // A busy machine and an unoptimised helper cost tenfold; a second is a fault.
         assert!(times[10] < Duration::from_secs(1), "{}", sandbox.describe());
     }
+}
+
+/// The loader of every process reads `LD_PRELOAD`: none of them may be outside the walls.
+#[tokio::test]
+async fn variables_of_a_program_reach_no_process_outside_the_walls() {
+    for sandbox in kinds() {
+        let place = Place::new();
+        let mut spawn = place.spawn("echo $LD_PRELOAD-$MARK");
+        spawn.environment.push(("LD_PRELOAD".to_owned(), "./evil.so".to_owned()));
+        let confined = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+        let names: Vec<&str> = confined.environment.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["REPERTOIRE_SANDBOX_POLICY"], "{}", sandbox.describe());
+        assert!(!confined.args.iter().any(|arg| arg.contains("evil.so")), "{:?}", confined.args);
+        let ended = ended(&confined).await;
+        let expect = format!("./evil.so-{}\n", place.mark);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout.bytes), expect, "{}", said(&ended));
+    }
+}
+
+#[tokio::test]
+async fn variables_of_a_program_widen_nothing() {
+    for sandbox in kinds() {
+        let place = Place::new();
+        let home = place.root.join("home");
+        for name in
+            ["HOME", "PATH", "RUSTUP_HOME", "CARGO_HOME", "NVM_DIR", "JAVA_HOME", "VIRTUAL_ENV"]
+        {
+            let mut spawn = place.spawn(
+                "/bin/cat $REAL_HOME/.ssh/id $REAL_HOME/.cargo/credentials.toml $OUT/secret",
+            );
+            spawn.program = "/bin/bash".to_owned();
+            for folder in [home.join(".ssh"), home.clone(), place.root.join("outside")] {
+                spawn.environment.retain(|(other, _)| other != name);
+                spawn.environment.push((name.to_owned(), folder.to_string()));
+                let confined =
+                    sandbox.confine(spawn.clone(), &place.workplace(&sandbox), Network::Off);
+                let ended = ended(&confined).await;
+                assert!(
+                    !said(&ended).contains(place::CANARY),
+                    "{} {name}={folder}: {}",
+                    sandbox.describe(),
+                    said(&ended)
+                );
+            }
+        }
+    }
+}
+
+/// `require` refuses by this table, so it must not claim what the attempts disprove.
+#[test]
+fn each_kind_says_which_guarantees_it_gives() {
+    for sandbox in kinds() {
+        let held = sandbox.guarantees();
+        let missing = Guarantee::missing_in(&held);
+        let lacks = sandbox.degradations().join("\n");
+        println!("{}: lacks {missing:?}", sandbox.describe());
+        assert!(held.contains(&Guarantee::FilesConfined), "{missing:?}");
+        assert!(held.contains(&Guarantee::NetworkOff), "{missing:?}");
+        assert!(held.contains(&Guarantee::NoSetuidFiles), "{missing:?}");
+        assert!(held.contains(&Guarantee::UnixSocketsClosed), "{missing:?}");
+        assert!(missing.iter().all(|guarantee| lacks.contains(guarantee.name())), "{lacks}");
+        let has_namespaces = sandbox.describe().contains("namespaces");
+        assert_eq!(sandbox.protects_paths(), has_namespaces, "{}", sandbox.describe());
+        assert_eq!(held.contains(&Guarantee::MetadataConfined), has_namespaces);
+    }
+    assert!(Sandbox::None.guarantees().is_empty());
+}
+
+/// The kernel keeps these objects for a user, not for a process.
+#[tokio::test]
+async fn shared_memory_of_other_processes_is_out_of_reach() {
+    let made = std::process::Command::new("ipcmk").args(["-M", "64"]).output();
+    let Ok(made) = made else {
+        println!("NOT TESTED: ipcmk is not installed");
+        return;
+    };
+    let id =
+        String::from_utf8_lossy(&made.stdout).trim().rsplit(' ').next().unwrap_or("").to_owned();
+    let script = format!("ipcrm -m {id} && echo ESCAPED");
+    for sandbox in kinds() {
+        let place = Place::new();
+        let ended = place.run(&sandbox, Network::Off, &script).await;
+        assert!(!said(&ended).contains("ESCAPED"), "{}: {}", sandbox.describe(), said(&ended));
+    }
+    let removed = std::process::Command::new("ipcrm").args(["-m", &id]).status().expect("starts");
+    assert!(removed.success(), "it was there all the time");
 }

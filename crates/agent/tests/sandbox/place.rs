@@ -24,7 +24,7 @@ pub(crate) struct Place {
     tcp: TcpListener,
     tcp6: Option<TcpListener>,
     udp: UdpSocket,
-    _unix: UnixListener,
+    _unix: [UnixListener; 2],
     _abstract_unix: UnixListener,
 }
 
@@ -38,9 +38,15 @@ impl Place {
         let root = Utf8PathBuf::from_path_buf(scratch.path().canonicalize().expect("is there"));
         let root = root.expect("UTF-8");
         let mark = format!("mark-{}", root.file_name().expect("a name"));
-        for folder in
-            ["home/.ssh", "home/.cargo", "outside", "readable", "spill", "work/.git/hooks"]
-        {
+        for folder in [
+            "home/.ssh",
+            "home/.cargo",
+            "outside",
+            "readable",
+            "spill",
+            "work/.git/hooks",
+            "work/sub",
+        ] {
             std::fs::create_dir_all(root.join(folder)).expect("created");
         }
         for file in [
@@ -55,6 +61,9 @@ impl Place {
             "work/AGENTS.md",
             "work/.claude/settings.json",
             "work/skills/a/SKILL.md",
+            "work/nest/AGENTS.md",
+            "work/nest/.git/config",
+            "work/nest/.git/hooks/pre-commit",
         ] {
             put(&root.join(file), CANARY);
         }
@@ -72,7 +81,8 @@ impl Place {
             tcp: TcpListener::bind("127.0.0.1:0").expect("binds"),
             tcp6: TcpListener::bind("[::1]:0").ok(),
             udp,
-            _unix: UnixListener::bind(root.join("outside/socket")).expect("binds"),
+            _unix: ["outside/socket", "work/sub/socket"]
+                .map(|path| UnixListener::bind(root.join(path)).expect("binds")),
             _abstract_unix: UnixListener::bind_addr(&name).expect("binds"),
             mark,
             root,

@@ -34,6 +34,12 @@ const ATTEMPTS: &[&str] = &[
     "ln -s / .gemini",
     "mkdir -p .github/skills/x; echo x > .github/skills/x/SKILL.md",
     "mkfifo .mcp.json",
+    "echo x > nest/AGENTS.md; echo x > nest/.git/config; echo x > nest/.git/hooks/pre-commit; chmod 777 nest/AGENTS.md",
+    "rm -rf nest; mkdir -p nest/.git; echo x > nest/.git/config; echo x > nest/AGENTS.md",
+    "mv nest nest2; mkdir nest; echo x > nest/AGENTS.md",
+    "mkdir -p a/b/.claude a/.husky; echo x > a/b/.claude/x; echo x > a/.husky/x; echo x > .envrc; echo x > a/CLAUDE.md",
+    "mkdir -p a/.git/hooks; echo x > a/.git/hooks/pre-commit; echo '[core]' > a/.git/config",
+    "mkdir -p a/.git; printf '[core]\\nfsmonitor = x\\n' > a/.git/config; ln -s ../.git2 nest/sub",
     "mkdir -p .git/modules/x; echo x > .git/modules/x/config; mkdir .git/info; echo x > .git/info/attributes",
 ];
 
@@ -42,6 +48,11 @@ fn protected_tree(place: &Place) -> BTreeMap<Utf8PathBuf, String> {
     let mut tree = BTreeMap::new();
     for path in place.workplace(&Sandbox::None).protected {
         note(&path, &mut tree);
+    }
+    let work = place.root.join("work");
+    for path in ["nest/AGENTS.md", "nest/.git", "a/.git", "a/CLAUDE.md", "a/.husky", "a/b/.claude"]
+    {
+        note(&work.join(path), &mut tree);
     }
     note_kind(&place.root.join("work/.git"), &mut tree);
     tree
@@ -190,5 +201,48 @@ async fn a_link_in_place_of_the_private_folders_leads_nowhere() {
         let out = said(&place.run(&sandbox, Network::Off, script).await);
         assert!(!out.contains(CANARY), "{what}: {out}");
         assert_eq!(place.damage(), Vec::<String>::new(), "{what}: {out}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_repository_that_runs_nothing_stays() {
+    let mut all = vec![Sandbox::None];
+    all.extend(kinds());
+    for sandbox in all {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace(&sandbox));
+        let script = "mkdir -p a/.git/hooks; echo x > a/.git/hooks/pre-commit.sample
+            printf '[core]\\n\\tbare = false\\n[user]\\n\\tname = A\\n' > a/.git/config";
+        place.run(&sandbox, Network::Off, script).await;
+        assert_eq!(guard.after(), [], "{}", sandbox.describe());
+        assert!(place.root.join("work/a/.git/config").exists(), "{}", sandbox.describe());
+    }
+}
+
+#[tokio::test]
+async fn a_socket_of_an_ended_server_is_removed_and_one_of_another_process_stays() {
+    for sandbox in kinds() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace(&sandbox));
+        let script = "perl -MSocket -e 'socket(S,PF_UNIX,SOCK_STREAM,0) && bind(S,pack_sockaddr_un(\"left\")) && listen(S,1)'";
+        place.run(&sandbox, Network::Off, script).await;
+        assert_eq!(guard.after(), [], "{}", sandbox.describe());
+        assert!(!place.root.join("work/left").exists(), "{}", sandbox.describe());
+        assert!(place.root.join("work/sub/socket").exists(), "{}", sandbox.describe());
+    }
+}
+
+/// The user's other worktrees take their configuration from where this file says.
+#[tokio::test]
+async fn pointers_of_linked_worktrees_are_read_only_where_there_are_mounts() {
+    for sandbox in kinds().into_iter().filter(Sandbox::protects_paths) {
+        let place = Place::new();
+        let pointer = place.root.join("work/.git/worktrees/other/commondir");
+        put(&pointer, "../..\n");
+        let script = "echo ../../../evil > .git/worktrees/other/commondir
+            mv .git/worktrees/other .git/worktrees/gone; echo x > .git/worktrees/other/index";
+        place.run(&sandbox, Network::Off, script).await;
+        assert_eq!(text(&pointer), "../..\n", "{}", sandbox.describe());
+        assert!(place.root.join("work/.git/worktrees/other/index").exists());
     }
 }

@@ -59,8 +59,7 @@ fn examine(catalog: &Catalog) -> DoctorJson {
 
 /// What `rep run` would work with. Of keys only whether they are there.
 fn running(ctx: &Ctx<'_>) -> RunningJson {
-    // One that is required and missing is no sandbox; why is for `rep run` to say.
-    let sandbox = ctx.sandbox().unwrap_or_default();
+    let sandbox = ctx.sandbox_as_found();
     let endpoints = ctx.env.endpoints();
     let own_server = ctx.env.var("OPENAI_BASE_URL").is_some();
     let has = |service: &Service| match service {
@@ -70,6 +69,7 @@ fn running(ctx: &Ctx<'_>) -> RunningJson {
     RunningJson {
         sandbox: sandbox.describe(),
         sandbox_is_enforced: sandbox.is_enforced(),
+        sandbox_guarantees: sandbox.guarantees().iter().map(ToString::to_string).collect(),
         sandbox_lacks: sandbox.degradations(),
         model: ctx.config.text("model").unwrap_or_default().to_owned(),
         services: Service::ALL.iter().filter(|one| has(one)).map(|one| one.to_string()).collect(),
@@ -163,6 +163,11 @@ fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
     };
     let sound = running.sandbox_is_enforced && running.sandbox_lacks.is_empty();
     writeln!(ui.out, "  {} {}", mark(sound, ui), terminal::printable(&running.sandbox))?;
+    if !running.sandbox_guarantees.is_empty() {
+        let holds = format!("holds: {}", running.sandbox_guarantees.join(", "));
+        let holds = ui::wrap(&holds, ui.columns.saturating_sub(4).max(20), "    ");
+        writeln!(ui.out, "    {}", ui.paint(ui::FAINT, holds))?;
+    }
     for lack in running.sandbox_lacks.iter().filter(|_| running.sandbox_is_enforced) {
         let lack = ui::wrap(lack, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "    {}", ui.paint(ui::FAINT, lack))?;

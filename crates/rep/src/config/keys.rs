@@ -212,6 +212,12 @@ pub static KEYS: &[Key] = &[
         "Whether commands of agents run in a sandbox: where there is one, never, or not without.",
     ),
     user_key(
+        "sandbox_requires",
+        Shape::Texts,
+        "",
+        "The guarantees that `sandbox = \"require\"` demands, such as `files-confined`; all of them if absent. See sandbox.md.",
+    ),
+    user_key(
         "mcp_servers",
         Shape::Table,
         "",

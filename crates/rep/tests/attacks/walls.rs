@@ -1,7 +1,263 @@
 //! Programs in the sandbox: what they can read, change and reach.
 
-use crate::Guarantee;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+
+use repertoire_scripted::{Script, Server, Turn};
+use serde_json::json;
+
+use crate::scene::{Ran, Scene, UserNamespaces, ran};
+use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    Vec::new()
+    let everywhere = |holds, attack| Guarantee { holds, tried: Tried::InEverySituation, attack };
+    vec![
+        everywhere(
+            "a check's variables load no code into a process outside the sandbox",
+            variables_load_no_code_outside,
+        ),
+        everywhere("a check's variables do not widen what it can read", variables_widen_nothing),
+        everywhere(
+            "protected paths hold at every depth, whether they existed or not",
+            protected_paths_hold_at_every_depth,
+        ),
+        everywhere(
+            "a new nested repository stays if git runs nothing for it, and is moved aside otherwise",
+            new_nested_repositories,
+        ),
+        everywhere("no setuid or setgid file is left behind", no_setuid_file_is_left),
+        everywhere(
+            "a Unix socket in the work folder is not reachable",
+            sockets_of_the_work_folder_are_closed,
+        ),
+        everywhere(
+            "no second view of the file system shows what the sandbox covers or protects",
+            there_is_no_second_view,
+        ),
+        everywhere(
+            "a command cannot replace the private folders of the next one",
+            private_folders_cannot_be_replaced,
+        ),
+        everywhere(
+            "a command cannot change the limits of another process",
+            limits_of_other_processes_are_closed,
+        ),
+        everywhere(
+            "`sandbox = \"require\"` refuses a sandbox that lacks a guarantee, and names it",
+            require_names_what_is_missing,
+        ),
+        Guarantee {
+            holds: "the model's key is in no command's environment, with `--backend api` either",
+            tried: Tried::Once,
+            attack: keys_stay_out_of_commands,
+        },
+    ]
+}
+
+/// Lets an agent run commands in the sandbox, one after another.
+fn commands(scene: &Scene, scripts: &[&str]) -> Ran {
+    commands_with(scene, scripts, &[], &[])
+}
+
+fn commands_with(
+    scene: &Scene,
+    scripts: &[&str],
+    flags: &[&str],
+    variables: &[(&str, &str)],
+) -> Ran {
+    let mut script = Script::new();
+    for text in scripts {
+        script = script.turn(Turn::tool("bash", json!({ "command": text })));
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.unwrap();
+    let server = runtime.block_on(Server::start(script.turn(Turn::text("Done."))));
+    let mut args = vec!["run", "--no-auto", "--accept-edits"];
+    args.extend(flags);
+    args.push("work");
+    let mut command = scene.rep_command(&args);
+    command.env("ANTHROPIC_BASE_URL", server.url()).env("ANTHROPIC_API_KEY", "sk-test-secret");
+    command.env("OUT", scene.path("outside")).envs(variables.iter().copied());
+    ran(&command.output().unwrap())
+}
+
+fn variables_load_no_code_outside(scene: &Scene) {
+    let marker = scene.path("outside/loaded");
+    scene.write(
+        "evil.c",
+        format!(
+            "#include <fcntl.h>\n__attribute__((constructor)) void run(void) {{ open(\"{marker}\", O_CREAT | O_WRONLY, 0644); }}\n"
+        ),
+    );
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"])
+        .arg(scene.path("project/evil.so"))
+        .arg(scene.path("evil.c"));
+    assert!(cc.status().unwrap().success(), "the library is not compiled");
+    scene.write(
+        "project/repertoire.toml",
+        "[plan.checks.a]\ncommand = \"true\"\nenv = { LD_PRELOAD = \"./evil.so\" }\n",
+    );
+    let ran = scene.rep("verify");
+    assert!(!scene.exists("outside/loaded"), "the library was loaded: {ran:?}");
+}
+
+fn variables_widen_nothing(scene: &Scene) {
+    scene.write("home/.ssh/id", "a private key\n");
+    for name in ["PATH", "HOME", "RUSTUP_HOME", "JAVA_HOME"] {
+        let folder = scene.path("home/.ssh");
+        scene.write(
+            "project/repertoire.toml",
+            format!(
+                "[plan.checks.a]\ncommand = \"/bin/cat {folder}/id > leaked\"\nenv = {{ {name} = \"{folder}\" }}\n"
+            ),
+        );
+        let ran = scene.rep("verify");
+        let leaked = scene.read("project/leaked").unwrap_or_default();
+        assert_eq!(leaked, "", "{name}: {ran:?}");
+    }
+}
+
+fn protected_paths_hold_at_every_depth(scene: &Scene) {
+    scene.write("project/nest/AGENTS.md", "mine\n");
+    scene.write("project/nest/.claude/settings.json", "{}\n");
+    scene.folder("project/lib");
+    scene.git("project/lib", &["init", "--quiet"]);
+    scene.git("project/lib", &["config", "user.name", "Attacked"]);
+    let config = scene.read("project/lib/.git/config");
+    let ran = commands(
+        scene,
+        &[
+            "echo evil > nest/AGENTS.md; echo evil > nest/.claude/settings.json; echo evil >> lib/.git/config
+             mkdir -p lib/.git/hooks; echo evil > lib/.git/hooks/pre-commit",
+            "mv nest nest2; mkdir nest; echo evil > nest/AGENTS.md; mv lib lib2",
+            "mkdir -p a/b/.claude a/.husky .husky; echo evil > a/b/.claude/settings.json; echo evil > a/b/CLAUDE.md
+             echo evil > .envrc; echo evil > a/.envrc; echo evil > .husky/pre-commit; echo evil > a/.husky/pre-commit
+             echo evil > a/.mcp.json; touch a/ordinary",
+        ],
+    );
+    let text = |path: &str| scene.read(path).unwrap_or_default();
+    assert_eq!(text("project/nest/AGENTS.md"), "mine\n", "{ran:?}");
+    assert_eq!(text("project/nest/.claude/settings.json"), "{}\n", "{ran:?}");
+    assert_eq!(scene.read("project/lib/.git/config"), config, "{ran:?}");
+    for path in [
+        "lib/.git/hooks/pre-commit",
+        ".envrc",
+        ".husky",
+        "a/.envrc",
+        "a/.husky",
+        "a/.mcp.json",
+        "a/b/CLAUDE.md",
+        "a/b/.claude",
+    ] {
+        assert!(!scene.exists(&format!("project/{path}")), "{path}: {ran:?}");
+    }
+    assert!(scene.exists("project/a/ordinary"), "ordinary work goes on: {ran:?}");
+}
+
+fn new_nested_repositories(scene: &Scene) {
+    let ran = commands(
+        scene,
+        &["for r in plain monitor hook file; do git init -q $r; done
+           git -C plain config user.name A; git -C monitor config core.fsmonitor evil
+           mkdir -p hook/.git/hooks; echo evil > hook/.git/hooks/pre-commit
+           mv file/.git file/inner; echo 'gitdir: inner' > file/.git"],
+    );
+    assert!(scene.exists("project/plain/.git/HEAD"), "{ran:?}");
+    for path in ["monitor/.git", "hook/.git", "file/.git"] {
+        assert!(!scene.exists(&format!("project/{path}")), "{path}: {ran:?}");
+    }
+}
+
+fn no_setuid_file_is_left(scene: &Scene) {
+    let ran = commands(
+        scene,
+        &["cp /bin/true a; cp /bin/true b; cp /bin/true c
+           chmod 4755 a; chmod 2755 b; chmod u+s,g+s c; install -m 6755 /bin/true d
+           perl -e 'use Fcntl; sysopen(F, \"e\", O_CREAT|O_WRONLY, 04755); chmod(06755, \"f\") if open(G, \">\", \"f\")'
+           mkdir g; chmod 2777 g; touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        let metadata = std::fs::symlink_metadata(scene.path(&format!("project/{name}")));
+        let mode = metadata.map_or(0, |metadata| metadata.permissions().mode());
+        assert_eq!(mode & 0o6000, 0, "{name} has mode {mode:o}: {ran:?}");
+    }
+}
+
+fn sockets_of_the_work_folder_are_closed(scene: &Scene) {
+    scene.folder("project/run");
+    let path = scene.path("project/run/server.sock");
+    let _server = UnixListener::bind(&path).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = commands(
+        scene,
+        &["perl -MSocket -e 'socket(S,PF_UNIX,SOCK_STREAM,0) && connect(S,pack_sockaddr_un(\"run/server.sock\")) && open(F,\">\",\"connected\")'
+           touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert!(!scene.exists("project/connected"), "{ran:?}");
+}
+
+fn there_is_no_second_view(scene: &Scene) {
+    let config = scene.read("project/.git/config");
+    let ran = commands(
+        scene,
+        &["root=${TMPDIR%/tmp}/root; echo evil >> \"$root$PWD/.git/config\"
+           grep -q : \"$root/etc/shadow\" && touch shadow; touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert_eq!(scene.read("project/.git/config"), config, "{ran:?}");
+    assert!(!scene.exists("project/shadow"), "{ran:?}");
+}
+
+fn private_folders_cannot_be_replaced(scene: &Scene) {
+    let ran = commands(
+        scene,
+        &["mv \"$TMPDIR\" \"$TMPDIR.old\" && ln -s \"$OUT\" \"$TMPDIR\" && touch replaced
+           mv \"$HOME\" \"$HOME.old\" && touch replaced; touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert!(!scene.exists("project/replaced"), "{ran:?}");
+}
+
+fn limits_of_other_processes_are_closed(scene: &Scene) {
+    let mut bystander = scene.plain_command("sleep");
+    let mut bystander = bystander.arg("60").stdout(Stdio::null()).spawn().unwrap();
+    let script =
+        format!("prlimit --pid {} --nofile=7:7 && touch limited; touch worked", bystander.id());
+    let ran = commands(scene, &[&script]);
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert!(!scene.exists("project/limited"), "{ran:?}");
+}
+
+fn require_names_what_is_missing(scene: &Scene) {
+    let require = [("REPERTOIRE_SANDBOX", "require")];
+    let ran = commands_with(scene, &["touch worked"], &[], &require);
+    if scene.situation.namespaces == UserNamespaces::Allowed {
+        assert!(ran.code == 0 && scene.exists("project/worked"), "{ran:?}");
+        return;
+    }
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("protected-paths-read-only"), "{ran:?}");
+    assert!(!scene.exists("project/worked"), "{ran:?}");
+    scene.write(
+        "home/.config/repertoire/repertoire.toml",
+        "sandbox_requires = [\"files-confined\", \"network-off\"]\n",
+    );
+    let ran = commands_with(scene, &["touch worked"], &[], &require);
+    assert!(ran.code == 0 && scene.exists("project/worked"), "{ran:?}");
+}
+
+fn keys_stay_out_of_commands(scene: &Scene) {
+    for flags in [&[][..], &["--backend", "api"]] {
+        let ran = commands_with(scene, &["env > seen; touch worked"], flags, &[]);
+        assert!(scene.exists("project/worked"), "{ran:?}");
+        let seen = scene.read("project/seen").unwrap_or_default();
+        assert!(!seen.contains("sk-test-secret"), "{flags:?}: {seen}");
+    }
 }

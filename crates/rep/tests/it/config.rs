@@ -46,6 +46,7 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     permissions.ask = []                                          # default
     permissions.deny = []                                         # default
     sandbox = "off"                                               # $REPERTOIRE_SANDBOX
+    sandbox_requires = (not set)                                  # default
     mcp_servers = (not set)                                       # default
     serve.otlp_endpoint = (not set)                               # default
     research.search_url = (not set)                               # default

@@ -11,12 +11,13 @@ use seccompiler::{
 use super::{During, Refused};
 use crate::sandbox::Network;
 
-/// Whether programs may make Unix sockets that have a name. Pairs without one are always allowed.
+/// Whether programs may make Unix sockets that have a name, and use shared memory, semaphores and message queues of
+/// the system. Socket pairs without a name are always allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnixSockets {
-    /// The file system and the namespaces decide whom they reach.
+    /// The file system and the namespaces decide which processes they reach.
     Allowed,
-    /// Nothing else would keep them from the user's services.
+    /// Nothing else would keep them from the user's other processes.
     Denied,
 }
 
@@ -27,6 +28,12 @@ pub(super) fn apply(network: Network, unix_sockets: UnixSockets) -> Result<(), R
     denied.insert(libc::SYS_socket, sockets(network, unix_sockets)?);
     denied.insert(libc::SYS_ioctl, terminal_input()?);
     denied.insert(libc::SYS_clone, namespaces()?);
+    // Another process can be killed by taking its processor time away.
+    denied.insert(libc::SYS_prlimit64, vec![rule(0, SeccompCmpOp::Ne, 0)?]);
+    denied.extend(special_modes()?);
+    if unix_sockets == UnixSockets::Denied {
+        denied.extend(SHARED_WITH_OTHERS.iter().map(|call| (*call, Vec::new())));
+    }
     install(with_x32(denied), libc::EPERM)?;
     // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
     // are out of a filter's sight.
@@ -81,6 +88,31 @@ fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
     flags.iter().map(|flag| masked(flag.unsigned_abs())).collect()
 }
 
+/// Calls that make a file, or change its mode, so that others run it with this user's or group's rights. The mode of
+/// `mkdir` cannot: the kernel drops these bits from it.
+fn special_modes() -> Result<Rules, Refused> {
+    let mut rules = Rules::new();
+    for (call, mode, flags) in MODE_CALLS {
+        let mut of_call = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID] {
+            for creating in flags.map_or(&[0][..], |_| CREATING) {
+                let mut conditions = vec![masked(*mode, bit)?];
+                if let Some(flags) = flags {
+                    conditions.push(masked(*flags, creating.unsigned_abs())?);
+                }
+                of_call.push(SeccompRule::new(conditions).during("seccomp")?);
+            }
+        }
+        rules.insert(*call, of_call);
+    }
+    Ok(rules)
+}
+
+/// Whether all bits of a flag are set in an argument.
+fn masked(argument: u8, flag: u32) -> Result<SeccompCondition, Refused> {
+    condition(argument, SeccompCmpOp::MaskedEq(u64::from(flag)), flag)
+}
+
 fn rule(argument: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, Refused> {
     SeccompRule::new(vec![condition(argument, operator, value)?]).during("seccomp")
 }
@@ -110,8 +142,50 @@ fn with_x32(rules: Rules) -> Rules {
     rules
 }
 
+/// Flags of `open` with which its mode counts.
+const CREATING: &[i32] = &[libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
+/// Calls that take the mode of a file: the argument with the mode, and the one with flags that say whether it counts.
+const MODE_CALLS: &[(i64, u8, Option<u8>)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2, Some(1)),
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (FCHMODAT2, 2, None),
+    (libc::SYS_mknodat, 2, None),
+    (libc::SYS_openat, 3, Some(2)),
+];
+
+/// The number of `fchmodat2`, the same on every machine.
+const FCHMODAT2: i64 = 452;
+
+/// Objects that all processes of a user share where there is no namespace for them.
+const SHARED_WITH_OTHERS: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
+    // Its mode is out of a filter's sight too.
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -154,6 +228,7 @@ const DENIED: &[i64] = &[
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,

@@ -34,6 +34,9 @@ pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).during("private mounts")?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("tmpfs"), root.as_str(), Some("tmpfs"), flags, Some(SIZE)).during("new root")?;
+    // A folder that contains the private one is bound with all mounts below it. Without this flag the unfinished root
+    // would come along, and in it everything without the mounts that make it read-only or cover it.
+    mount(none, root.as_str(), none, MsFlags::MS_UNBINDABLE, none).during("new root")?;
     for entry in entries(policy) {
         bind(&entry, &root)?;
     }
@@ -43,6 +46,7 @@ pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
         cover_secrets(&root)?;
     }
     Protection::new(policy, &root).apply()?;
+    cover_sockets(policy, &root)?;
     move_to(&root)?;
     std::env::set_current_dir(cwd).during("current folder")
 }
@@ -60,13 +64,13 @@ fn entries(policy: &Policy) -> Vec<Entry> {
     };
     let system = SYSTEM.iter().chain(resolver).map(|path| plain(Utf8Path::new(path), Access::Read));
     let read = policy.read.iter().map(|path| plain(path, Access::Read));
-    let write = policy.write.iter().chain([&policy.private]);
     let temporary = ["/tmp", "/var/tmp"].map(|target| Entry {
         source: policy.temporary(),
         target: Utf8PathBuf::from(target),
         access: Access::Write,
     });
-    let write = write.map(|path| plain(path, Access::Write));
+    let write = policy.write.iter().cloned().chain(policy.private_folders());
+    let write = write.map(|path| plain(&path, Access::Write));
     let mut entries: Vec<Entry> = system.chain(read).chain(temporary).chain(write).collect();
     entries.sort_by(|a, b| a.target.components().cmp(b.target.components()));
     entries
@@ -151,16 +155,38 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
     std::fs::create_dir_all(root.join("dev/shm")).during("devices")
 }
 
-/// Lays nothing over what only root may read.
+/// Covers what only root may read.
 fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
-    let empty = root.join("dev/empty");
-    std::fs::create_dir_all(&empty).during("secrets")?;
+    let empty = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     for secret in SECRETS {
         let target = within(root, Utf8Path::new(secret));
         match std::fs::metadata(&target) {
-            Ok(metadata) if metadata.is_dir() => bind_to(&empty, &target, Access::Read)?,
+            Ok(metadata) if metadata.is_dir() => {
+                mount(Some("tmpfs"), target.as_str(), Some("tmpfs"), empty, Some("size=4k"))
+                    .during("secrets")?;
+            }
             Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, Access::Write)?,
             Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Covers the sockets of the work folder with a device: the server of one is a process of the user, outside the walls.
+fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
+    let real = policy.dir.canonicalize_utf8().during("folders")?;
+    let under_both_names = policy.sockets.iter().flat_map(|socket| {
+        let relative = socket.strip_prefix(&policy.dir).unwrap_or(socket);
+        [policy.dir.join(relative), real.join(relative)]
+    });
+    let mut sockets: Vec<Utf8PathBuf> = under_both_names.collect();
+    sockets.sort();
+    sockets.dedup();
+    for socket in &sockets {
+        let target = within(root, socket);
+        let is_there = std::fs::symlink_metadata(&target).is_ok_and(|metadata| !metadata.is_dir());
+        if is_there && !target.is_symlink() {
+            bind_to(Utf8Path::new("/dev/null"), &target, Access::Read)?;
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
 fn with_folders(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
     let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
     let rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
-    add(rules, [&policy.private], AccessFs::from_all(NEWEST))
+    add(rules, policy.private_folders(), AccessFs::from_all(NEWEST))
 }
 
 /// What is not there is skipped: it cannot be reached either.

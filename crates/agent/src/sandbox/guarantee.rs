@@ -1,0 +1,136 @@
+//! The guarantees that a sandbox can give. One table for what a kind of walls gives, what it lacks, what `rep doctor`
+//! shows and what `sandbox = "require"` refuses.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// A property of confined programs that holds whatever they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Guarantee {
+    /// Programs read and write only the folders that the policy names.
+    FilesConfined,
+    /// Secrets of the system that only root may read stay closed to programs that run as root.
+    SecretsUnreadable,
+    /// Programs cannot change the mode, owner or times of files elsewhere.
+    MetadataConfined,
+    /// Protected paths that exist are read-only while a program runs, rather than restored afterwards.
+    ProtectedPathsReadOnly,
+    /// No program leaves a file that others run with this user's rights.
+    NoSetuidFiles,
+    /// Without permission for the network, programs reach none.
+    NetworkOff,
+    /// Programs reach no Unix socket of another process, abstract ones included.
+    UnixSocketsClosed,
+    /// Programs cannot signal other processes of the user.
+    SignalsScoped,
+    /// Everything that a command started ends with the command.
+    ProcessesEndWithCommand,
+}
+
+use Guarantee::{
+    FilesConfined, MetadataConfined, NetworkOff, NoSetuidFiles, ProcessesEndWithCommand,
+    ProtectedPathsReadOnly, SecretsUnreadable, SignalsScoped, UnixSocketsClosed,
+};
+
+impl Guarantee {
+    /// Every guarantee. `sandbox = "require"` demands all of them unless the configuration names fewer.
+    pub const ALL: &[Guarantee] = &[
+        FilesConfined,
+        SecretsUnreadable,
+        MetadataConfined,
+        ProtectedPathsReadOnly,
+        NoSetuidFiles,
+        NetworkOff,
+        UnixSocketsClosed,
+        SignalsScoped,
+        ProcessesEndWithCommand,
+    ];
+
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            FilesConfined => "files-confined",
+            SecretsUnreadable => "secrets-unreadable",
+            MetadataConfined => "metadata-confined",
+            ProtectedPathsReadOnly => "protected-paths-read-only",
+            NoSetuidFiles => "no-setuid-files",
+            NetworkOff => "network-off",
+            UnixSocketsClosed => "unix-sockets-closed",
+            SignalsScoped => "signals-scoped",
+            ProcessesEndWithCommand => "processes-end-with-command",
+        }
+    }
+
+    /// A sentence for users on what is possible without it, and what to do about it.
+    pub fn lack(self) -> &'static str {
+        match self {
+            FilesConfined => "Programs can read and write files outside the work folder.",
+            SecretsUnreadable => {
+                "Secrets in `/etc` that only root may read can be read by programs. Run as an ordinary user."
+            }
+            MetadataConfined => {
+                "Programs can change the mode and times of your other files, though not read or write them."
+            }
+            ProtectedPathsReadOnly => {
+                "Protected files are compared and put back after each command; until it ends, they can be changed."
+            }
+            NoSetuidFiles => "Programs can leave files that others run with your rights.",
+            NetworkOff => "Programs can reach the network.",
+            UnixSocketsClosed => "Programs can connect to Unix sockets of your other programs.",
+            SignalsScoped => {
+                "Programs may send signals to your other processes. Use Linux 6.12 or later."
+            }
+            ProcessesEndWithCommand => {
+                "Processes that leave the group of a command may outlive it."
+            }
+        }
+    }
+
+    /// The guarantees that are missing in a set, in the order of the table.
+    pub fn missing_in(held: &BTreeSet<Guarantee>) -> Vec<Guarantee> {
+        Guarantee::ALL.iter().copied().filter(|guarantee| !held.contains(guarantee)).collect()
+    }
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no guarantee has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a guarantee of the sandbox")]
+pub struct UnknownGuarantee(pub String);
+
+impl FromStr for Guarantee {
+    type Err = UnknownGuarantee;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Guarantee::ALL.iter().copied().find(|guarantee| guarantee.name() == name);
+        found.ok_or_else(|| UnknownGuarantee(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guarantee_is_found_by_its_name() {
+        for guarantee in Guarantee::ALL {
+            assert_eq!(guarantee.name().parse(), Ok(*guarantee));
+        }
+        assert!("no-such-thing".parse::<Guarantee>().is_err());
+        let distinct: BTreeSet<_> = Guarantee::ALL.iter().collect();
+        assert_eq!(distinct.len(), Guarantee::ALL.len());
+    }
+
+    #[test]
+    fn a_set_that_lacks_one_says_which() {
+        let mut held: BTreeSet<_> = Guarantee::ALL.iter().copied().collect();
+        held.remove(&SignalsScoped);
+        assert_eq!(Guarantee::missing_in(&held), [SignalsScoped]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Nested protected paths: which of them are mounted read-only, and what becomes of repositories that a command made.
+//!
+//! A new nested repository is kept if git runs nothing for it: its configuration has only keys that name things, it has
+//! no hooks, and it points to no other folder. Test suites and generators make such repositories. The user's own
+//! `git status` would run the filters and monitors of any other.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+
+use super::search::Found;
+use crate::limits::{NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX};
+use crate::protected::{GIT, GIT_PARTS};
+
+/// Nested protected paths, relative to the work folder, with the parts of repositories in the place of their `.git`.
+pub(super) struct Nested {
+    /// Those that fit into a policy; with namespaces they are mounted read-only.
+    pub(super) mounted: Vec<Utf8PathBuf>,
+    /// The rest, whose contents are compared.
+    pub(super) compared: Vec<Utf8PathBuf>,
+}
+
+impl Nested {
+    pub(super) fn of(found: &Found) -> Self {
+        let mut nested = Nested { mounted: Vec::new(), compared: Vec::new() };
+        let mut bytes = 0;
+        for path in found.protected.iter().flat_map(|path| parts_of(path)) {
+            bytes += path.as_str().len();
+            match nested.mounted.len() < NESTED_MOUNTED_MAX && bytes < NESTED_MOUNTED_BYTES_MAX {
+                true => nested.mounted.push(path),
+                false => nested.compared.push(path),
+            }
+        }
+        nested
+    }
+}
+
+fn parts_of(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    match path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(GIT)) {
+        true => GIT_PARTS.iter().map(|part| path.join(part)).collect(),
+        false => vec![path.to_owned()],
+    }
+}
+
+/// Whether git runs nothing for a repository, given the folder that its `.git` is in. A `.git` that is a file or a link
+/// may lead anywhere, and is not inert.
+pub(super) fn is_inert_repository(parent: &OwnedFd, name: &str) -> bool {
+    let Ok(git) = open_folder(parent, name) else { return false };
+    let is_absent = |part: &str| {
+        rustix::fs::statat(&git, part, AtFlags::SYMLINK_NOFOLLOW)
+            .is_err_and(|error| error == rustix::io::Errno::NOENT)
+    };
+    let pointers = ["commondir", "config.worktree", "modules"];
+    pointers.into_iter().all(is_absent)
+        && (is_absent("hooks") || has_only_samples(&git))
+        && config_of(&git).is_some_and(|config| is_inert_config(&config))
+}
+
+fn open_folder(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+fn has_only_samples(git: &OwnedFd) -> bool {
+    let hooks = open_folder(git, "hooks").and_then(|hooks| Dir::read_from(&hooks));
+    hooks.is_ok_and(|mut entries| {
+        entries.all(|entry| {
+            entry.is_ok_and(|entry| {
+                let name = entry.file_name().to_bytes();
+                matches!(name, b"." | b"..") || name.ends_with(b".sample")
+            })
+        })
+    })
+}
+
+fn config_of(git: &OwnedFd) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(git, "config", flags, Mode::empty()).ok()?);
+    let metadata = file.metadata().ok()?;
+    let mut text = String::new();
+    let fits = metadata.is_file() && metadata.len() <= NESTED_CONFIG_BYTES_MAX;
+    fits.then_some(())?;
+    file.take(NESTED_CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Whether every line of a configuration is a plain one with a key that runs nothing. What is not understood is not inert.
+fn is_inert_config(config: &str) -> bool {
+    let mut section = String::new();
+    config.lines().map(str::trim).all(|line| {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if line.ends_with('\\') {
+            return false;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let Some(header) = header.strip_suffix(']') else { return false };
+            let name = header.split([' ', '\t', '"', '.']).next().unwrap_or_default();
+            section = name.to_ascii_lowercase();
+            return !header.contains(']');
+        }
+        let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
+        INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key.as_str()))
+    })
+}
+
+/// Sections and keys of a configuration that name things and start nothing.
+const INERT: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "autocrlf",
+            "bare",
+            "eol",
+            "filemode",
+            "ignorecase",
+            "logallrefupdates",
+            "longpaths",
+            "precomposeunicode",
+            "repositoryformatversion",
+            "symlinks",
+        ],
+    ),
+    ("extensions", &["objectformat", "refstorage"]),
+    ("init", &["defaultbranch"]),
+    ("user", &["email", "name"]),
+    ("remote", &["fetch", "pushurl", "tagopt", "url"]),
+    ("branch", &["merge", "rebase", "remote"]),
+    ("commit", &["gpgsign"]),
+    ("tag", &["gpgsign"]),
+    ("pull", &["ff", "rebase"]),
+    ("push", &["default"]),
+    ("gc", &["auto"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_configuration_is_inert() {
+        assert!(is_inert_config(""));
+        assert!(is_inert_config(
+            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[user]\n\tname = A\n\temail = a@b\n\
+             [remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+             [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"
+        ));
+    }
+
+    #[test]
+    fn a_configuration_that_runs_something_is_not_inert() {
+        for config in [
+            "[filter \"x\"]\n\tclean = evil\n",
+            "[core]\n\tfsmonitor = evil\n",
+            "[core] fsmonitor = evil\n",
+            "[core]\n\thooksPath = /tmp\n",
+            "[core]\n\tsshCommand = evil\n",
+            "[core]\n\tworktree = /\n",
+            "[include]\n\tpath = other\n",
+            "[includeIf \"gitdir:x\"]\n\tpath = other\n",
+            "[alias]\n\tst = !evil\n",
+            "[diff \"x\"]\n\ttextconv = evil\n",
+            "[credential]\n\thelper = evil\n",
+            "[user]\n\tname = a\\\n[core]\n",
+            "[remote \"x\"]\n\tuploadpack = evil\n",
+            "[core \"]\"]\n\tfilemode = true\n",
+            "fsmonitor = evil\n",
+        ] {
+            assert!(!is_inert_config(config), "{config}");
+        }
+    }
+
+    #[test]
+    fn paths_beyond_the_limit_are_compared() {
+        let protected = (0..600).map(|number| format!("{number:04}/AGENTS.md").into()).collect();
+        let nested = Nested::of(&Found { protected, ..Found::default() });
+        assert_eq!(nested.mounted.len(), NESTED_MOUNTED_MAX);
+        assert_eq!(nested.compared.len(), 600 - NESTED_MOUNTED_MAX);
+    }
+}
