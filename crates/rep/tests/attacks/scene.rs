@@ -290,8 +290,9 @@ fn deny_user_namespaces() {
         SeccompCmpArgLen::Qword,
         SeccompCmpOp::MaskedEq(CLONE_NEWUSER),
         CLONE_NEWUSER,
-    );
-    let rule = || vec![SeccompRule::new(vec![condition.clone().unwrap()]).unwrap()];
+    )
+    .unwrap();
+    let rule = || vec![SeccompRule::new(vec![condition.clone()]).unwrap()];
     let arch = std::env::consts::ARCH.try_into().unwrap();
     let deny = |rules, errno| -> BpfProgram {
         SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch)
