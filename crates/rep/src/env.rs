@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::sandbox::scrubbed;
 use repertoire_model::{Endpoint, Endpoints, Secret};
+use repertoire_text::secrets::is_secret_variable;
 
 use crate::failure::Failure;
 
@@ -108,14 +109,14 @@ impl Env {
 
     /// Every variable whose name says that it must never be told, and whose value is long enough to be recognised.
     pub fn secrets(&self) -> Vec<Secret> {
-        let is_secret = |name: &str| {
-            let name = name.to_ascii_uppercase();
-            ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]
-                .iter()
-                .any(|word| name.contains(word))
+        let is_secret = |name: &str, value: &str| {
+            // A variable such as `SSH_AUTH_SOCK` names a file, which is no secret.
+            let is_path = value.starts_with('/') && value.matches('/').count() > 1;
+            is_secret_variable(name)
+                && value.trim().len() >= 8
+                && !(is_path && !value.contains(['+', '=']))
         };
-        let all =
-            self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
+        let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
         all.map(|(_, value)| Secret::new(value.trim())).collect()
     }
 
