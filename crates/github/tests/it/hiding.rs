@@ -1,6 +1,8 @@
 //! Ways to hide text in Markdown: each has a word that readers of the page do not see, and a word that they do.
 
+use repertoire_github::comment::{Harmless, harmless};
 use repertoire_github::stranger::clean;
+use repertoire_model::Secret;
 
 /// The hidden word of every way. Parts of it are as bad.
 const HIDDEN: &str = "OBEYME";
@@ -157,5 +159,30 @@ fn what_readers_see_survives() {
     ] {
         let cleaned = clean(text);
         assert_eq!(cleaned.text, text, "{:?}", cleaned.removed);
+    }
+}
+
+/// `ghs_Ab12Cd34Ef56Gh78` in the forms in which a model may repeat it.
+#[test]
+fn encoded_forms_of_a_token_are_not_published() {
+    let secrets = [Secret::new("ghs_Ab12Cd34Ef56Gh78")];
+    let rules = Harmless { secrets: &secrets, ..Harmless::default() };
+    for form in [
+        "ghs_Ab12Cd34Ef56Gh78",
+        "87hG65fE43dC21bA_shg",
+        "Z2hzX0FiMTJDZDM0RWY1NkdoNzg=",
+        "Z2hzX0FiMTJDZDM0RWY1NkdoNzg",
+        "dG9rZW49Z2hzX0FiMTJDZDM0RWY1NkdoNzgK",
+        "6768735f4162313243643334456635364768373",
+        "6768735F41623132436433344566353647683738",
+        "67 68 73 5f 41 62 31 32 43 64 33 34 45 66 35 36 47 68 37 38",
+        "\\x67\\x68\\x73\\x5f\\x41\\x62\\x31\\x32\\x43\\x64\\x33\\x34\\x45\\x66\\x35\\x36\\x47\\x68\\x37\\x38",
+        "%67%68%73%5F%41%62%31%32%43%64%33%34%45%66%35%36%47%68%37%38",
+    ] {
+        // One digit less is no form of it.
+        let is_whole = form.len() != 39;
+        let shown = harmless(&format!("The value is {form} here."), &rules);
+        assert_eq!(shown.contains("***"), is_whole, "{form} became {shown}");
+        assert!(!is_whole || !shown.contains(form), "{form} became {shown}");
     }
 }

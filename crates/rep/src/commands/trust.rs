@@ -114,8 +114,8 @@ fn show_invisible(
     }
     let id = &entry.id;
     Err(Failure::no(format!("`{id}` in {file} has invisible characters that can carry text"))
-        .hint("Models read them and people do not. Remove them (`rep lint` shows the places)")
-        .hint(format!("or accept them with `rep trust {id} --allow-invisible`.")))
+        .hint("Models read them and people do not. `rep lint` shows where they are.")
+        .hint(format!("Accept them as they are with `rep trust {id} --allow-invisible`.")))
 }
 
 /// The skill whose name it takes over, now that it is trusted.

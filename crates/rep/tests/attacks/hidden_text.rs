@@ -150,7 +150,7 @@ fn loaded_skills_remove(scene: &Scene) {
 }
 
 fn printed_skills_remove(scene: &Scene) {
-    let description = hostile().replace('\u{1b}', "\\e");
+    let description = hostile().replace('\u{1b}', "");
     skill(scene, "tenders", &format!("Checks. {description}"), &hostile());
     scene.write("project/.claude/skills/tenders/guide.md", hostile());
     for line in [
@@ -171,7 +171,7 @@ fn printed_skills_remove(scene: &Scene) {
     assert_clean(&scene.read("project/AGENTS.md").unwrap());
     for line in ["read tenders", "to-prompt", "sync"] {
         let ran = scene.rep(line);
-        assert!(ran.stderr.contains("1 tag character"), "{line}: {ran:?}");
+        assert!(ran.stderr.contains("tag character"), "{line}: {ran:?}");
     }
 }
 
@@ -234,7 +234,7 @@ fn labels(scene: &Scene) {
 }
 
 fn json_is_escaped(scene: &Scene) {
-    skill(scene, "tenders", "Checks tenders.", "Body.");
+    skill(scene, "tenders", "Checks te\u{e0041}\u{202e}nders.", "Body.");
     scene.write("project/.claude/skills/tenders/extra.md", "x\u{e0041}\u{202e}y\n");
     for line in ["lint .claude/skills --json", "list --json", "show tenders --json"] {
         let ran = scene.rep(line);
