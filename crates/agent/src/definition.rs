@@ -7,6 +7,7 @@ use repertoire_model::{ModelName, ResponseFormat, Sampling, Thinking};
 use repertoire_skill::catalog::Entry;
 use repertoire_skill::skill::{Digest, Skill};
 use repertoire_skill::trust::Trust;
+use repertoire_text::invisible;
 use repertoire_text::yaml::{Node, ScalarKind, Value};
 
 use crate::limits::{ITERATIONS_MAX, THINKING_TOKENS_MAX, THINKING_TOKENS_MIN};
@@ -151,7 +152,7 @@ impl Definition {
         Ok(Definition {
             name: entry.id.clone(),
             description: skill.description.clone(),
-            prompt: skill.body().trim_end().to_owned(),
+            prompt: invisible::removed(skill.body().trim_end()).0.into_owned(),
             model: fields.model()?,
             tools,
             sampling,

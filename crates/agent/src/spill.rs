@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::Folder;
+use repertoire_text::invisible;
 
 use crate::tool::Output;
 use crate::workplace::Workplace;
@@ -52,40 +53,9 @@ pub fn bounded_text(text: &str, workplace: &Workplace, call_id: &str) -> Output 
     bounded(&[text.as_bytes()], workplace, call_id)
 }
 
-/// A text without the sequences that colour a terminal and without control characters; line breaks and tabs stay.
+/// A text without escape sequences and control characters; line breaks and tabs stay.
 pub fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\n' | '\t' => out.push(c),
-            '\r' if chars.peek() == Some(&'\n') => {}
-            // A progress bar paints over its line; one state a line is readable.
-            '\r' => out.push('\n'),
-            '\u{1b}' => skip_escape(&mut chars),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Passes over the rest of an escape sequence: `ESC [ … letter`, `ESC ] … BEL`, or one character.
-fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match chars.next() {
-        Some('[') => {
-            while chars.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
-            chars.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
-        }
-        // The title of a window and such; it ends with BEL or `ESC \`, and never goes past its line.
-        Some(']') => {
-            while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
-            if chars.next_if(|c| matches!(c, '\u{7}' | '\u{1b}')) == Some('\u{1b}') {
-                chars.next_if_eq(&'\\');
-            }
-        }
-        _ => {}
-    }
+    invisible::without_terminal_control(text)
 }
 
 fn head_of(pieces: &[&[u8]], chars_max: usize) -> String {

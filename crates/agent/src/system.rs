@@ -13,6 +13,7 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::Library;
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Digest;
+use repertoire_text::invisible::{self, InvisibleSummary};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use crate::clock::Clock;
@@ -317,6 +318,9 @@ impl System {
             model: start.options.model.as_ref().map(ToString::to_string),
             session: turn.conversation.session.clone(),
         });
+        if let Some(warning) = warning_of_invisible_characters(&start.task) {
+            start.events.emit(warning);
+        }
         let mut report = nothing_yet(&start, id);
         match backend {
             None => {
@@ -394,7 +398,7 @@ impl System {
             paths: options.paths.clone(),
             event: options.event.clone(),
             usage: config.usage.clone(),
-            ..Task::new(start.task.clone())
+            ..Task::new(invisible::removed(&start.task).0)
         };
         let permissions = options.permissions.clone().unwrap_or(config.permissions.clone());
         let permissions = permissions.in_dir(&self.inner.work_dir);
@@ -630,6 +634,13 @@ fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
         session: None,
         skills: Vec::new(),
     }
+}
+
+/// Tasks often quote text of others, so they lose what people cannot see.
+fn warning_of_invisible_characters(task: &str) -> Option<EventKind> {
+    let summary = InvisibleSummary::of(task);
+    let message = || format!("invisible characters were removed from the task: {summary}");
+    (!summary.is_empty()).then(|| EventKind::Warning { message: message() })
 }
 
 /// The report of a run that waited for others until it was too late.

@@ -54,10 +54,9 @@ pub fn summary(markdown: &str) -> String {
 /// A text for a cell or a line of Markdown: nothing in it is markup.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in repertoire_text::invisible::removed(text).0.chars() {
         match c {
             '\n' | '\r' | '\t' => out.push(' '),
-            c if repertoire_text::terminal::is_hidden(c) => {}
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),

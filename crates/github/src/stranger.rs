@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CLEAN_PASSES_MAX, LINE_CHARS_MAX, TEXT_BYTES_MAX};
 
-mod characters;
+mod blocks;
 mod entities;
 mod fence;
+mod formulas;
 mod html;
 mod markdown;
+mod references;
+mod tables;
 
-pub use characters::is_invisible;
 pub use fence::{Origin, fence, fence_code, line_of};
 
 /// A text without what people do not see.
@@ -58,6 +60,20 @@ pub enum Hidden {
     LinkTitle,
     /// A reference that is no address.
     Reference,
+    /// A formula that hides what is in it.
+    Formula,
+    /// A footnote that nothing refers to.
+    Footnote,
+    /// A part of a diagram that is not drawn.
+    Diagram,
+    /// A block that is drawn as a map or a model.
+    Picture,
+    /// Words behind the fence of a block, but for its language.
+    FenceInfo,
+    /// A cell beyond the columns of its table.
+    TableCell,
+    /// An address of a link that is a text of its own.
+    LinkAddress,
     /// What looks like a fence of ours.
     Fence,
     /// What is too long.
@@ -75,7 +91,14 @@ impl Hidden {
             Hidden::Element => "hidden elements",
             Hidden::PictureText => "texts of pictures",
             Hidden::LinkTitle => "titles of links",
-            Hidden::Reference => "references that are no address",
+            Hidden::Reference => "references that lead nowhere or that nothing refers to",
+            Hidden::Formula => "formulas that hide text",
+            Hidden::Footnote => "footnotes that nothing refers to",
+            Hidden::Diagram => "parts of diagrams that are not drawn",
+            Hidden::Picture => "blocks that are drawn as maps or models",
+            Hidden::FenceInfo => "words behind fences of code",
+            Hidden::TableCell => "cells beyond the columns of tables",
+            Hidden::LinkAddress => "addresses of links that carry text",
             Hidden::Fence => "fences like ours",
             Hidden::Length => "ends of texts that are too long",
         }
@@ -111,7 +134,7 @@ pub fn clean(text: &str) -> Clean {
 pub fn clean_code(text: &str) -> Clean {
     let mut counts = Counts::default();
     let text = cut(text.replace("\r\n", "\n"), &mut counts);
-    let text = characters::without_invisible(&text, &mut counts);
+    let text = without_invisible(&text, &mut counts);
     let text = fence::without_fences(&text, &mut counts);
     Clean { text, removed: counts.removed() }
 }
@@ -146,13 +169,28 @@ pub fn quoted(text: &str) -> String {
 
 /// One time through everything.
 fn pass(text: &str, counts: &mut Counts) -> String {
-    let text = characters::without_invisible(text, counts);
+    let text = without_invisible(text, counts);
     let text = fence::without_fences(&text, counts);
     let text = html::without_comments(&text, counts);
     let text = entities::without_invisible(&text, counts);
     let text = html::without_hidden_elements(&text, counts);
     let text = html::without_attributes(&text, counts);
-    markdown::without_hidden_text(&text, counts).trim_end().to_owned()
+    let text = blocks::without_hidden_text(&text, counts);
+    let text = formulas::without_hidden_text(&text, counts);
+    let text = tables::without_excess_cells(&text, counts);
+    let text = markdown::without_hidden_text(&text, counts);
+    references::without_unreferenced(&text, counts).trim_end().to_owned()
+}
+
+fn without_invisible(text: &str, counts: &mut Counts) -> String {
+    let (visible, summary) = repertoire_text::invisible::removed(text);
+    (0..summary.total()).for_each(|_| counts.add(Hidden::Character));
+    // A byte order mark begins files; here it is text that nobody sees.
+    let marked = visible.trim_start_matches('\u{feff}');
+    if marked.len() < visible.len() {
+        counts.add(Hidden::Character);
+    }
+    marked.to_owned()
 }
 
 fn blunt(text: &str) -> String {
@@ -160,7 +198,9 @@ fn blunt(text: &str) -> String {
         '<' => '(',
         '>' => ')',
         '&' => '+',
-        '[' | ']' => '|',
+        '[' | ']' | '|' => '/',
+        '$' => '§',
+        '`' | '~' => '\'',
         c => c,
     };
     text.chars().map(blunt).collect()

@@ -1,10 +1,12 @@
 //! The dead letters that programs use.
 
+use repertoire_text::secrets::redact;
+
 use crate::error::JournalError;
 use crate::journal::{Journal, Page, page};
 use crate::letter::{DeadLetter, LetterFilter, LetterStatus, NewLetter};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, LETTER_BYTES_MAX};
-use crate::redact::{redact, redact_value};
+use crate::redact::redact_value;
 use crate::store::{Fault, Tx};
 use crate::text;
 use crate::write::{Done, Operation, Work};

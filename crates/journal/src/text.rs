@@ -1,5 +1,7 @@
 //! What goes into the store is cleaned and cut here, once, before it becomes an event.
 
+use repertoire_text::secrets::{has_secret, redact};
+
 use crate::error::JournalError;
 use crate::event::Payload;
 use crate::limits::{
@@ -7,7 +9,6 @@ use crate::limits::{
     NAMES_MAX, PAYLOAD_BYTES_MAX, PRECONDITIONS_MAX, TEXT_CHARS_MAX, WORKSPACE_CHARS_MAX,
 };
 use crate::memory::{CONFIDENCE_START, Fix, KnownFix, Remedy};
-use crate::redact::{has_secret, redact};
 use crate::run::{Limits, RunId};
 
 /// Text that a column can hold: without control characters (PostgreSQL cannot store U+0000), and not too long.

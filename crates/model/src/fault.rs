@@ -1,5 +1,6 @@
 //! What servers say when something went wrong, as our errors.
 
+use repertoire_text::invisible::is_invisible;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ fn message_of(json: &Value, body: &str) -> String {
 pub(crate) fn tidy(text: &str, key: Option<&Secret>) -> String {
     let text = key.map_or_else(|| text.to_owned(), |key| key.scrub(text));
     let words: Vec<&str> = text
-        .split(|c: char| c.is_whitespace() || is_unprintable(c))
+        .split(|c: char| c.is_whitespace() || is_invisible(c))
         .filter(|w| !w.is_empty())
         .collect();
     let line = words.join(" ");
@@ -166,10 +167,4 @@ pub(crate) fn tidy(text: &str, key: Option<&Secret>) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// Control characters, and those that change the direction of text.
-fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,7 +1,6 @@
 //! Texts that must not be printed.
 
-/// No service gives out keys that are shorter.
-const KEY_BYTES_MIN: usize = 6;
+use repertoire_text::secrets::EncodedSecret;
 
 /// A key or token. It shows itself as `***`.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,7 +17,7 @@ impl Secret {
         &self.0
     }
 
-    /// The text with every occurrence of the secret hidden.
+    /// The text with every occurrence of the secret hidden, also reversed, in Base64, in hexadecimal and escaped.
     ///
     /// ```
     /// use repertoire_model::Secret;
@@ -29,10 +28,7 @@ impl Secret {
     ///
     /// A text that is shorter than any key could be is left alone: it would be found in the middle of words.
     pub fn scrub(&self, text: &str) -> String {
-        match self.0.trim() {
-            short if short.len() < KEY_BYTES_MIN => text.to_owned(),
-            secret => text.replace(secret, "***"),
-        }
+        EncodedSecret::new(&self.0).map_or_else(|| text.to_owned(), |known| known.hide(text, "***"))
     }
 }
 

@@ -44,6 +44,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::{Catalog, Entry, NotFound};
 use repertoire_skill::discover::discover;
 use repertoire_skill::profile::ProfileId;
+use repertoire_text::invisible::InvisibleSummary;
 
 use crate::cli::Ctx;
 use crate::failure::Failure;
@@ -76,6 +77,16 @@ pub(crate) fn is_compat(ctx: &Ctx<'_>, asked: bool) -> Result<bool, Failure> {
 /// Finds one skill, or says where it was looked for and what may be meant.
 pub(crate) fn resolve<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
     catalog.resolve(name).map_err(|error| not_found(catalog, &[error]))
+}
+
+/// The invisible characters in the frontmatter of skills. Their descriptions lost them when they were loaded.
+pub(crate) fn removed_at_load(entries: &[&Entry]) -> InvisibleSummary {
+    let mut all = InvisibleSummary::default();
+    for entry in entries {
+        let skill = &entry.skill;
+        all.merge(&InvisibleSummary::of(skill.yaml.slice(skill.text())));
+    }
+    all
 }
 
 /// Finds all, or names every one that is not there.

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::sandbox::{Probed, scrubbed};
 use repertoire_model::{Endpoint, Endpoints, Secret};
+use repertoire_text::secrets::is_secret_variable;
 
 use crate::failure::Failure;
 
@@ -112,8 +113,14 @@ impl Env {
 
     /// Every variable whose name says that it must never be told, and whose value is long enough to be recognised.
     pub fn secrets(&self) -> Vec<Secret> {
-        let all =
-            self.vars.iter().filter(|(name, value)| is_secret(name) && value.trim().len() >= 8);
+        let is_secret = |name: &str, value: &str| {
+            // A variable such as `SSH_AUTH_SOCK` names a file, which is no secret.
+            let is_path = value.starts_with('/') && value.matches('/').count() > 1;
+            is_secret_variable(name)
+                && value.trim().len() >= 8
+                && !(is_path && !value.contains(['+', '=']))
+        };
+        let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
         all.map(|(_, value)| Secret::new(value.trim())).collect()
     }
 
@@ -176,12 +183,6 @@ impl Env {
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
-}
-
-/// Whether the name of a variable says that its value must never be told.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"].iter().any(|word| name.contains(word))
 }
 
 #[cfg(unix)]

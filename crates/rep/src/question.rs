@@ -178,7 +178,7 @@ mod tests {
             echo one
               cat <<E | sh   # a tail that is lo
           ↪ nger than the terminal
-            \u{1b}[2K\rrm -rf ~
+            ⟨U+001B⟩[2K⟨U+000D⟩rm -rf ~
           with the network
           (it needs permission)
         [y]es / [a]lways / [n]o

@@ -11,6 +11,7 @@ pub use repertoire_skill::render::list::{BrokenJson, ListSummary, RootJson, Skil
 use repertoire_skill::render::message::Role;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Trust;
+use repertoire_text::invisible;
 use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -78,7 +79,7 @@ pub struct ReadJson {
     pub digest: String,
     /// Whether it may be given capabilities.
     pub trust: Trust,
-    /// The whole file.
+    /// The whole file, without invisible characters.
     pub content: String,
 }
 
@@ -90,7 +91,7 @@ impl ReadJson {
             base_dir: skill.origin.dir().to_string(),
             digest: skill.digest().to_string(),
             trust: entry.trust,
-            content: skill.text().to_owned(),
+            content: invisible::removed(skill.text()).0.into_owned(),
         }
     }
 }

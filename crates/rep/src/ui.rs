@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use repertoire_text::invisible::{self, InvisibleSummary};
 use repertoire_text::terminal::{Colour, printable};
 use unicode_width::UnicodeWidthChar;
 
@@ -66,16 +67,37 @@ impl Ui<'_> {
         writeln!(self.err, "{text}")
     }
 
+    /// Says that a text lost its invisible characters.
+    pub fn note_removed(&mut self, whose: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
+        self.warn_of_invisible(&format!("removed invisible characters from {whose}"), summary)
+    }
+
+    /// Says that a text has invisible characters, which an exact form of output prints.
+    pub fn note_printed(&mut self, whose: &str, text: &str) -> std::io::Result<()> {
+        let what = format!("{whose} has invisible characters, printed as they are");
+        self.warn_of_invisible(&what, &InvisibleSummary::of(text))
+    }
+
+    fn warn_of_invisible(&mut self, what: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
+        match summary.is_empty() {
+            true => Ok(()),
+            false => {
+                let head = self.paint_err(WARN, "warning:");
+                self.note(&format!("{head} {}: {summary}", printable(what)))
+            }
+        }
+    }
+
     /// Writes a value as JSON, indented.
     pub fn print_json(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
-        serde_json::to_writer_pretty(&mut *self.out, value).map_err(std::io::Error::from)?;
-        writeln!(self.out)
+        let json = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
+        writeln!(self.out, "{}", invisible::escaped_in_json(&json))
     }
 
     /// Writes a value as JSON on one line, at once: somebody may be reading along.
     pub fn print_json_line(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
-        serde_json::to_writer(&mut *self.out, value).map_err(std::io::Error::from)?;
-        writeln!(self.out)?;
+        let json = serde_json::to_string(value).map_err(std::io::Error::from)?;
+        writeln!(self.out, "{}", invisible::escaped_in_json(&json))?;
         self.out.flush()
     }
 }
@@ -139,13 +161,9 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
     out
 }
 
-/// A text of several lines for a terminal: line breaks and tabs stay, what else is hidden is shown as its escape.
+/// A text of several lines for a terminal: line breaks and tabs stay, invisible characters are shown as `⟨U+202E⟩`.
 pub fn printable_lines(text: &str) -> String {
-    let lines = text.split('\n').map(|line| {
-        let cells: Vec<String> = line.trim_end_matches('\r').split('\t').map(printable).collect();
-        cells.join("\t")
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    invisible::shown(text).replace("\r\n", "\n")
 }
 
 /// Dollars, with as many digits as it takes to show anything.
@@ -211,7 +229,7 @@ mod tests {
 
     #[test]
     fn escapes_of_a_model_do_not_reach_the_terminal() {
-        assert_eq!(printable_lines("a\tb\r\n\u{1b}[2Jc\u{202e}"), "a\tb\n\\u{1b}[2Jc\\u{202e}");
+        assert_eq!(printable_lines("a\tb\r\n\u{1b}[2Jc\u{202e}"), "a\tb\n⟨U+001B⟩[2Jc⟨U+202E⟩");
     }
 
     #[test]

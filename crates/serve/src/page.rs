@@ -17,7 +17,10 @@ pub fn asset(path: &str) -> Option<Response<Body>> {
         "" => "index.html",
         name => name,
     };
-    let file = Assets::get(name)?;
+    let data = match name {
+        INVISIBLE => invisible_characters().into_bytes().into(),
+        name => Assets::get(name)?.data,
+    };
     let kind = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
@@ -25,7 +28,7 @@ pub fn asset(path: &str) -> Option<Response<Body>> {
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     };
-    let mut response = Response::new(Body::from(file.data));
+    let mut response = Response::new(Body::from(data));
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
     let fixed = [
@@ -37,6 +40,17 @@ pub fn asset(path: &str) -> Option<Response<Body>> {
         headers.insert(name, HeaderValue::from_static(value));
     }
     Some(response)
+}
+
+/// The name of the script that is made of the table of invisible characters.
+const INVISIBLE: &str = "invisible.js";
+
+/// A script with the characters that the page shows by number.
+fn invisible_characters() -> String {
+    let ranges = repertoire_text::invisible::ranges_never_proper();
+    let class: String =
+        ranges.iter().map(|(first, last)| format!("\\u{{{first:x}}}-\\u{{{last:x}}}")).collect();
+    format!("export const INVISIBLE = /[{class}]/gu;\n")
 }
 
 #[cfg(test)]
@@ -70,6 +84,13 @@ mod tests {
             let found: Vec<&str> = ways.into_iter().filter(|way| text.contains(way)).collect();
             assert_eq!(found, Vec::<&str>::new(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_page_knows_the_table_of_invisible_characters() {
+        let script = invisible_characters();
+        assert!(script.starts_with("export const INVISIBLE = /[\\u{0}-\\u{8}"), "{script}");
+        assert!(script.contains("\\u{e0001}-\\u{e007f}") && asset("/invisible.js").is_some());
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! caller passes a function that runs it *and* the skill is trusted. What did not fit is always named:
 //! in the text, in the activation, and as an event.
 
-use camino::Utf8PathBuf;
-use repertoire_text::{Code, Diagnostic, Span};
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::{Code, Diagnostic, Severity, Span, invisible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -233,6 +233,7 @@ impl<'a> Prepared<'a> {
     fn new(entry: &'a Entry, request: &'a Request<'a>) -> Self {
         let mut diagnostics = Vec::new();
         let body = fill_body(entry, request, &mut diagnostics);
+        let body = without_invisible(body, &entry.skill.origin.file, &mut diagnostics);
         Prepared { entry, request, body, diagnostics }
     }
 
@@ -271,6 +272,17 @@ impl<'a> Prepared<'a> {
             diagnostics,
         }
     }
+}
+
+/// Removes invisible characters from text for a model, and says so in the text and as a diagnostic.
+fn without_invisible(text: String, file: &Utf8Path, out: &mut Vec<Diagnostic>) -> String {
+    let (visible, summary) = invisible::removed(&text);
+    if summary.is_empty() {
+        return text;
+    }
+    let message = format!("invisible characters were removed: {summary}");
+    out.push(finding(&codes::HIDDEN_TEXT, message).in_file(file).severity(Severity::Warning));
+    format!("{}\n\n[removed from this text: {summary}]", visible.trim_end())
 }
 
 fn list(

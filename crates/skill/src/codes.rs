@@ -80,8 +80,8 @@ repertoire_text::diagnostic_codes! {
         "A trigger pattern matches ordinary text, so the skill would be chosen for anything.",
         "Make it more specific; check the reach of `|`.";
     HIDDEN_TEXT = "RS209", "hidden-text", Error,
-        "The file holds characters that people cannot see but models read.",
-        "Remove them.";
+        "A file of the skill has invisible characters, which people cannot see but models read.",
+        "Remove them; an editor that shows code points finds them at this place.";
     SHELL_SUBSTITUTION = "RS210", "shell-substitution", Info,
         "The body asks for a command to be run while it is loaded; it is left as text unless the skill is trusted.",
         "Tell the agent to run the command instead.";

@@ -60,6 +60,7 @@ pub mod codes;
 pub mod depend;
 pub mod dialect;
 pub mod discover;
+pub mod hidden;
 pub mod ledger;
 pub mod library;
 pub mod limits;

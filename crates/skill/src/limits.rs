@@ -83,6 +83,8 @@ pub const REATTACH_TOKENS_EACH: usize = 5_000;
 pub const REATTACH_TOKENS_TOTAL: usize = 25_000;
 /// Most resources that a rendered skill lists.
 pub const RESOURCES_LISTED_MAX: usize = 100;
+/// The largest file of a skill that is searched for invisible characters, in bytes.
+pub const HIDDEN_TEXT_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most skills that a message about a missing one lists.
 pub const SKILLS_LISTED_MAX: usize = 50;
 

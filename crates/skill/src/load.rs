@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use repertoire_text::invisible;
 use repertoire_text::yaml::{self, Mapping, Repair};
 use repertoire_text::{
     Diagnostic, Edit, Fix, Limits, Source, Span, codes as text_codes, frontmatter,
@@ -104,7 +105,9 @@ fn read(
     let record = Record::read(&mut fields);
     let description = description.or_else(|| match missing {
         MissingDescription::Skip => None,
-        MissingDescription::FirstParagraph => first_paragraph(parts.body.slice(text)),
+        MissingDescription::FirstParagraph => {
+            first_paragraph(&invisible::removed(parts.body.slice(text)).0)
+        }
     });
     let Some(description) = description else {
         out.push(missing_description(source, &mapping, parts.yaml));

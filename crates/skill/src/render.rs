@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use crate::catalog::Entry;
+use crate::trust::Trust;
+
 pub mod catalog;
 pub mod json;
 pub mod list;
@@ -31,6 +34,24 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// Text on one line, so that it cannot start a line of its own.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The description of a skill for a model, on one line. One that is not trusted says so, and where it comes from.
+pub fn described(entry: &Entry) -> String {
+    let description = one_line(&entry.skill.description);
+    match untrusted_label(entry) {
+        Some(label) => format!("[{label}] {description}"),
+        None => description,
+    }
+}
+
+fn untrusted_label(entry: &Entry) -> Option<String> {
+    let scope = entry.skill.origin.scope.as_str();
+    match entry.trust {
+        Trust::Trusted => None,
+        Trust::Untrusted => Some(format!("untrusted {scope} skill")),
+        Trust::Changed => Some(format!("{scope} skill, changed since it was trusted")),
+    }
 }
 
 /// Escapes every opening and closing tag of the given names, whatever its case and spaces, and leaves

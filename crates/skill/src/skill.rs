@@ -50,6 +50,19 @@ pub enum Scope {
     Extra,
 }
 
+impl Scope {
+    /// The word for it, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Builtin => "builtin",
+            Scope::User => "user",
+            Scope::Project => "project",
+            Scope::Plugin => "plugin",
+            Scope::Extra => "extra",
+        }
+    }
+}
+
 /// The plugin that a skill came with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Plugin {

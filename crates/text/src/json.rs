@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::invisible;
 
 /// A diagnostic as it appears in `--json` output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ impl From<&Diagnostic> for DiagnosticJson {
             code: diagnostic.code.id.to_owned(),
             name: diagnostic.code.name.to_owned(),
             severity: diagnostic.severity,
-            message: diagnostic.message.clone(),
+            message: invisible::shown(&diagnostic.message).into_owned(),
             line: diagnostic.position.map(|position| position.line),
             column: diagnostic.position.map(|position| position.column),
             help: diagnostic.help.as_deref().map(str::to_owned),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::invisible;
 
 /// One run of a tool over many files. `rules` lists every code that the tool may report.
 pub fn report<'a>(
@@ -55,10 +56,11 @@ fn result(diagnostic: &Diagnostic) -> Value {
 }
 
 fn message(diagnostic: &Diagnostic) -> String {
-    match &diagnostic.help {
+    let message = match &diagnostic.help {
         Some(help) => format!("{}. {}", sentence(&diagnostic.message), sentence(help)),
         None => diagnostic.message.clone(),
-    }
+    };
+    invisible::shown(&message).into_owned()
 }
 
 /// Capitalised, and without a full stop: messages are written for the middle of a line.

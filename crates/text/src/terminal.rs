@@ -1,10 +1,13 @@
 //! Diagnostics for people: as rustc prints them, with the source line, and the corrected line where a
 //! fix is known.
 
+use std::borrow::Cow;
+
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::invisible;
 
 /// Whether to write escape sequences for colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,25 +28,26 @@ const PATCHED_LINES_MAX: usize = 2_000;
 
 /// Renders one diagnostic, ending in a line break. Without the text of the file only the place is named.
 pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> String {
+    let shown = text.and_then(|text| {
+        let range = snippet_range(diagnostic, text)?;
+        let source = VisibleSource::around(text, range.clone());
+        let range = source.range(range);
+        (line_bytes(&source.text, range.start) <= LINE_BYTES_MAX).then_some((source, range))
+    });
+    let corrected = text.and_then(|text| corrected_source(diagnostic, text));
+    let path = diagnostic.path.as_ref().map(|path| printable(path.as_str()));
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let path = diagnostic.path.as_ref().map(|path| path.as_str());
     let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.id);
     let mut main = Group::with_title(title);
-    let shown = text.and_then(|text| snippet_range(diagnostic, text).map(|range| (text, range)));
-    match (shown, path) {
-        (Some((text, range)), _) => {
-            let window = Window::around(text, range.clone());
-            let annotation = AnnotationKind::Primary.span(window.within(range));
-            let mut snippet = Snippet::source(window.text).line_start(window.line);
-            snippet = snippet.annotation(annotation);
-            if let Some(path) = path {
-                snippet = snippet.path(path);
-            }
-            main = main.element(snippet);
+    match (&shown, path) {
+        (Some((source, range)), path) => {
+            let snippet = Snippet::source(&*source.text).line_start(source.line).path(path);
+            let annotation = AnnotationKind::Primary.span(range.clone());
+            main = main.element(snippet.annotation(annotation));
         }
         (None, Some(path)) => {
             let mut origin = Origin::path(path);
@@ -55,24 +59,18 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
         (None, None) => {}
     }
     let mut groups = Vec::new();
-    let help = diagnostic.help.as_deref().map(printable);
-    let patched = diagnostic.fix.as_ref().and_then(|fix| {
-        let start = fix.edits.iter().map(|edit| edit.span.range().start).min()?;
-        let end = fix.edits.iter().map(|edit| edit.span.range().end).max()?;
-        let window = Window::around(text?, start..end);
-        (window.text.lines().count() <= PATCHED_LINES_MAX).then_some((fix, window))
-    });
-    match patched {
-        Some((fix, window)) => {
+    match (&diagnostic.fix, &corrected) {
+        (Some(fix), Some(source)) => {
+            let patches = fix.edits.iter().map(|edit| {
+                Patch::new(source.range(edit.span.range()), invisible::shown(&edit.text))
+            });
+            let snippet = Snippet::source(&*source.text).line_start(source.line).patches(patches);
             groups.push(main);
-            let patch = |edit: &'_ crate::diagnostic::Edit| window.within(edit.span.range());
-            let patches = fix.edits.iter().map(|edit| Patch::new(patch(edit), edit.text.as_str()));
-            let snippet = Snippet::source(window.text).line_start(window.line).patches(patches);
-            groups.push(Level::HELP.secondary_title(fix.title.as_str()).element(snippet));
+            groups.push(Level::HELP.secondary_title(printable(&fix.title)).element(snippet));
         }
         _ => {
-            if let Some(help) = help {
-                main = main.element(Level::HELP.message(help));
+            if let Some(help) = diagnostic.help.as_deref() {
+                main = main.element(Level::HELP.message(printable(help)));
             }
             groups.push(main);
         }
@@ -84,6 +82,15 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
     let mut out = renderer.decor_style(DecorStyle::Ascii).render(&groups);
     out.push('\n');
     out
+}
+
+/// The lines that a correction changes, if they are few enough to show.
+fn corrected_source<'t>(diagnostic: &Diagnostic, text: &'t str) -> Option<VisibleSource<'t>> {
+    let edits = &diagnostic.fix.as_ref()?.edits;
+    let start = edits.iter().map(|edit| edit.span.range().start).min()?;
+    let end = edits.iter().map(|edit| edit.span.range().end).max()?;
+    let source = VisibleSource::around(text, start..end);
+    (source.text.lines().count() <= PATCHED_LINES_MAX).then_some(source)
 }
 
 /// The lines around a range. The renderer builds a structure for every line that it is given, so that a whole file with
@@ -111,47 +118,75 @@ impl<'t> Window<'t> {
         let line = memchr::memchr_iter(b'\n', &bytes[..start]).count() + 1;
         Window { text: &text[start..end], start, line }
     }
-
-    fn within(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        range.start - self.start..range.end - self.start
-    }
 }
 
-/// The span to underline, if its lines are fit to be shown.
+/// The span to underline, within its first line: the rest of a longer one says no more.
 fn snippet_range(diagnostic: &Diagnostic, text: &str) -> Option<std::ops::Range<usize>> {
-    let span = diagnostic.span?;
-    text.get(span.range())?;
-    let start = text[..span.start as usize].rfind('\n').map_or(0, |at| at + 1);
-    let end =
-        text[span.start as usize..].find('\n').map_or(text.len(), |at| span.start as usize + at);
-    // A span over several lines is shown by its first line: the rest says no more.
-    let range = span.start as usize..(span.end as usize).min(end.max(span.start as usize));
-    (end - start <= LINE_BYTES_MAX).then_some(range)
+    let range = diagnostic.span?.range();
+    text.get(range.clone())?;
+    let end = text[range.start..].find('\n').map_or(text.len(), |at| range.start + at);
+    Some(range.start..range.end.min(end))
 }
 
-/// Whether a character moves the cursor, starts a line, turns the direction of text or cannot be seen.
-/// Joiners are left alone: emoji and some scripts need them.
-pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-        || matches!(c, '\u{e0000}'..='\u{e007f}')
+/// The length of the line around an offset.
+fn line_bytes(text: &str, offset: usize) -> usize {
+    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    text[offset..].find('\n').map_or(text.len(), |at| offset + at) - start
 }
 
-/// A text for one line of a terminal: what is hidden is shown as its escape.
+/// A text for one line of a terminal: invisible characters are shown as `⟨U+202E⟩`, line breaks as `\n`.
 pub fn printable(text: &str) -> String {
-    if !text.chars().any(is_hidden) {
-        return text.to_owned();
+    invisible::shown_on_one_line(text)
+}
+
+/// Some lines of a source with markers in place of invisible characters, and the offsets that moved.
+struct VisibleSource<'t> {
+    text: Cow<'t, str>,
+    /// Where its first line starts in the whole source.
+    start: usize,
+    /// The number of its first line.
+    line: usize,
+    replaced: Vec<ReplacedCharacter>,
+}
+
+/// A character's bytes in the source, and the end of its marker in the visible text.
+struct ReplacedCharacter {
+    source: std::ops::Range<usize>,
+    marker_end: usize,
+}
+
+impl<'t> VisibleSource<'t> {
+    fn around(text: &'t str, range: std::ops::Range<usize>) -> Self {
+        let Window { text, start, line } = Window::around(text, range);
+        if invisible::is_clean(text) {
+            return VisibleSource { text: Cow::Borrowed(text), start, line, replaced: Vec::new() };
+        }
+        let (mut out, mut last, mut replaced) = (String::new(), 0, Vec::new());
+        for found in invisible::find(text) {
+            let source = found.span.range();
+            out.push_str(&text[last..source.start]);
+            out.push_str(&invisible::marker(found.char));
+            out.push_str(&invisible::shown(
+                &text[source.start + found.char.len_utf8()..source.end],
+            ));
+            last = source.end;
+            replaced.push(ReplacedCharacter { source, marker_end: out.len() });
+        }
+        out.push_str(&text[last..]);
+        VisibleSource { text: Cow::Owned(out), start, line, replaced }
     }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_hidden(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
+
+    fn range(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        self.offset(range.start - self.start)..self.offset(range.end - self.start)
+    }
+
+    fn offset(&self, offset: usize) -> usize {
+        let before = self.replaced.partition_point(|one| one.source.start < offset);
+        match before.checked_sub(1).and_then(|at| self.replaced.get(at)) {
+            None => offset,
+            Some(one) => one.marker_end + offset.saturating_sub(one.source.end),
         }
     }
-    out
 }
 
 #[cfg(test)]
@@ -160,19 +195,6 @@ mod tests {
     use crate::codes;
     use crate::diagnostic::{Edit, Fix};
     use crate::source::{Source, Span};
-
-    #[test]
-    fn a_finding_in_a_file_of_newlines_is_rendered_from_the_lines_around_it() {
-        let text = "\n".repeat(1_900_000);
-        let window = Window::around(&text, 1_000_000..1_000_000);
-        assert_eq!((window.line, window.start), (999_996, 999_995));
-        assert!(window.text.len() < 16, "{}", window.text.len());
-        let source = Source::new("a", format!("{text}x\n"));
-        let found = Diagnostic::new(&codes::YAML_ALIAS, "wrong")
-            .at(&source, Span::new(1_900_000, 1_900_001));
-        let shown = render(&found, Some(source.text()), Colour::Never);
-        assert!(shown.contains("a:1900001:1") && shown.contains("1900001 | x"), "{shown}");
-    }
 
     #[test]
     fn a_finding_shows_its_line_and_its_help() {
@@ -230,8 +252,27 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_shown_as_escapes() {
-        assert_eq!(printable("a\u{202e}b\u{1b}[2J"), r"a\u{202e}b\u{1b}[2J");
+        assert_eq!(printable("a\u{202e}b\u{1b}[2J"), r"a⟨U+202E⟩b⟨U+001B⟩[2J");
         assert_eq!(printable("one\ntwo"), r"one\ntwo");
         assert_eq!(printable("👩‍👧"), "👩‍👧");
+    }
+
+    #[test]
+    fn a_source_line_is_never_printed_raw() {
+        let source = Source::new("a\u{7}.md", "x \u{e0041}\u{202e}y\u{1b}[2J z\n");
+        let at = source.text().find('y').unwrap();
+        let fix = Fix {
+            title: "remove".into(),
+            edits: vec![Edit { span: Span::new(2, at), text: "\u{200b}".into() }],
+        };
+        let found = Diagnostic::new(&codes::YAML_ALIAS, "hidden \u{202e}text")
+            .at(&source, Span::new(2, at))
+            .fix(fix);
+        let shown = render(&found, Some(source.text()), Colour::Never);
+        assert!(invisible::is_clean(&shown), "{shown}");
+        assert!(shown.contains("hidden ⟨U+202E⟩text") && shown.contains("a⟨U+0007⟩.md"), "{shown}");
+        assert!(shown.contains("x ⟨U+E0041⟩⟨U+202E⟩y⟨U+001B⟩[2J z"), "{shown}");
+        let visible = VisibleSource::around(source.text(), 2..at);
+        assert_eq!(&visible.text[visible.range(2..at)], "⟨U+E0041⟩⟨U+202E⟩");
     }
 }

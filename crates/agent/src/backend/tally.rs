@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use repertoire_model::Usage;
+use repertoire_text::invisible;
 use serde_json::{Map, Value};
 
 use super::allowance;
@@ -346,10 +347,8 @@ pub(crate) fn with_complaint(message: String, ended: &Ended) -> String {
     format!("{message}; it complained: {mark}{tail}")
 }
 
-/// A text without terminal commands and other control characters, but for line breaks.
+/// A text without escape sequences and invisible characters.
 fn printable(text: &str) -> String {
-    static ESCAPE: std::sync::LazyLock<regex::Regex> = std::sync::LazyLock::new(|| {
-        regex::Regex::new(r"\x1b\[[0-9;?]*[ -/]*[@-~]").expect("the pattern is a constant")
-    });
-    ESCAPE.replace_all(text, "").chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+    let text = invisible::without_terminal_control(text);
+    invisible::removed(&text).0.into_owned()
 }

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 /// A text without control and hidden characters, but for line breaks, cut with a mark.
 pub(super) fn clean(text: &str, chars_max: usize) -> String {
-    let mut visible = text.chars().filter(|c| is_visible(*c));
+    let (visible, _) = repertoire_text::invisible::removed(text);
+    let mut visible = visible.trim_start_matches('\u{feff}').chars();
     let mut cleaned: String = visible.by_ref().take(chars_max).collect();
     if visible.next().is_some() {
         cleaned.push('…');
@@ -45,19 +46,6 @@ pub(super) fn name(server: &str, tool: &str, taken: &std::collections::BTreeSet<
 
 const NAME_CHARS_MAX: usize = 64;
 
-fn is_visible(c: char) -> bool {
-    if c == '\n' || c == '\t' {
-        return true;
-    }
-    let hidden = matches!(
-        u32::from(c),
-        0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
-            | 0x2028..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB
-            | 0xE0000..=0xE0FFF
-    );
-    !hidden && !c.is_control()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -67,7 +55,7 @@ mod tests {
     #[test]
     fn hidden_characters_go_and_visible_ones_stay() {
         let text = "Adds\u{200B} two\u{202E} numbers\u{E0041}\u{E0042}\x1b[31m.\nGrüße, 世界";
-        assert_eq!(clean(text, 100), "Adds two numbers[31m.\nGrüße, 世界");
+        assert_eq!(clean(text, 100), "Adds two numbers.\nGrüße, 世界");
         assert_eq!(clean("abcdef", 3), "abc…");
         assert_eq!(clean("abc", 3), "abc");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use repertoire_model::{Message, ResponseFormat, StopReason, ToolCall, ToolResult};
-use repertoire_text::terminal::is_hidden;
+use repertoire_text::invisible;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -150,10 +150,7 @@ async fn one(turn: &Turn, call: &ToolCall) -> ToolResult {
         Ok(arguments) => perform(turn, call, &arguments, &subject).await,
         Err(wrong) => Output::error(format!("{wrong}. Call the tool again with valid JSON.")),
     };
-    let output = match turn.run.is_strangers {
-        true => seen(output),
-        false => output,
-    };
+    let output = visible(output, &call.name);
     let output = bounded(output, turn, call);
     open.answered(&output);
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
@@ -190,18 +187,23 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The output without characters that nobody sees. Where the folder may be a stranger's, they could speak to the model past
-/// whoever reads the same file.
-fn seen(output: Output) -> Output {
-    // Tags and what changes the look of the character before; either can spell out words.
-    let spells = |c: char| matches!(c, '\u{e0000}'..='\u{e0fff}');
-    let is_hidden = |c: &char| (is_hidden(*c) || spells(*c)) && !matches!(c, '\n' | '\t' | '\r');
-    let hidden = output.text.chars().filter(is_hidden).count();
-    if hidden == 0 {
+/// Tools whose results are the text of files: invisible characters are shown there, so that the model knows that they are
+/// in the file. In all other results they are removed.
+const TOOLS_THAT_SHOW_FILES: &[&str] = &["read", "grep", "glob", "list", "edit"];
+
+/// Shows or removes invisible characters in a result, and says so.
+fn visible(output: Output, tool: &str) -> Output {
+    let (removed, summary) = invisible::removed(&output.text);
+    if summary.is_empty() {
         return output;
     }
-    let mut text: String = output.text.chars().filter(|c| !is_hidden(c)).collect();
-    text.push_str(&format!("\n[{hidden} characters that nobody sees were left out]"));
+    let text = match TOOLS_THAT_SHOW_FILES.contains(&tool) {
+        true => format!(
+            "{}\n[invisible characters in this text, shown as ⟨U+…⟩: {summary}]",
+            invisible::shown(&output.text).trim_end()
+        ),
+        false => format!("{removed}\n[invisible characters removed: {summary}]"),
+    };
     Output { text, ..output }
 }
 
@@ -329,11 +331,23 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_nobody_sees_do_not_reach_the_model() {
+    fn invisible_characters_are_removed_or_shown_before_the_model_reads_them() {
         let spelt: String =
             "go".chars().filter_map(|c| char::from_u32(0xe0000 + c as u32)).collect();
-        let output = seen(Output::ok(format!("a\tb{spelt}\u{202e}\u{e0101}\r\nc")));
-        assert_eq!(output.text, "a\tb\r\nc\n[4 characters that nobody sees were left out]");
-        assert_eq!(seen(Output::ok("naïve 👩\u{200d}🔬\n")).text, "naïve 👩\u{200d}🔬\n");
+        let text = format!("a\tb{spelt}\u{202e}\u{e0101}\r\nc");
+        let counted = "2 tag characters, 1 variation selector, 1 bidirectional control";
+        assert_eq!(
+            visible(Output::ok(text.as_str()), "bash").text,
+            format!("a\tb\r\nc\n[invisible characters removed: {counted}]")
+        );
+        assert_eq!(
+            visible(Output::ok(text.as_str()), "read").text,
+            format!(
+                "a\tb⟨U+E0067⟩⟨U+E006F⟩⟨U+202E⟩⟨U+E0101⟩\r\nc\n[invisible characters in this text, shown as \
+                 ⟨U+…⟩: {counted}]"
+            )
+        );
+        let emoji = "naïve 👩\u{200d}🔬\n";
+        assert_eq!(visible(Output::ok(emoji), "read").text, emoji);
     }
 }

@@ -1,22 +1,21 @@
 //! The part of an environment that programs get to see.
 
+use repertoire_text::secrets::is_secret_variable;
+
 /// Keeps what programs need to work, and nothing that looks like a secret.
 ///
 /// `HOME` is kept, because it says where tool chains are; in the sandbox programs see a private one instead.
 pub fn scrubbed(environment: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let mut kept: Vec<_> =
-        environment.into_iter().filter(|(name, _)| is_needed(name) && !is_secret(name)).collect();
+    let mut kept: Vec<_> = environment
+        .into_iter()
+        .filter(|(name, _)| is_needed(name) && !is_secret_variable(name))
+        .collect();
     kept.sort();
     kept
 }
 
 fn is_needed(name: &str) -> bool {
     NEEDED.contains(&name) || name.starts_with("LC_")
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|word| name.contains(word))
 }
 
 const NEEDED: &[&str] = &[
@@ -48,8 +47,6 @@ const NEEDED: &[&str] = &[
     "USER",
     "VIRTUAL_ENV",
 ];
-
-const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
 
 #[cfg(test)]
 mod tests {

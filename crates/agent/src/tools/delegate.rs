@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
+use repertoire_skill::render::described;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -38,8 +39,7 @@ impl Tool for Delegate {
         for name in &names {
             let about =
                 catalog.agent(name).map_or("Works with every tool there is.".into(), |entry| {
-                    let words: Vec<&str> = entry.skill.description.split_whitespace().collect();
-                    words.join(" ").chars().take(DESCRIPTION_SHOWN_CHARS).collect::<String>()
+                    described(entry).chars().take(DESCRIPTION_SHOWN_CHARS).collect::<String>()
                 });
             description.push_str(&format!("- {name}: {about}\n"));
         }

@@ -81,7 +81,10 @@ impl Tool for Read {
             let (workplace, id) = (call.run.workplace.clone(), call.id.to_owned());
             let rules = PlaceRules::of(call.run, "read", Access::Read);
             blocking(move || match text_of(&workplace, &rules, &wanted.path) {
-                Ok(text) => numbered(&text, &wanted, &workplace, &id),
+                Ok(text) => {
+                    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+                    numbered(text, &wanted, &workplace, &id)
+                }
                 Err(message) => Output::error(message),
             })
             .await

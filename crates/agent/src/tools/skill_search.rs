@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
 use repertoire_select::Task;
 use repertoire_skill::render::catalog::is_offered;
+use repertoire_skill::render::described;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -76,10 +77,7 @@ fn search(run: &Run, asked: &Arguments) -> Output {
         .iter()
         .filter(|found| found.score >= SCORE_MIN)
         .filter_map(|found| catalog.get(&found.name).filter(|entry| is_offered(entry)))
-        .map(|entry| {
-            let words: Vec<&str> = entry.skill.description.split_whitespace().collect();
-            format!("- {}: {}", entry.id, words.join(" "))
-        })
+        .map(|entry| format!("- {}: {}", entry.id, described(entry)))
         .collect();
     if lines.is_empty() {
         return Output::ok("No skill fits. Go on without, or describe the work in other words.");

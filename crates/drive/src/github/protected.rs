@@ -129,7 +129,7 @@ fn folded(part: &str) -> String {
 
 /// Characters that HFS+ does not compare.
 fn is_ignorable(c: char) -> bool {
-    repertoire_text::terminal::is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}')
+    repertoire_text::invisible::is_invisible(c)
 }
 
 #[cfg(test)]

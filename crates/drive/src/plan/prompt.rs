@@ -2,6 +2,7 @@
 
 use repertoire_flow::plan::{Plan, Task};
 use repertoire_journal::event::TaskRef;
+use repertoire_text::invisible;
 
 use super::request::PlanRequest;
 use super::skills::Chosen;
@@ -193,10 +194,16 @@ pub fn review(
     joined(parts)
 }
 
+/// Joins the parts of a prompt, without invisible characters.
 fn joined(parts: Vec<String>) -> String {
     let mut out = parts.join("\n\n");
     out.push('\n');
-    out
+    match invisible::removed(&out) {
+        (_, summary) if summary.is_empty() => out,
+        (visible, summary) => {
+            format!("{visible}\n(Invisible characters were removed from this prompt: {summary}.)\n")
+        }
+    }
 }
 
 /// What was seen of the loop so far comes before everything else.
@@ -295,8 +302,10 @@ fn changes(range: &Range) -> String {
         );
     }
     let (base, head) = (&range.base, &range.head);
-    let (diff, longer) =
-        (cut(&range.diff, DIFF_CHARS_MAX), range.diff.chars().count() > DIFF_CHARS_MAX);
+    let (diff, longer) = (
+        cut(&invisible::shown(&range.diff), DIFF_CHARS_MAX),
+        range.diff.chars().count() > DIFF_CHARS_MAX,
+    );
     let fence = "`".repeat(longest_run(&diff).max(2) + 1);
     let more = match range.is_cut || longer {
         true => format!("\n\nThis is not all of it; `git diff {base}..{head}` is."),

@@ -110,8 +110,9 @@ impl Asked {
 
     /// The plan that has this task and no other. Whatever the title says, it stays one line and one task.
     pub fn plan(&self) -> String {
-        let line = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line: String = line.chars().filter(|c| !c.is_control()).take(TITLE_CHARS_MAX).collect();
+        let (title, _) = repertoire_text::invisible::removed(&self.title);
+        let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line: String = line.chars().take(TITLE_CHARS_MAX).collect();
         format!("- [ ] {}\n", if line.is_empty() { "What was asked for" } else { &line })
     }
 }

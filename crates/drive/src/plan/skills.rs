@@ -8,7 +8,7 @@ use repertoire_select::{Selection, Selector, Settings, Task};
 use repertoire_skill::activate::{Activation, Budget, References, Request, activate_all};
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::openskills::{self, Location, Style};
-use repertoire_skill::render::{catalog::is_offered, message};
+use repertoire_skill::render::{catalog::is_offered, described, message};
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::Trust;
 
@@ -167,12 +167,14 @@ fn available(
     if offered.is_empty() {
         return String::new();
     }
+    let descriptions: Vec<String> =
+        offered.iter().take(listed_max).map(|entry| described(entry)).collect();
     let listed: Vec<openskills::Entry<'_>> = offered
         .iter()
-        .take(listed_max)
-        .map(|entry| openskills::Entry {
+        .zip(&descriptions)
+        .map(|(entry, description)| openskills::Entry {
             name: &entry.id,
-            description: &entry.skill.description,
+            description,
             location: match entry.skill.origin.scope {
                 Scope::Project => Location::Project,
                 _ => Location::Global,

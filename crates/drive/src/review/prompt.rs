@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use camino::Utf8Path;
+use repertoire_text::invisible;
 
 use super::change::{Change, ChangedFile, FileStatus, Hunk, Line, LineKind, LineRange, Tier};
 use super::content::{RelatedTest, preview};
@@ -353,7 +354,7 @@ fn quoted(out: &mut String, text: &str) {
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    invisible::shown(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A path on one line, whatever it is made of: git knows paths with line breaks.
@@ -361,13 +362,12 @@ pub(super) fn shown(path: &Utf8Path) -> String {
     unbroken(path.as_str()).into_owned()
 }
 
-/// A text without what somebody may take for the end of a line.
+/// A line with its invisible characters shown as `⟨U+202E⟩`: a reviewer has to see them.
 fn unbroken(text: &str) -> Cow<'_, str> {
-    let breaks =
-        |char: char| (char.is_control() && char != '\t') || matches!(char, '\u{2028}' | '\u{2029}');
-    match text.contains(breaks) {
-        true => Cow::Owned(text.replace(breaks, "\u{fffd}")),
-        false => Cow::Borrowed(text),
+    let text = invisible::shown(text);
+    match text.contains(['\n', '\r']) {
+        true => Cow::Owned(text.replace('\r', "").replace('\n', "\u{fffd}")),
+        false => text,
     }
 }
 

@@ -95,9 +95,7 @@ fn find<'a>(plan: &'a Plan, id: &TaskId) -> Result<&'a Task, EditError> {
 
 /// The note on one line, cut to what a plan can bear.
 fn one_line(note: &str) -> String {
-    let visible =
-        |c: char| if c.is_control() || repertoire_text::terminal::is_hidden(c) { ' ' } else { c };
-    let note: String = note.chars().map(visible).collect();
+    let (note, _) = repertoire_text::invisible::removed(note);
     let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
     if note.len() > PLAN_NOTE_BYTES_MAX {
         let mut end = PLAN_NOTE_BYTES_MAX - '…'.len_utf8();

@@ -1,5 +1,7 @@
 //! Names that go into addresses. They come from events and from people, so that none is taken that could lead elsewhere.
 
+use repertoire_text::invisible;
+
 use super::error::ClientError;
 use super::limits::{BRANCH_BYTES_MAX, LABEL_CHARS_MAX, LOGIN_BYTES_MAX, REPOSITORY_BYTES_MAX};
 
@@ -36,7 +38,7 @@ pub fn branch(name: &str) -> Result<&str, ClientError> {
         !c.is_control()
             && !c.is_whitespace()
             && !"~^:?*[\\".contains(c)
-            && !repertoire_text::terminal::is_hidden(c)
+            && !invisible::is_invisible(c)
     };
     let right = !name.starts_with('-')
         && name != "@"
@@ -55,7 +57,7 @@ pub fn branch(name: &str) -> Result<&str, ClientError> {
 pub fn label(name: &str) -> Result<&str, ClientError> {
     let long = name.chars().count() > LABEL_CHARS_MAX;
     let odd = name.trim() != name || name.is_empty() || matches!(name, "." | "..");
-    let hidden = name.chars().any(repertoire_text::terminal::is_hidden);
+    let hidden = name.contains(['\n', '\t', '\u{feff}']) || !invisible::is_clean(name);
     match long || odd || hidden || name.contains(',') {
         true => Err(refused("a label", name)),
         false => Ok(name),

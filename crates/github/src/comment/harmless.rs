@@ -33,7 +33,7 @@ pub fn harmless(text: &str, rules: &Harmless<'_>) -> String {
     for secret in rules.secrets {
         text = secret.scrub(&text);
     }
-    text = TOKENS.replace_all(&text, "***").into_owned();
+    text = repertoire_text::secrets::redact_tokens(&text, "***").into_owned();
     text = without_images(&text, rules.image_host);
     text = without_html(&text);
     for trigger in rules.triggers.iter().filter(|trigger| !trigger.is_empty()) {
@@ -58,19 +58,8 @@ pub(super) fn without_folds(text: &str) -> String {
 
 /// Without characters that readers do not see: they hide text, or break it where nobody expects it.
 fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        repertoire_text::terminal::is_hidden(c)
-            || matches!(c, '\u{200c}' | '\u{fe00}'..='\u{fe0e}' | '\u{e0100}'..='\u{e01ef}')
-    };
-    let mut out = String::with_capacity(text.len());
-    for c in text.replace("\r\n", "\n").chars() {
-        // A joiner makes one picture of several; next to a letter it only hides.
-        let joins = c != '\u{200d}' || out.chars().next_back().is_some_and(|last| !last.is_ascii());
-        if matches!(c, '\n' | '\t') || (joins && !hidden(c)) {
-            out.push(c);
-        }
-    }
-    out
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    repertoire_text::invisible::removed(&text).0.into_owned()
 }
 
 /// Images are fetched when somebody looks, so that an address carries away what is written into it.
@@ -192,11 +181,6 @@ pattern!(
 );
 // Commands to the runner stand at the beginning of a line. The older `##[name]` may stand anywhere.
 pattern!(COMMANDS, r"(?m)^([ \t]*):(?::)");
-// Tokens of GitHub and of the usual services, by their shape.
-pattern!(
-    TOKENS,
-    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|sk-(?:ant-)?[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35})"
-);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Counts, Hidden, is_invisible, replace_all};
+use repertoire_text::invisible::is_invisible;
+
+use super::{Counts, Hidden, replace_all};
 
 static ENTITY: LazyLock<Regex> = LazyLock::new(|| {
     // Browsers take a number without its semicolon, and any number of zeros before it.
@@ -41,7 +43,10 @@ pub(super) fn without_invisible(text: &str, counts: &mut Counts) -> String {
         };
         let code = number(1, 16).or_else(|| number(2, 10));
         let hidden = match (code, found.get(3)) {
-            (Some(code), _) => char::from_u32(code).is_some_and(|c| code == 0 || is_invisible(c)),
+            (Some(code), _) => {
+                let is_layout = |c: char| matches!(c, '\n' | '\t');
+                char::from_u32(code).is_some_and(|c| is_invisible(c) && !is_layout(c))
+            }
             (None, Some(name)) => {
                 // A name counts only with its semicolon, but for the oldest ones.
                 let whole = found[0].ends_with(';') || name.as_str() == "shy";

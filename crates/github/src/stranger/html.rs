@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::markdown::without_words;
 use super::{Counts, Hidden, part, replace_all};
 
 /// Comments and what else no browser shows. What is not closed goes on to the end.
@@ -36,11 +37,31 @@ static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
 /// Attributes that hide an element, by name or by what is in them.
 static HIDES: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
-        r"(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0?\.?0",
-        r"|font-size\s*:\s*0|(?:max-)?(?:height|width)\s*:\s*0|text-indent\s*:\s*-|clip",
-        r"|color\s*:\s*(?:transparent|#fff|white)|position\s*:\s*absolute|left\s*:\s*-",
+        r"(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*[:(]\s*(?:0?\.[0-2]|0|\.[0-2]|[0-9]%)",
+        r"|font(?:-size)?\s*:\s*(?:[^;]*\s)?(?:[0-3](?:\.\d+)?(?:px|pt|%|\b)|0|0?\.\d)|line-height\s*:\s*0",
+        r"|(?:max-)?(?:height|width)\s*:\s*[01]\b|text-indent\s*:\s*-|clip|scale|transform|z-index\s*:\s*-",
+        r"|(?:margin|left|right|top|bottom|letter-spacing)[a-z-]*\s*:\s*-|position\s*:\s*(?:absolute|fixed)|filter\s*:",
+        r"|mix-blend|content-visibility|mask|/\*|\\|&|color\s*:\s*(?:transparent|var\()",
     ))
 });
+
+/// The colour of text in a style; that of a background or a border hides nothing.
+static COLOUR: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?i)(?:^|[^-a-z])(?:color|-webkit-text-fill-color)\s*:([^;]*)"));
+
+/// Colours that cannot be read on a white page.
+static PALE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(concat!(
+        r"(?i)(?:^|[\s:])(?:white(?:smoke)?|snow|ivory|ghostwhite|floralwhite|azure|mintcream|seashell|transparent)\b",
+        r"|#(?:[ef]{3,4}|(?:[ef][0-9a-f]){3}(?:[0-9a-f]{2})?|[0-9a-f]{6}[0-3][0-9a-f]|[0-9a-f]{3}[0-3])\b",
+        r"|rgba?\(\s*(?:(?:2[2-5]\d|9\d%|100%)[\s,]+){2}(?:2[2-5]\d|9\d%|100%)",
+        r"|(?:rgba|hsla)\([^)]*[,/]\s*0?(?:\.[0-2]\d*)?\s*\)|hsla?\([^)]*(?:9\d|100)%",
+    ))
+});
+
+/// Sizes that nobody can read.
+static TINY: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(?:[01](?:\.\d*)?(?:px|pt|%)?|-\d+)\s*$"));
 
 /// Elements whose content is no text of the page.
 const SILENT: &[&str] = &[
@@ -61,6 +82,19 @@ const SILENT: &[&str] = &[
     "svg",
     "math",
     "head",
+    "rp",
+    "audio",
+    "video",
+    "canvas",
+    "dialog",
+    "progress",
+    "meter",
+    "applet",
+    "frameset",
+    "optgroup",
+    "option",
+    "param",
+    "map",
 ];
 
 /// Elements that have no content.
@@ -71,6 +105,11 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns of this program are written right")
 }
 
+/// Elements without text, and text that is made smaller and smaller.
+static UNSEEN: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?is)<a(?:\s[^<>]*)?>\s*</a>|(?:<su[bp]>\s*){4,}[^<]*(?:</su[bp]>\s*)*")
+});
+
 pub(super) fn without_comments(text: &str, counts: &mut Counts) -> String {
     replace_all(text, &COMMENT, |_| {
         counts.add(Hidden::Comment);
@@ -80,6 +119,10 @@ pub(super) fn without_comments(text: &str, counts: &mut Counts) -> String {
 
 /// Takes out elements that say that they are hidden, with everything in them; one that is not closed goes on to the end.
 pub(super) fn without_hidden_elements(text: &str, counts: &mut Counts) -> String {
+    let text = &replace_all(text, &UNSEEN, |_| {
+        counts.add(Hidden::Element);
+        Some(String::new())
+    });
     let mut out = String::with_capacity(text.len());
     let mut last = 0;
     for found in ANY_TAG.captures_iter(text) {
@@ -129,7 +172,13 @@ fn is_hidden(name: &str, attributes: &str) -> bool {
     ATTRIBUTE.captures_iter(attributes).any(|found| match found[1].to_ascii_lowercase().as_str() {
         "hidden" | "inert" => true,
         "aria-hidden" => value_of(&found).eq_ignore_ascii_case("true"),
-        "style" => HIDES.is_match(value_of(&found)),
+        "style" => {
+            let style = value_of(&found);
+            let colours = || COLOUR.captures_iter(style).any(|colour| PALE.is_match(&colour[1]));
+            HIDES.is_match(style) || colours()
+        }
+        "color" | "text" => PALE.is_match(value_of(&found)),
+        "size" | "width" | "height" => name != "img" && TINY.is_match(value_of(&found)),
         _ => false,
     })
 }
@@ -165,7 +214,8 @@ fn bare_tag(name: &str, attributes: &str) -> String {
         let value = value_of(&found);
         let attribute = found[1].to_ascii_lowercase();
         let leads = matches!(attribute.as_str(), "href" | "src");
-        match leads && !value.is_empty() && value.chars().all(plain) {
+        let is_address = !value.is_empty() && value.chars().all(plain);
+        match leads && is_address && without_words(value).is_none() {
             true => kept.push_str(&format!(" {attribute}=\"{value}\"")),
             false => more = " …",
         }

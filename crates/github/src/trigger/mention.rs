@@ -115,7 +115,7 @@ fn ends_word(after: &str) -> bool {
 
 /// Characters that nobody sees, and that make another word of it.
 fn is_joined(c: char) -> bool {
-    c != BLANK && !matches!(c, '\n' | '\r' | '\t') && crate::stranger::is_invisible(c)
+    c != BLANK && !matches!(c, '\n' | '\r' | '\t') && repertoire_text::invisible::is_invisible(c)
 }
 
 /// The text with everything blanked that does not speak, byte for byte as long as before.

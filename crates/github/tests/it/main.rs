@@ -7,5 +7,6 @@ mod attacks;
 mod client;
 mod event;
 mod fixtures;
+mod hiding;
 mod stranger;
 mod trigger;

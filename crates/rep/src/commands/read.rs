@@ -8,7 +8,7 @@ use repertoire_skill::render::skill_content::skill_content;
 use repertoire_skill::render::tool_result::tool_result;
 use repertoire_skill::resources;
 use repertoire_text::json::DiagnosticJson;
-use repertoire_text::{fs, terminal};
+use repertoire_text::{fs, invisible, terminal};
 
 use crate::cli::Ctx;
 use crate::commands::{is_compat, resolve_all};
@@ -86,8 +86,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     for entry in entries {
         let skill = &entry.skill;
-        let block = openskills::read_block(&entry.id, skill.origin.dir().as_str(), skill.text());
+        let (text, removed) = invisible::removed(skill.text());
+        let block = openskills::read_block(&entry.id, skill.origin.dir().as_str(), &text);
         write!(ui.out, "{block}")?;
+        ui.note_removed(&format!("`{}`", entry.id), &removed)?;
     }
     Ok(Exit::Done)
 }
@@ -164,7 +166,9 @@ fn read_resource(
                 .hint(format!("`rep show {}` lists its files.", entry.id)),
             error => Failure::no(format!("`{path}` of `{}` was not read: {error}", entry.id)),
         })?;
+        let (text, removed) = invisible::removed(&text);
         write!(ui.out, "{text}")?;
+        ui.note_removed(&format!("`{path}` of `{}`", entry.id), &removed)?;
     }
     Ok(Exit::Done)
 }
@@ -186,6 +190,7 @@ fn read_compat(ctx: &Ctx<'_>, names: &[String], ui: &mut Ui<'_>) -> Outcome {
             Failure::cannot_run(format!("{} cannot be read: {error}", found.file))
         })?;
         write!(ui.out, "{}", openskills::read_block(&found.name, found.dir.as_str(), &content))?;
+        ui.note_printed(&format!("`{}`", found.name), &content)?;
     }
     Ok(Exit::Done)
 }

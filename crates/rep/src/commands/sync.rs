@@ -1,7 +1,7 @@
 //! `rep sync`: the list of skills inside AGENTS.md, for agents that read nothing else.
 
 use camino::Utf8PathBuf;
-use repertoire_skill::catalog::Catalog;
+use repertoire_skill::catalog::{Catalog, Entry as CatalogEntry};
 use repertoire_skill::openskills::{self, Entry, Location, Outcome as Synced, Style};
 use repertoire_skill::render::catalog::is_offered;
 use repertoire_skill::skill::Scope;
@@ -9,7 +9,7 @@ use repertoire_text::fs::{Place, ReadError};
 
 use crate::cli::Ctx;
 use crate::commands::is_compat;
-use crate::commands::is_switched_off;
+use crate::commands::{is_switched_off, removed_at_load};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::project_files::place_to_write;
 use crate::schema::{SyncJson, SyncOutcome};
@@ -80,6 +80,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if matches!(outcome, SyncOutcome::Created | SyncOutcome::Updated) {
         write_file(&place, args, &updated.text)?;
     }
+    let offered: Vec<&CatalogEntry> =
+        catalog.entries().iter().filter(|entry| is_offered(entry)).collect();
+    ui.note_removed("descriptions", &removed_at_load(&offered))?;
     report(args, outcome, entries.len(), ui)
 }
 
@@ -146,6 +149,7 @@ fn sync_compat(
         return Ok(Exit::Done);
     }
     let block = openskills::render_block(&entries, Style::Compat);
+    ui.note_printed("the list of skills", &block)?;
     let updated = openskills::update(existing, &stem, &block, Style::Compat)
         .map_err(|error| Failure::no(error.to_string()))?;
     write_file(place, args, &updated.text)?;

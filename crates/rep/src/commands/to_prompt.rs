@@ -1,12 +1,13 @@
 //! `rep to-prompt`: the catalog for a system prompt, as skills-ref prints it.
 
 use camino::Utf8PathBuf;
-use repertoire_skill::catalog::Catalog;
+use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::render::catalog::{catalog as render_catalog, is_offered};
+use repertoire_skill::render::described;
 use repertoire_skill::skills_ref::{self, PromptSkill};
 
 use crate::cli::Ctx;
-use crate::commands::resolve_all;
+use crate::commands::{removed_at_load, resolve_all};
 use crate::failure::{Exit, Outcome};
 use crate::schema::PromptJson;
 use crate::ui::Ui;
@@ -28,7 +29,10 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if !args.paths.is_empty() {
         let paths: Vec<Utf8PathBuf> = args.paths.iter().map(|path| ctx.typed_path(path)).collect();
         return match skills_ref::prompt_of_paths(&paths) {
-            Ok(text) => print(whole(text, paths.len()), ui),
+            Ok(text) => {
+                ui.note_printed("the text", &text)?;
+                print(whole(text, paths.len()), ui)
+            }
             Err(finding) => {
                 writeln!(ui.err, "Error: {}", finding.message)?;
                 Ok(Exit::No)
@@ -39,14 +43,16 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if let Some(budget) = args.budget {
         return budgeted(catalog, budget, &args.first, ui);
     }
-    let offered = catalog.entries().iter().filter(|entry| is_offered(entry));
-    let count = offered.clone().count();
-    let skills = offered.map(|entry| PromptSkill {
+    let offered: Vec<&Entry> = catalog.entries().iter().filter(|entry| is_offered(entry)).collect();
+    let descriptions: Vec<String> = offered.iter().map(|entry| described(entry)).collect();
+    let skills = offered.iter().zip(&descriptions).map(|(entry, description)| PromptSkill {
         name: &entry.id,
-        description: &entry.skill.description,
+        description,
         location: entry.skill.origin.file.as_str(),
     });
-    print(whole(skills_ref::to_prompt(skills), count), ui)
+    let text = skills_ref::to_prompt(skills);
+    ui.note_removed("descriptions", &removed_at_load(&offered))?;
+    print(whole(text, offered.len()), ui)
 }
 
 /// A prompt in which every skill has its whole description.
@@ -66,6 +72,8 @@ fn print(prompt: PromptJson, ui: &mut Ui<'_>) -> Outcome {
 fn budgeted(catalog: &Catalog, budget: usize, first: &[String], ui: &mut Ui<'_>) -> Outcome {
     let winners: Vec<&str> =
         resolve_all(catalog, first)?.iter().map(|entry| entry.id.as_str()).collect();
+    let offered: Vec<&Entry> = catalog.entries().iter().filter(|entry| is_offered(entry)).collect();
+    ui.note_removed("descriptions", &removed_at_load(&offered))?;
     let fitted = render_catalog(catalog.entries(), &winners, budget);
     let note = format!(
         "{} whole, {} shortened, {} by name only, {} counted",

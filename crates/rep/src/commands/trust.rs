@@ -3,10 +3,12 @@
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::codes;
 use repertoire_skill::dialect::is_skill_file;
+use repertoire_skill::hidden;
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::{Lock, LockError, Trust};
 use repertoire_text::Diagnostic;
+use repertoire_text::terminal::printable;
 
 use crate::cli::Ctx;
 use crate::commands::resolve;
@@ -22,6 +24,9 @@ pub(crate) struct Args {
     /// Take the word back
     #[arg(long, requires = "names")]
     revoke: bool,
+    /// Trust a skill although its files have invisible characters that can carry text
+    #[arg(long, requires = "names", conflicts_with = "revoke")]
+    allow_invisible: bool,
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
@@ -33,7 +38,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     // Nothing is said before it is written down.
     let said = Lock::update(&ctx.config.lock_path(), |lock| {
         let limits = &request.limits.resources;
-        let say = |name: &String| say(ctx, args, &catalog, name, lock, limits, ui);
+        let say = |name: &String| say(ctx, args, &catalog, name, lock, limits, &mut *ui);
         args.names.iter().map(say).collect::<Result<Vec<String>, Failure>>()
     })?;
     for line in said {
@@ -56,7 +61,7 @@ fn say(
     name: &str,
     lock: &mut Lock,
     limits: &ResourceLimits,
-    ui: &Ui<'_>,
+    ui: &mut Ui<'_>,
 ) -> Result<String, Failure> {
     let entry = meant(ctx, catalog, name, args.revoke)?;
     let (id, skill) = (&entry.id, &entry.skill);
@@ -71,6 +76,7 @@ fn say(
         };
         return Ok(format!("`{id}` in {file} {word}"));
     }
+    show_invisible(args, entry, &file, limits, ui)?;
     let digest = lock.pin(skill, limits).ok_or_else(|| {
         Failure::no(format!(
             "`{id}` in {file} has files that cannot be read, so it cannot be trusted"
@@ -83,6 +89,33 @@ fn say(
         said.push_str(&format!("\nIt now stands before the one in {other}."));
     }
     Ok(said)
+}
+
+/// Shows the invisible characters of every file before the skill is trusted, and refuses those that can carry text.
+fn show_invisible(
+    args: &Args,
+    entry: &Entry,
+    file: &str,
+    limits: &ResourceLimits,
+    ui: &mut Ui<'_>,
+) -> Result<(), Failure> {
+    let found = hidden::find_in_skill(&entry.skill, limits);
+    for one in &found {
+        let head = ui.paint_err(ui::WARN, "warning:");
+        let path = printable(one.path.as_str());
+        let line =
+            format!("{head} {path}, line {}: invisible characters: {}", one.line, one.summary);
+        ui.note(&line)?;
+    }
+    let is_refused =
+        found.iter().any(|one| one.summary.kinds().any(|(kind, _)| kind.can_carry_text()));
+    if !is_refused || args.allow_invisible {
+        return Ok(());
+    }
+    let id = &entry.id;
+    Err(Failure::no(format!("`{id}` in {file} has invisible characters that can carry text"))
+        .hint("Models read them and people do not. `rep lint` shows where they are.")
+        .hint(format!("Accept them as they are with `rep trust {id} --allow-invisible`.")))
 }
 
 /// The skill whose name it takes over, now that it is trusted.

@@ -14,6 +14,7 @@ use repertoire_flow::step::{Addressing, StepView, ViewError, view};
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::discover::discover;
 use repertoire_skill::name::nearest;
+use repertoire_text::invisible;
 use repertoire_text::terminal::{self, printable};
 use tokio_util::sync::CancellationToken;
 
@@ -261,7 +262,7 @@ fn print_step(run: &Run, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure>
 
 fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
     match format {
-        Format::Xml => ui.out.write_all(render::xml(view).as_bytes())?,
+        Format::Xml => ui.out.write_all(invisible::removed(&render::xml(view)).0.as_bytes())?,
         // Text goes to terminals, where a stranger's escape sequences must not do anything.
         Format::Text => {
             writeln!(

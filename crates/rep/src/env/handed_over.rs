@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-use super::is_secret;
+use repertoire_text::secrets::is_secret_variable;
 
 /// Names the pipe. Removed from the environment as soon as it was read.
 const PIPE: &str = "REPERTOIRE_SECRETS_PIPE";
@@ -36,7 +36,7 @@ pub(crate) fn become_without_secrets_in_environment() {
 
     let secrets: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, value)| is_secret(name) && !value.is_empty())
+        .filter(|(name, value)| is_secret_variable(name) && !value.is_empty())
         .collect();
     let text = serde_json::to_string(&secrets).unwrap_or_default();
     let (Ok(program), false) = (std::env::current_exe(), secrets.is_empty()) else { return };

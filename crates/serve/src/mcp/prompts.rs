@@ -2,6 +2,7 @@
 
 use repertoire_skill::activate::Listing;
 use repertoire_skill::catalog::Entry;
+use repertoire_skill::render::described;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument,
@@ -43,7 +44,7 @@ pub(super) fn get(
     let arguments = arguments(entry, request.arguments.as_ref())?;
     let (_, text) = render::skill(&state.house, entry, &arguments, Listing::Listed);
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(entry.skill.description.clone()))
+    Ok(GetPromptResult::new(vec![message]).with_description(described(entry)))
 }
 
 fn is_callable(entry: &Entry) -> bool {
@@ -62,8 +63,7 @@ fn prompt(entry: &Entry) -> Prompt {
         let about = hint.unwrap_or("What the skill is given after its name");
         arguments.push(PromptArgument::new(REST).with_description(about).with_required(false));
     }
-    let description = entry.skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
-    Prompt::new(entry.id.as_str(), Some(description), Some(arguments))
+    Prompt::new(entry.id.as_str(), Some(described(entry)), Some(arguments))
 }
 
 /// Arguments as they would have been written after the skill's name.

@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
 use repertoire_agent::form::{FINDING, HAND_IN, VERDICT};
+use repertoire_text::invisible;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -195,12 +196,24 @@ async fn call<T: ServedTool>(
 fn finished<T: Serialize>(done: Result<Reply<T>, Complaint>) -> CallToolResult {
     match done {
         Ok(reply) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text)]);
-            let output = serde_json::to_value(reply.output);
-            result.structured_content = Some(output.expect("what tools give is JSON"));
+            let mut result = CallToolResult::success(vec![visible(&reply.text)]);
+            let mut output = serde_json::to_value(reply.output).expect("what tools give is JSON");
+            invisible::remove_in_json(&mut output);
+            result.structured_content = Some(output);
             result
         }
-        Err(Complaint(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        Err(Complaint(text)) => CallToolResult::error(vec![visible(&text)]),
+    }
+}
+
+/// A text for a model, without invisible characters.
+fn visible(text: &str) -> ContentBlock {
+    let (visible, summary) = invisible::removed(text);
+    match summary.is_empty() {
+        true => ContentBlock::text(visible),
+        false => {
+            ContentBlock::text(format!("{visible}\n[invisible characters removed: {summary}]"))
+        }
     }
 }
 

@@ -1,6 +1,13 @@
 // The parts that every view is made of. Text of skills, models and diffs is hostile: it becomes text nodes, never markup.
 
+import { INVISIBLE } from "./invisible.js";
+
 const SVG = "http://www.w3.org/2000/svg";
+
+/** Text with invisible characters shown by number, as ⟨U+E0041⟩. */
+export function visible(text) {
+  return text.replace(INVISIBLE, (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
 
 /** An element. Props that are functions listen (`onclick`), `data` is the dataset, `vars` are custom CSS properties. */
 export function h(tag, props, ...children) {
@@ -39,7 +46,7 @@ function setAddress(element, name, value) {
 export function append(element, ...children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false || child === true) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(visible(String(child))));
   }
   return element;
 }

@@ -6,7 +6,7 @@ use repertoire_text::Diagnostic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cut, Request, Room, finding, fit, marker};
+use super::{Cut, Request, Room, finding, fit, marker, without_invisible};
 use crate::codes;
 use crate::limits::KEPT_CHARS_MIN;
 use crate::resources::{self, Group};
@@ -67,7 +67,7 @@ pub(super) fn append(
                 ReferenceState::Unreadable
             }
             Ok(text) => {
-                let text = text.trim().to_owned();
+                let text = without_invisible(text.trim().to_owned(), &file, diagnostics);
                 let left = room.minus(&heading);
                 if !left.holds(&text) && room.limit() < least {
                     let message = format!("`{path}` does not fit the budget");

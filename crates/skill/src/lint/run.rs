@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::depend::Known;
 use crate::dialect::is_skill_file;
 use crate::discover::{Boundary, looks_like_a_skill, read_candidate};
+use crate::hidden;
 use crate::limits::{Limits, WalkLimits};
 use crate::load::{Loaded, load};
 use crate::name;
@@ -184,6 +185,7 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
         reports.extend(checked.companions);
     }
     reports.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
+    merge_reports_of_one_file(&mut reports);
     for found in together {
         let at = found.path.as_ref().and_then(|path| {
             reports.binary_search_by(|report| report.path.as_str().cmp(path.as_str())).ok()
@@ -220,6 +222,26 @@ pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::E
         changed.push(file.path.clone());
     }
     Ok(changed)
+}
+
+/// A file can be a skill of its own and a resource of the skill around it. Reports are sorted by path.
+fn merge_reports_of_one_file(reports: &mut Vec<FileReport>) {
+    reports.dedup_by(|later, first| {
+        let is_same = later.path.as_str() == first.path.as_str();
+        if is_same {
+            first.name = first.name.take().or(later.name.take());
+            first.text = first.text.take().or(later.text.take());
+            first.linked |= later.linked;
+            let is_known = |found: &Diagnostic| {
+                let same =
+                    |one: &Diagnostic| one.code.id == found.code.id && one.span == found.span;
+                first.diagnostics.iter().any(same)
+            };
+            later.diagnostics.retain(|found| !is_known(found));
+            first.diagnostics.append(&mut later.diagnostics);
+        }
+        is_same
+    });
 }
 
 fn walk_options(links_beneath: Option<&Utf8Path>) -> WalkOptions<'_> {
@@ -283,10 +305,13 @@ fn check_file(
             (skill, diagnostics)
         }
     };
-    let looked = match (&skill, request.companions) {
+    let mut looked = match (&skill, request.companions) {
         (Some(skill), Some(look)) => look(skill, &candidate.siblings),
         _ => Vec::new(),
     };
+    if let Some(skill) = &skill {
+        looked.extend(hidden_in_resources(skill, candidate, request));
+    }
     let (own, companions): (Vec<_>, Vec<_>) =
         looked.into_iter().partition(|report| report.path == *path);
     let diagnostics: Vec<Diagnostic> =
@@ -303,6 +328,22 @@ fn check_file(
     let compared = skill.clone().filter(|_| room.take());
     let skill = skill.filter(|skill| concerns_others(skill));
     Some(Checked { report, companions, skill, compared, known })
+}
+
+/// Reports about invisible characters in the other files of a skill's folder.
+fn hidden_in_resources(
+    skill: &Skill,
+    candidate: &Candidate,
+    request: &LintRequest<'_>,
+) -> Vec<FileReport> {
+    let own = candidate.path.file_name().unwrap_or_default();
+    let has_resources = candidate.siblings.iter().any(|name| name != own);
+    if !has_resources || candidate.linked {
+        return Vec::new();
+    }
+    let found = hidden::find_in_resources(skill, &request.limits.resources);
+    let report = |found: hidden::HiddenText| about_a_path(found.diagnostic);
+    found.into_iter().map(report).collect()
 }
 
 /// How many more skills may be kept for the comparison. If they turn out to be too many, most were

@@ -9,6 +9,12 @@ use crate::limits::{DEPENDENCIES_MAX, NAME_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::name;
 use crate::skill::{Dependency, Triggers};
 
+/// Text of a field without invisible characters. The skill keeps its source, where lint reports them.
+fn visible(text: &str) -> String {
+    let (text, _) = repertoire_text::invisible::removed(text);
+    text.trim_start_matches('\u{feff}').to_owned()
+}
+
 /// A mapping that is being read, and where findings go.
 pub(super) struct Fields<'a> {
     source: &'a Source,
@@ -43,7 +49,7 @@ impl<'a> Fields<'a> {
     pub(super) fn text(&mut self, key: &str) -> Option<String> {
         let entry = self.present(key)?;
         match entry.value.as_str() {
-            Some(text) => Some(text.to_owned()),
+            Some(text) => Some(visible(text)),
             // A description that is not text is reported as missing, which says more.
             None if key == "description" => None,
             None => {
@@ -57,9 +63,9 @@ impl<'a> Fields<'a> {
     pub(super) fn loose_text(&mut self, key: &str) -> Option<String> {
         let entry = self.present(key)?;
         match &entry.value.value {
-            Value::Scalar(scalar) => Some(scalar.text.clone()),
+            Value::Scalar(scalar) => Some(visible(&scalar.text)),
             Value::Sequence(..) | Value::Mapping(_) => {
-                Some(entry.value.span.slice(self.source.text()).trim().to_owned())
+                Some(visible(entry.value.span.slice(self.source.text()).trim()))
             }
         }
     }
@@ -68,7 +74,7 @@ impl<'a> Fields<'a> {
     pub(super) fn words(&mut self, key: &str) -> Vec<String> {
         let Some(entry) = self.present(key) else { return Vec::new() };
         match &entry.value.value {
-            Value::Scalar(scalar) => split_list(&scalar.text),
+            Value::Scalar(scalar) => split_list(&visible(&scalar.text)),
             Value::Sequence(items, _) => self.items(key, items),
             Value::Mapping(_) => {
                 self.wrong_shape(key, &entry.value, "a list");
@@ -82,7 +88,7 @@ impl<'a> Fields<'a> {
         let mut wrong = Vec::new();
         for item in items {
             match item.as_str() {
-                Some(text) if !text.trim().is_empty() => out.push(text.trim().to_owned()),
+                Some(text) if !text.trim().is_empty() => out.push(visible(text.trim())),
                 Some(_) => {}
                 None => wrong.push(item),
             }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{escape, one_line};
+use super::{described, escape, one_line};
 use crate::catalog::Entry;
 
 const OPEN: &str = "<available_skills>\n";
@@ -83,7 +83,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn new(entry: &'a Entry, is_winner: bool) -> Self {
-        let mut description = one_line(&entry.skill.description);
+        let mut description = described(entry);
         if let Some(when) = &entry.skill.claude.when_to_use {
             description = format!("{description} {}", one_line(when));
         }

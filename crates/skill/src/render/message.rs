@@ -5,7 +5,6 @@
 
 use super::{escape, neutralise, one_line};
 use crate::activate::Activation;
-use crate::skill::Scope;
 use crate::trust::Trust;
 
 const TAG: &str = "untrusted_skill";
@@ -72,7 +71,7 @@ fn wrapped(activation: &Activation, inner: &str, reason: &str) -> String {
         Trust::Trusted | Trust::Untrusted => "has not been trusted by anybody",
     };
     let name = escape(&activation.name);
-    let origin = format!("{} {}", scope(activation.origin.scope), activation.origin.file);
+    let origin = format!("{} {}", activation.origin.scope.as_str(), activation.origin.file);
     let (origin, digest) = (escape(&origin), activation.digest);
     let inner = neutralise(inner, &[TAG]);
     let reason = neutralise(reason, &[TAG]);
@@ -86,19 +85,10 @@ fn wrapped(activation: &Activation, inner: &str, reason: &str) -> String {
     )
 }
 
-fn scope(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Builtin => "builtin",
-        Scope::User => "user",
-        Scope::Project => "project",
-        Scope::Plugin => "plugin",
-        Scope::Extra => "extra",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skill::Scope;
     use crate::testing::activation;
 
     #[test]

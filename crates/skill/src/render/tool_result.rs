@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::one_line;
+use super::{described, one_line};
 use camino::Utf8Path;
 
 use crate::activate::Activation;
@@ -48,7 +48,7 @@ pub fn not_found(error: &NotFound, available: &[Entry]) -> String {
     }
     out.push_str("Available skills:\n");
     for entry in listed.iter().take(SKILLS_LISTED_MAX) {
-        let _ = writeln!(out, "  - {}: {}", entry.id, one_line(&entry.skill.description));
+        let _ = writeln!(out, "  - {}: {}", entry.id, described(entry));
     }
     if listed.len() > SKILLS_LISTED_MAX {
         let _ = writeln!(out, "  … and {} more; search for them", listed.len() - SKILLS_LISTED_MAX);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{self, EntryKind, FolderEntry};
-use repertoire_text::terminal::is_hidden;
+use repertoire_text::invisible;
 use repertoire_text::{Diagnostic, codes as text_codes};
 
 use super::{Candidate, WalkOptions};
@@ -225,7 +225,7 @@ impl<'a> Lister<'a> {
 /// Whether a name would break out of a line, or look like another: control characters, characters that
 /// change the direction of text, and characters that cannot be seen.
 pub(crate) fn is_refused_name(name: &str) -> bool {
-    name.chars().any(is_hidden)
+    name.contains(['\n', '\r', '\t', '\u{feff}']) || !invisible::is_clean(name)
 }
 
 fn is_flat_name(name: &str) -> bool {

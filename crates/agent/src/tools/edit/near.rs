@@ -1,5 +1,7 @@
 //! What to say when a text is not in a file: where something like it is, and what is different there.
 
+use repertoire_text::invisible;
+
 /// Lines of a file that are compared letter by letter, when no line is the same.
 const LINES_COMPARED_MAX: usize = 5_000;
 /// Longest line that is compared letter by letter.
@@ -15,6 +17,12 @@ const QUOTED_CHARS_MAX: usize = 200;
 
 /// Why `old` is not in `text`, and where the nearest place is.
 pub(super) fn explain(text: &str, old: &str) -> String {
+    if invisible::has_marker(old) {
+        return "`old` has a marker such as ⟨U+200B⟩, which `read` shows in place of an invisible character of the file. \
+                Leave the marker and its line out of `old`, or replace the whole file with `write`; `bash` can remove \
+                the character"
+            .to_owned();
+    }
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.trim_matches('\n').lines().collect();
     if let Some(at) = same_but_for_white_space(&lines, &wanted) {

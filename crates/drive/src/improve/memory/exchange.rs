@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::redact::redact;
 use repertoire_journal::{Failure, FailureFilter, JournalError, KnownFix, Lesson};
+use repertoire_text::invisible;
+use repertoire_text::secrets::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -188,5 +189,5 @@ fn in_a_line(fix: &KnownFix) -> String {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(120).collect()
+    invisible::shown(text).chars().filter(|c| !c.is_control()).take(120).collect()
 }

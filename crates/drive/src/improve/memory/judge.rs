@@ -6,8 +6,8 @@ use camino::Utf8Path;
 use globset::GlobSet;
 use regex::Regex;
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::redact::has_secret;
 use repertoire_journal::{Fix, KnownFix, Remedy};
+use repertoire_text::secrets::has_secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

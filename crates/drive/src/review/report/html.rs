@@ -116,6 +116,6 @@ mod tests {
 
     #[test]
     fn markup_is_escaped_and_hidden_characters_are_shown() {
-        assert_eq!(esc("<a b='c'>&\u{202e}"), "&lt;a b=&#39;c&#39;&gt;&amp;\\u{202e}");
+        assert_eq!(esc("<a b='c'>&\u{202e}"), "&lt;a b=&#39;c&#39;&gt;&amp;⟨U+202E⟩");
     }
 }

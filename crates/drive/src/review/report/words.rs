@@ -1,7 +1,7 @@
 //! Words and figures that several outputs share.
 
 use repertoire_skill::review::Severity;
-use repertoire_text::terminal::is_hidden;
+use repertoire_text::invisible;
 
 use super::limits::NAME_CHARS_MAX;
 use crate::review::finding::Phase;
@@ -303,20 +303,9 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
 }
 
-/// The text with line breaks and tabs as they are, and everything else that is hidden as its escape.
+/// The text with line breaks and tabs as they are, and invisible characters shown as `⟨U+202E⟩`.
 pub(super) fn visible(text: &str) -> String {
-    let text = text.replace("\r\n", "\n");
-    if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match is_hidden(c) && c != '\n' && c != '\t' {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out
+    invisible::shown(&text.replace("\r\n", "\n")).into_owned()
 }
 
 #[cfg(test)]
@@ -332,7 +321,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_seen_and_lines_stay_lines() {
-        assert_eq!(visible("a\r\nb\tc\u{1b}[2J\u{202e}\r"), "a\nb\tc\\u{1b}[2J\\u{202e}\\r");
+        assert_eq!(visible("a\r\nb\tc\u{1b}[2J\u{202e}\r"), "a\nb\tc⟨U+001B⟩[2J⟨U+202E⟩⟨U+000D⟩");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::{House, PlanFlags};
 use crate::running::runtime;
 use crate::schema::plan::PlanPromptJson;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// Which prompt.
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             events: preview.events,
             prompt: preview.text,
         })?,
-        false => write!(ui.out, "{}", preview.text)?,
+        // The prompt has no invisible characters; what a terminal acts on in a name of ours is shown all the same.
+        false => write!(ui.out, "{}", ui::printable_lines(&preview.text))?,
     }
     Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ use repertoire_select::Task;
 use repertoire_select::selection::{Abstention, Lack, Reason, Strategy};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::catalog::is_offered;
+use repertoire_skill::render::described;
 use repertoire_skill::trust::Trust;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,17 +133,13 @@ fn search(state: &State, asked: Arguments) -> Result<Reply<Found>, Complaint> {
 /// The description of a skill that a model may load, on one line.
 fn description(catalog: &Catalog, name: &str) -> Option<String> {
     let entry = catalog.get(name).filter(|entry| is_offered(entry))?;
-    Some(entry.skill.description.split_whitespace().collect::<Vec<_>>().join(" "))
+    Some(described(entry))
 }
 
 fn shown(found: &Found) -> String {
     let mut out = String::new();
     for pick in &found.picks {
-        let mark = match pick.trust {
-            Trust::Trusted => "",
-            Trust::Untrusted | Trust::Changed => ", not trusted",
-        };
-        let _ = writeln!(out, "- {} ({:.2}{mark}): {}", pick.name, pick.score, pick.description);
+        let _ = writeln!(out, "- {} ({:.2}): {}", pick.name, pick.score, pick.description);
         let reasons: Vec<String> = pick.reasons.iter().take(4).map(ToString::to_string).collect();
         if !reasons.is_empty() {
             let _ = writeln!(out, "  because: {}", reasons.join("; "));

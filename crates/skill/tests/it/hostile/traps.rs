@@ -296,23 +296,23 @@ fn names() -> Vec<Trap> {
         refused(
             "an escape in a name",
             |room| folder_of_bytes(room, b"a\x1b[2Jb"),
-            "`a\\u{1b}[2Jb`",
+            "`a⟨U+001B⟩[2Jb`",
         ),
         refused(
             "a name that reads backwards",
             |room| folder_of_bytes(room, "a\u{202e}dm".as_bytes()),
-            "`a\\u{202e}dm`",
+            "`a⟨U+202E⟩dm`",
         ),
         refused(
             "a name with characters that cannot be seen",
             |room| folder_of_bytes(room, "a\u{200b}\u{e0041}".as_bytes()),
-            "\\u{200b}",
+            "⟨U+200B⟩",
         ),
         refused("a name that is not UTF-8", |room| folder_of_bytes(room, b"a\xff"), "`a\u{fffd}`"),
         refused(
             "a name that is neither UTF-8 nor harmless",
             |room| folder_of_bytes(room, b"a\xff\x1b[2J"),
-            "`a\u{fffd}\\u{1b}[2J`",
+            "`a\u{fffd}⟨U+001B⟩[2J`",
         ),
         trap("a folder called ..foo", |room| {
             put(&room.root().join("..foo/SKILL.md"), skill_text("dots"));
