@@ -16,7 +16,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         once("no command of gemini runs on after kill -9 of rep", gemini_after_kill),
         once("no command of a program of the user's runs on after kill -9 of rep", command_after_kill),
         once("no command of an ACP agent runs on after kill -9 of rep", acp_after_kill),
-        everywhere("no command of claude runs on after SIGTERM to rep", claude_after_term),
+        once("no command of claude runs on after SIGTERM to rep", claude_after_term),
         once("no MCP server runs on after kill -9 of rep", mcp_server_after_kill),
     ]
 }
