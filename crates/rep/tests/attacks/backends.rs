@@ -94,7 +94,7 @@ fn claude_after_term(scene: &Scene) {
 
 fn mcp_server_after_kill(scene: &Scene) {
     let server = format!("[mcp_servers.own]\ncommand = \"{}\"\n", scene.path("bin/server"));
-    scene.write("home/.config/repertoire/config.toml", server);
+    scene.write("home/.config/repertoire/repertoire.toml", server);
     // A server is started for the loop of `rep` itself, which needs a model: none answers here.
     let args = ["run", "--no-auto", "-m", "compat/none", "work"];
     let mut command = agent(scene, "server", &args);
