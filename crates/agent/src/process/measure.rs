@@ -208,7 +208,7 @@ fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
 }
 
 /// The number of tasks of the machine: the second part of `3/1234` in `/proc/loadavg`.
-fn tasks(table: &ProcessTable) -> u64 {
+pub(crate) fn tasks(table: &ProcessTable) -> u64 {
     let number = |text: String| text.split(' ').nth(3)?.split('/').nth(1)?.parse().ok();
     text(table, "loadavg").and_then(number).unwrap_or(0)
 }

@@ -19,6 +19,7 @@ use super::{Spawn, Termination, TerminationScope};
 /// The first argument that asks the helper to supervise a program without a sandbox.
 pub(crate) const SUPERVISE_WORD: &str = "--supervise";
 /// The variable that marks the programs of one supervisor.
+#[cfg(target_os = "linux")]
 pub(crate) const MARKER_VARIABLE: &str = "REPERTOIRE_PROCESS";
 /// The first argument of an order that a supervised command line carries.
 const DASHES: &str = "--";
@@ -142,11 +143,13 @@ fn known() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
 }
 
 /// Whether another part of this process waits for a child.
+#[cfg(target_os = "linux")]
 pub(crate) fn is_known(id: i32) -> bool {
     known().contains(&id)
 }
 
 /// Whether a child has become one because its own parent ended, so that it has to be reaped here.
+#[cfg(target_os = "linux")]
 pub(crate) fn adopts(id: i32) -> bool {
     SUPERVISOR.get().is_some() && !is_known(id)
 }

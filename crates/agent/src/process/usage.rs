@@ -109,6 +109,7 @@ fn machine_memory() -> u64 {
 }
 
 /// Reads a line such as `MemTotal:  24684100 kB` from a file of `/proc`.
+#[cfg(any(target_os = "linux", test))]
 pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()

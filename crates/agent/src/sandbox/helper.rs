@@ -29,6 +29,8 @@ use self::supervise::{Start, supervise};
 const REFUSED: u8 = 126;
 /// The program is not there.
 const NOT_FOUND: u8 = 127;
+/// The amount by which the priority of a program is lower than that of its supervisor.
+const PRIORITY_STEP: i32 = 5;
 /// Most processes and threads in a user namespace.
 const PROCESSES_MAX: u64 = 4096;
 
@@ -107,7 +109,26 @@ fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
     let program = program_in(rest)?;
     close_inherited()?;
     let mut command = plain_command(program);
-    supervise(&order, || Ok(start(command.env(MARKER_VARIABLE, &order.marker), program)))
+    let start = || Ok(start(command.env(MARKER_VARIABLE, &order.marker), program));
+    supervise(&order, || in_thread(start))
+}
+
+/// Starts a program from a thread with a lower priority than the supervisor, which keeps its own: it has to run also when
+/// the program has started very many processes. The priority and the walls belong to the thread.
+fn in_thread(
+    start: impl FnOnce() -> Result<Start, Refused> + Send,
+) -> Result<Start, Refused> {
+    let lowered = || {
+        lower_priority();
+        start()
+    };
+    let joined = std::thread::scope(|scope| scope.spawn(lowered).join());
+    joined.map_err(|_| "it panicked").during("thread of the program")?
+}
+
+fn lower_priority() {
+    // It has no effect where the user has lowered it further already.
+    let _ = rustix::process::nice(PRIORITY_STEP);
 }
 
 /// Makes the namespaces, and supervises the life inside them.
@@ -129,6 +150,7 @@ fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
 fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
+    lower_priority();
     limit(Resource::Nproc, PROCESSES_MAX)?;
     root::build(policy)?;
     confine(policy, filter::UnixSockets::Allowed)?;
@@ -153,10 +175,7 @@ fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
         confine(policy, filter::UnixSockets::Denied)?;
         Ok(start(&mut command(policy, program), program))
     };
-    let in_thread = || std::thread::scope(|scope| scope.spawn(confined).join());
-    supervise(&policy.supervisor, || {
-        in_thread().map_err(|_| "the thread panicked").during("confined thread")?
-    })
+    supervise(&policy.supervisor, || in_thread(confined))
 }
 
 /// Before another sandbox, which starts this helper again inside.

@@ -105,13 +105,15 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
         (None, _) => CheckStatus::Failed,
     };
     // What the sandbox itself complains about never reached the shell, which joins the two streams.
-    let bytes_total = ended.stdout.total + ended.stderr.total;
+    let mut bytes_total = ended.stdout.total + ended.stderr.total;
     String::from_utf8_lossy(&ended.stderr.bytes)
         .lines()
         .for_each(|line| output.take(line.as_bytes()));
     ran.changes.iter().for_each(|change| output.take(told(change).as_bytes()));
     if let Some(Stopped::Exceeded(exceeded)) = ended.stopped {
-        output.take(exceeded.to_string().as_bytes());
+        let reason = exceeded.to_string();
+        bytes_total += reason.len() as u64;
+        output.take(reason.as_bytes());
     }
     let Ended { shown, heard, telling } = output.end();
     let exit_code = if ended.stopped.is_none() { ended.code } else { None };

@@ -16,7 +16,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         once("no command of gemini runs on after kill -9 of rep", gemini_after_kill),
         once("no command of a program of the user's runs on after kill -9 of rep", command_after_kill),
         once("no command of an ACP agent runs on after kill -9 of rep", acp_after_kill),
-        everywhere("no command of claude runs on after SIGTERM to rep", claude_after_term),
+        once("no command of claude runs on after SIGTERM to rep", claude_after_term),
         once("no MCP server runs on after kill -9 of rep", mcp_server_after_kill),
     ]
 }
@@ -94,7 +94,7 @@ fn claude_after_term(scene: &Scene) {
 
 fn mcp_server_after_kill(scene: &Scene) {
     let server = format!("[mcp_servers.own]\ncommand = \"{}\"\n", scene.path("bin/server"));
-    scene.write("home/.config/repertoire/config.toml", server);
+    scene.write("home/.config/repertoire/repertoire.toml", server);
     // A server is started for the loop of `rep` itself, which needs a model: none answers here.
     let args = ["run", "--no-auto", "-m", "compat/none", "work"];
     let mut command = agent(scene, "server", &args);

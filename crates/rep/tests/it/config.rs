@@ -39,6 +39,9 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     limits.tokens = (not set)                                     # default
     limits.cost = (not set)                                       # default
     limits.duration = "1h"                                        # default
+    limits.command_memory = (not set)                             # default
+    limits.command_processes = 1024                               # default
+    limits.command_disk = "2GiB"                                  # default
     model = "anthropic/claude-haiku-4-5"                          # default
     models = (not set)                                            # default
     permissions.mode = "default"                                  # default

@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group,
+    Pid, Resource, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group,
 };
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::{During, REFUSED, Refused, exit_code};
-use crate::process::measure::UsageWatch;
+use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
-use crate::process::Exceeded;
+use crate::process::{Exceeded, UsageLimits};
 
 /// The time between two looks at the number of tasks of the machine, and at the parent.
 const TICK_PAUSE: Duration = Duration::from_millis(50);
@@ -95,6 +95,7 @@ pub(super) fn supervise(
     let table = ProcessTable::open().during("/proc")?;
     let own = getpid().as_raw_nonzero().get();
     let watch = UsageWatch::new(&table, order.limits, own, &order.folders);
+    limit_tasks(&table, &order.limits)?;
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let nothing = nothing.during("streams")?;
     let child = match start()? {
@@ -189,6 +190,18 @@ impl Supervisor {
         if left > 0 {
             super::told(&format!("{left} processes could not be ended"), REFUSED);
         }
+    }
+}
+
+/// The kernel counts the tasks of the user, which are fewer than those of the machine: that many may be there besides those
+/// of the program. It does not count those of root.
+fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), Refused> {
+    match limits.processes_max {
+        Some(most) => {
+            let own = most.saturating_mul(THREADS_PER_PROCESS);
+            super::limit(Resource::Nproc, tasks(table).saturating_add(own))
+        }
+        None => Ok(()),
     }
 }
 
