@@ -123,7 +123,7 @@ impl<'a> Ctx<'a> {
 }
 
 /// Nothing was run because the user has not agreed, and there is no terminal to ask at.
-fn needed(standing: &Standing, has_flag: bool) -> Failure {
+pub(crate) fn needed(standing: &Standing, has_flag: bool) -> Failure {
     let digest: Digest = standing.proposal.settings.digest();
     let message = match (has_flag, standing.trust) {
         (true, _) => format!(

@@ -169,7 +169,9 @@ fn list(ctx: &Ctx<'_>, catalog: &Catalog, ui: &mut Ui<'_>) -> Outcome {
         ui.print_json(&TrustJson { skills, project: project::as_json(ctx)? })?;
         return Ok(Exit::Done);
     }
-    let columns = all.iter().map(|entry| ui::width(&entry.id)).max().unwrap_or(0).min(40);
+    let settings = ctx.config.proposal().map(|_| ui::width(project::ROW_NAME));
+    let names = all.iter().map(|entry| ui::width(&entry.id));
+    let columns = names.chain(settings).max().unwrap_or(0).min(40);
     for entry in all {
         let word = word(entry.trust, ui);
         let path = catalog.places().shorten(&entry.skill.origin.file);

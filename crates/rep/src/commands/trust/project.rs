@@ -4,11 +4,13 @@ use repertoire_skill::trust::{Lock, Trust};
 
 use super::word;
 use crate::cli::Ctx;
-use crate::consent::{ConsentBy, Standing, show};
+use crate::consent::{ConsentBy, Standing, needed, show};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::TrustProjectJson;
 use crate::ui::{self, Ui};
 
+/// The name of the settings in the list of everything that is trusted.
+pub(super) const ROW_NAME: &str = "(settings)";
 const NOTHING: &str = "no settings of this project start programs, so there is nothing to agree to";
 
 pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
@@ -28,7 +30,12 @@ pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
             show(ctx, &standing, ui)?;
             ctx.remember(&standing.proposal, ui)?;
         }
-        Some(ConsentBy::Lock | ConsentBy::Folder) => show(ctx, &standing, ui)?,
+        Some(ConsentBy::Lock | ConsentBy::Folder) => {
+            show(ctx, &standing, ui)?;
+            if ctx.config.has_consent_flag() {
+                return Err(needed(&standing, true));
+            }
+        }
         None => ctx.obtain(&standing, ui)?,
     }
     if ui.json {
@@ -66,7 +73,7 @@ pub(super) fn print_row(ctx: &Ctx<'_>, columns: usize, ui: &mut Ui<'_>) -> Resul
     let Some(standing) = standing(ctx)? else { return Ok(()) };
     let files: Vec<String> =
         standing.proposal.files.iter().map(|file| ctx.config.places().shorten(file)).collect();
-    let name = ui::pad("(settings)", columns);
+    let name = ui::pad(ROW_NAME, columns);
     let files = ui.paint(ui::FAINT, files.join(", "));
     let word = word(standing.trust, ui);
     writeln!(ui.out, "{word}  {name}  {files}")?;
