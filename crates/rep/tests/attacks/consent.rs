@@ -65,8 +65,9 @@ fn verify_as_owner(scene: &Scene) -> Ran {
 
 /// The command that agrees, as the message gives it, without `rep`.
 fn consenting_line(refused: &Ran) -> String {
-    let (_, rest) = refused.stderr.split_once("`rep trust --project --consent ").unwrap();
-    let (digest, _) = rest.split_once('`').unwrap();
+    let line = refused.stderr.split_once("`rep trust --project --consent ");
+    let digest = line.and_then(|(_, rest)| rest.split_once('`')).map(|(digest, _)| digest);
+    let digest = digest.unwrap_or_else(|| panic!("no consent was asked for: {}", refused.stderr));
     format!("trust --project --consent {digest}")
 }
 
