@@ -1,6 +1,6 @@
 //! `docs/configuration.md`: every key, from the table that `rep` reads them by.
 
-use repertoire::config::{KEYS, Key, Shape, variable_of};
+use repertoire::config::{KEYS, Key, SetBy, Shape, variable_of};
 use repertoire_skill::profile::ProfileId;
 
 use crate::markdown::{GENERATED, cell, header, row};
@@ -14,7 +14,12 @@ pub(crate) fn page() -> String {
     for key in KEYS {
         let name = format!("`{}`", key.name);
         let variable = format!("`{}`", variable_of(key.name));
-        let by = if key.user_only { "you" } else { "you or a project" };
+        let by = match key.set_by {
+            SetBy::Anyone => "you or a project",
+            SetBy::UserOrConsentedProject => "you, or a project with your consent",
+            SetBy::UserOrBaseBranch => "you or the base branch",
+            SetBy::User => "you",
+        };
         out.push_str(&row(&[&name, &shape(key), &default(key), &variable, by, &cell(key.about)]));
     }
     out

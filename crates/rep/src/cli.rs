@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire_skill::profile::ProfileId;
+use repertoire_skill::skill::{Digest, NotADigest};
 use repertoire_text::terminal::printable;
 
 use crate::commands;
@@ -38,6 +39,9 @@ pub struct Cli {
     /// Search this folder too, before all others (may be repeated)
     #[arg(long = "root", global = true, value_name = "DIR", help_heading = GLOBAL)]
     roots: Vec<Utf8PathBuf>,
+    /// Agree to the settings of the project that start programs, if this is their digest; see `rep trust --project`
+    #[arg(long = "consent", global = true, value_name = "DIGEST", value_parser = digest, help_heading = GLOBAL)]
+    consents: Vec<Digest>,
     /// Print JSON
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
@@ -332,6 +336,7 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
     let flags = Flags {
         profile: cli.profile.map(ProfileId::from),
         roots: cli.roots.iter().map(|root| here.join(root)).collect(),
+        consents: cli.consents.clone(),
     };
     if ui.json
         && let Some(name) = cli.command.text_only()
@@ -397,6 +402,11 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
             Ok(Exit::Done)
         }
     }
+}
+
+/// A digest that was typed.
+fn digest(text: &str) -> Result<Digest, NotADigest> {
+    text.parse()
 }
 
 /// A folder that was typed: it has to be there.

@@ -3,8 +3,11 @@
 //! suggestion, never silence.
 //!
 //! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
+//!
+//! Settings of a project that start programs are kept apart as a [`Proposal`] until the user has agreed to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,7 +17,7 @@ use repertoire_select::settings::StepKind;
 use repertoire_skill::discover::Request;
 use repertoire_skill::name::nearest;
 use repertoire_skill::profile::{Places, ProfileId, Root};
-use repertoire_skill::skill::Scope;
+use repertoire_skill::skill::{Digest, Scope};
 use repertoire_skill::trust::{Lock, LockError};
 use repertoire_text::{Position, fs};
 use schemars::JsonSchema;
@@ -25,8 +28,10 @@ use crate::env::Env;
 use crate::failure::Failure;
 
 mod keys;
+mod proposal;
 
-pub use keys::{KEYS, Key, Shape};
+pub use keys::{KEYS, Key, SetBy, Shape};
+pub(crate) use proposal::Proposal;
 
 /// The name of the file, in a project and in the user's configuration folder.
 pub const FILE_NAME: &str = "repertoire.toml";
@@ -59,6 +64,15 @@ pub struct Setting {
     base: Utf8PathBuf,
     /// Whether a stranger may have written it.
     from_project: bool,
+    /// The text of the file that it came from.
+    file: Option<SettingsFile>,
+}
+
+/// A configuration file, as it was read.
+#[derive(Clone, Debug)]
+struct SettingsFile {
+    path: Utf8PathBuf,
+    text: Arc<str>,
 }
 
 impl Setting {
@@ -76,6 +90,10 @@ impl Setting {
 #[derive(Clone, Debug)]
 pub struct Config {
     settings: Vec<Setting>,
+    /// Acting settings of the project that are not in force.
+    proposed: Vec<Setting>,
+    /// Digests of settings that the command line agrees to.
+    flag_consents: Vec<Digest>,
     places: Places,
     config_dir: Utf8PathBuf,
     flag_roots: Vec<Utf8PathBuf>,
@@ -88,6 +106,14 @@ pub struct Flags {
     pub profile: Option<ProfileId>,
     /// `--root`.
     pub roots: Vec<Utf8PathBuf>,
+    /// `--consent`.
+    pub consents: Vec<Digest>,
+}
+
+/// The settings while files are read.
+struct Layers {
+    settings: Vec<Setting>,
+    proposed: Vec<Setting>,
 }
 
 impl Config {
@@ -104,7 +130,8 @@ impl Config {
     ) -> Result<Self, Failure> {
         let typed = self.setting("profile").filter(|set| matches!(set.origin, Origin::Flag(_)));
         let profile = typed.map(|_| self.profile());
-        let flags = Flags { profile, roots: self.flag_roots.clone() };
+        let (roots, consents) = (self.flag_roots.clone(), self.flag_consents.clone());
+        let flags = Flags { profile, roots, consents };
         Self::load_with(env, &self.places.here, &flags, before)
     }
 
@@ -120,22 +147,31 @@ impl Config {
             home: env.home().canonicalize_utf8().unwrap_or_else(|_| env.home()),
             pack: env.data_dir().join("skills"),
         };
-        let mut settings = defaults(here);
-        apply_file(&mut settings, &config_dir.join(FILE_NAME), false)?;
+        let mut layers = Layers { settings: defaults(here), proposed: Vec::new() };
+        apply_file(&mut layers, &config_dir.join(FILE_NAME), false)?;
         for dir in places.upwards().into_iter().rev() {
             let path = dir.join(FILE_NAME);
             match before.get(&path) {
-                Some(Some(text)) => apply_text(&mut settings, &path, text, true)?,
+                Some(Some(text)) => apply_text(&mut layers, &path, text, true)?,
                 Some(None) => {}
-                None => apply_file(&mut settings, &path, true)?,
+                None => apply_file(&mut layers, &path, true)?,
             }
         }
+        let Layers { mut settings, mut proposed } = layers;
         apply_environment(&mut settings, env, here)?;
         if let Some(profile) = flags.profile {
             let origin = Origin::Flag("--profile".to_owned());
             set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
         }
-        let mut config = Config { settings, places, config_dir, flag_roots: flags.roots.clone() };
+        // A variable of the environment is the user's, and wins over the project.
+        let by_environment = |name: &str| {
+            let mut all = settings.iter().filter(|setting| setting.name == name);
+            all.any(|setting| matches!(setting.origin, Origin::Environment(_)))
+        };
+        proposed.retain(|setting| !by_environment(setting.name));
+        let (flag_roots, flag_consents) = (flags.roots.clone(), flags.consents.clone());
+        let mut config =
+            Config { settings, proposed, flag_consents, places, config_dir, flag_roots };
         if let Some(dir) =
             config.path("skills_builtin_dir").or_else(|| config.path("skills_sync_dir"))
         {
@@ -197,6 +233,54 @@ impl Config {
     /// The lock that says which skills a person has agreed to.
     pub fn lock_path(&self) -> Utf8PathBuf {
         self.config_dir.join("repertoire.lock")
+    }
+
+    /// The acting settings of the project that are not in force, if there are any.
+    pub(crate) fn proposal(&self) -> Option<Proposal> {
+        Proposal::of(&self.proposed)
+    }
+
+    /// The same, one setting a key.
+    pub(crate) fn proposed(&self) -> &[Setting] {
+        &self.proposed
+    }
+
+    /// The same with the proposed settings in force. Only where the user has agreed to them, or to show them.
+    pub(crate) fn with_proposal_in_force(mut self) -> Self {
+        for new in std::mem::take(&mut self.proposed) {
+            if let Some(old) = self.settings.iter_mut().find(|old| old.name == new.name) {
+                *old = new;
+            }
+        }
+        self
+    }
+
+    /// Digests of settings that the command line and the user's configuration agree to.
+    pub(crate) fn consents(&self) -> Result<Vec<Digest>, Failure> {
+        const NAME: &str = "trust.settings";
+        let mut all = self.flag_consents.clone();
+        for text in self.texts(NAME) {
+            let digest = text.parse().map_err(|error| {
+                Failure::usage(format!("{}: `{NAME}`: `{text}`: {error}", self.origin(NAME)))
+            })?;
+            all.push(digest);
+        }
+        Ok(all)
+    }
+
+    /// Whether the command line agrees to some settings.
+    pub(crate) fn has_consent_flag(&self) -> bool {
+        !self.flag_consents.is_empty()
+    }
+
+    /// Folders whose projects' settings are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<Utf8PathBuf> {
+        let setting = self.setting("trust.folders");
+        let list = setting.and_then(|setting| setting.value.as_ref()?.as_array());
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        let folder = |text: &str| Some(self.resolve(setting?, text));
+        let folders = texts.filter_map(folder);
+        folders.filter_map(|folder| folder.canonicalize_utf8().ok()).collect()
     }
 
     /// What to discover under this configuration.
@@ -292,6 +376,17 @@ impl Config {
         }
     }
 
+    /// Where a part of a value stands, for messages: the path leads into the table that the key is.
+    pub(crate) fn place_within(&self, name: &str, path: &[&str]) -> String {
+        let exact = |file: &SettingsFile| {
+            let parts: Vec<&str> = name.split('.').chain(path.iter().copied()).collect();
+            let line = proposal::line_within(&file.text, &parts)?;
+            Some(format!("{}:{line}", file.path))
+        };
+        let file = self.setting(name).and_then(|setting| setting.file.as_ref());
+        file.and_then(exact).unwrap_or_else(|| self.origin(name))
+    }
+
     fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.name == name)
     }
@@ -347,6 +442,7 @@ fn defaults(here: &Utf8Path) -> Vec<Setting> {
             origin: Origin::Default,
             base: here.to_owned(),
             from_project: false,
+            file: None,
         })
         .collect()
 }
@@ -373,24 +469,33 @@ fn set(
         setting.origin = origin;
         setting.base = base.to_owned();
         setting.from_project = from_project;
+        setting.file = None;
     }
 }
 
-fn apply_file(
-    settings: &mut [Setting],
-    path: &Utf8Path,
-    from_project: bool,
-) -> Result<(), Failure> {
+impl Layers {
+    /// Sets what a file says. An acting value of a project is only proposed.
+    fn set(&mut self, key: &Key, new: Setting) {
+        self.proposed.retain(|setting| setting.name != key.name);
+        if new.from_project && proposal::is_acting(key, new.value.as_ref()) {
+            self.proposed.push(new);
+        } else if let Some(old) = self.settings.iter_mut().find(|old| old.name == key.name) {
+            *old = new;
+        }
+    }
+}
+
+fn apply_file(layers: &mut Layers, path: &Utf8Path, from_project: bool) -> Result<(), Failure> {
     let text = match fs::read_text(path, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(fs::ReadError::NotFound) => return Ok(()),
         Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
     };
-    apply_text(settings, path, &text, from_project)
+    apply_text(layers, path, &text, from_project)
 }
 
 fn apply_text(
-    settings: &mut [Setting],
+    layers: &mut Layers,
     path: &Utf8Path,
     text: &str,
     from_project: bool,
@@ -400,22 +505,31 @@ fn apply_text(
         Failure::usage(format!("{path}:{line} is not valid TOML: {}", error.message()))
     })?;
     let base = path.parent().unwrap_or(Utf8Path::new("."));
+    let file = SettingsFile { path: path.to_owned(), text: text.into() };
     for (name, value) in flatten(table) {
         let line = line_of(text, &name);
         let place = format!("{path}:{line}");
         let key = known_key(&name, &place)?;
         let value = match key.shape {
-            Shape::Rules if from_project => added(settings, key.name, value),
+            Shape::Rules if from_project => added(&layers.settings, key.name, value),
             _ => value,
         };
-        if key.user_only && from_project {
+        if key.set_by == SetBy::User && from_project {
             return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
                 .hint(
                     "Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
                 ));
         }
         check(key, &value, &place)?;
-        set(settings, key.name, value, Origin::File(place), base, from_project);
+        let new = Setting {
+            name: key.name,
+            value: Some(value),
+            origin: Origin::File(place),
+            base: base.to_owned(),
+            from_project,
+            file: Some(file.clone()),
+        };
+        layers.set(key, new);
     }
     Ok(())
 }

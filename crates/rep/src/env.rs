@@ -94,6 +94,8 @@ impl Env {
     /// Where the user's configuration lives.
     pub fn config_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+        // A relative one would make the project that the user stands in the owner of the lock.
+        let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".config")).join("repertoire")
     }
 

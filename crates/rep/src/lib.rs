@@ -29,6 +29,7 @@ pub mod cli;
 pub mod codes;
 mod commands;
 pub mod config;
+mod consent;
 pub mod demo;
 pub mod env;
 pub mod failure;

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::definition::{Definition, ToolFilter};
 use repertoire_agent::event::Sink;
 use repertoire_agent::{RunOptions, System};
-use repertoire_drive::checks::{self, Check};
+use repertoire_drive::checks::{self, AllowedVariables, Check, VariableRefusal};
 use repertoire_drive::github::base;
 use repertoire_drive::plan::learnings::Learnings;
 use repertoire_drive::plan::{
@@ -21,6 +21,7 @@ use repertoire_text::fs;
 
 use crate::cli::Ctx;
 use crate::config::{Config, Flags, duration};
+use crate::consent;
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::running::{RunFlags, not_built};
@@ -280,11 +281,20 @@ impl Ctx<'_> {
     }
 
     /// The checks that a table of the configuration declares.
+    ///
+    /// # Errors
+    ///
+    /// When one of them makes no sense, and while the user has not agreed to what the project declares.
     pub(crate) fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
+        if self.config.proposal().is_some() {
+            return Err(consent::not_settled());
+        }
         let Some(table) = self.config.table(name) else { return Ok(Vec::new()) };
+        let allowed = self.allowed_variables()?;
         let wrong = |check: &str, problem: String| {
-            Failure::usage(format!("{}: `{name}.{check}`: {problem}", self.config.origin(name)))
-                .hint("A check is a table with `command`, and perhaps `timeout`, `critical`, `depends_on`, `retries`, `network`.")
+            let place = self.config.place_within(name, &[check]);
+            Failure::usage(format!("{place}: `{name}.{check}`: {problem}"))
+                .hint("A check is a table with `command`, and perhaps `timeout`, `critical`, `depends_on`, `retries`, `network`, `env`.")
         };
         let read = |(check, value): (&String, &toml::Value)| {
             let toml::Value::Table(fields) = value else {
@@ -292,11 +302,47 @@ impl Ctx<'_> {
             };
             let mut fields = fields.clone();
             fields.insert("name".to_owned(), toml::Value::from(check.as_str()));
-            toml::Value::Table(fields)
-                .try_into::<Check>()
-                .map_err(|error| wrong(check, error.message().to_owned()))
+            let read: Check = toml::Value::Table(fields)
+                .try_into()
+                .map_err(|error: toml::de::Error| wrong(check, error.message().to_owned()))?;
+            match self.refused_variable(name, &read, &allowed) {
+                Some(failure) => Err(failure),
+                None => Ok(read),
+            }
         };
         table.iter().map(read).collect()
+    }
+
+    /// The variables that checks may set.
+    fn allowed_variables(&self) -> Result<AllowedVariables, Failure> {
+        const NAME: &str = "checks.env_allowed";
+        AllowedVariables::with(self.config.texts(NAME)).map_err(|(variable, refusal)| {
+            let origin = self.config.origin(NAME);
+            Failure::usage(format!("{origin}: `{NAME}`: `{variable}`: {refusal}"))
+        })
+    }
+
+    /// The failure for the first variable that a check may not set.
+    fn refused_variable(
+        &self,
+        name: &str,
+        check: &Check,
+        allowed: &AllowedVariables,
+    ) -> Option<Failure> {
+        let mut variables = check.env.keys().map(String::as_str);
+        let (variable, refusal) =
+            variables.find_map(|variable| Some((variable, allowed.refusal_of(variable)?)))?;
+        let place = self.config.place_within(name, &[check.name.as_str(), "env", variable]);
+        let key = format!("{name}.{}.env.{variable}", check.name);
+        let failure = Failure::usage(format!("{place}: `{key}`: {refusal}")).hint(format!(
+            "Set it in the command, where it holds inside the sandbox only: `command = \"{variable}=… …\"`."
+        ));
+        Some(match refusal {
+            VariableRefusal::NotListed => failure.hint(format!(
+                "Or allow it in your own configuration: `checks.env_allowed = [\"{variable}\"]`."
+            )),
+            VariableRefusal::Forbidden | VariableRefusal::Malformed => failure,
+        })
     }
 
     fn instructions(&self) -> Result<Option<String>, Failure> {

@@ -55,22 +55,25 @@ pub(crate) fn put(wanted: &Wanted<'_>, ui: &mut Ui<'_>) -> std::io::Result<()> {
 
 /// A text of several lines, each indented, and those too long for the terminal carried on under a mark.
 fn laid_out(text: &str, columns: usize) -> Vec<String> {
-    let room = columns.saturating_sub(INDENT.len()).max(20);
+    text.split('\n').flat_map(|line| wrapped(INDENT, WRAPPED, line, columns)).collect()
+}
+
+/// A line behind its indent, safe to print, and carried on under a mark where it is too long for the terminal.
+pub(crate) fn wrapped(indent: &str, mark: &str, line: &str, columns: usize) -> Vec<String> {
+    let room = columns.saturating_sub(ui::width(indent)).max(20);
     let mut out = Vec::new();
-    for line in text.split('\n') {
-        let mut row = INDENT.to_owned();
-        let mut used = 0;
-        for c in printable(line).chars() {
-            let wide = c.width().unwrap_or(0);
-            if used + wide > room {
-                out.push(std::mem::replace(&mut row, WRAPPED.to_owned()));
-                used = 0;
-            }
-            row.push(c);
-            used += wide;
+    let mut row = indent.to_owned();
+    let mut used = 0;
+    for c in printable(line).chars() {
+        let wide = c.width().unwrap_or(0);
+        if used + wide > room {
+            out.push(std::mem::replace(&mut row, mark.to_owned()));
+            used = 0;
         }
-        out.push(row);
+        row.push(c);
+        used += wide;
     }
+    out.push(row);
     out
 }
 

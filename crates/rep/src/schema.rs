@@ -101,6 +101,23 @@ impl ReadJson {
 pub struct TrustJson {
     /// Skills in use, and those that wait for a person's word, sorted by name.
     pub skills: Vec<TrustRow>,
+    /// The settings of this project that start programs; null if there are none.
+    pub project: Option<TrustProjectJson>,
+}
+
+/// The settings of a project that start programs, and whether the user has agreed to them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrustProjectJson {
+    /// The folder that the consent is for.
+    pub folder: String,
+    /// The files that declare the settings.
+    pub files: Vec<String>,
+    /// The digest of the settings, for `--consent`.
+    pub digest: String,
+    /// Whether the settings come into force.
+    pub trust: Trust,
+    /// The settings by their key, each value as JSON.
+    pub settings: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
 /// Whether one skill is trusted.
@@ -290,6 +307,8 @@ pub struct SettingJson {
     pub value: serde_json::Value,
     /// Where it came from.
     pub origin: crate::config::Origin,
+    /// Whether it holds: false for a setting of the project that starts programs and that the user has not agreed to.
+    pub in_force: bool,
 }
 
 /// `rep doctor --json`.

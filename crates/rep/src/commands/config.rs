@@ -2,9 +2,11 @@
 
 use crate::cli::Ctx;
 use crate::config::{KEYS, Origin, variable_of};
-use crate::failure::{Exit, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{ConfigJson, SettingJson};
 use crate::ui::{self, Ui};
+
+const NOT_IN_FORCE: &str = ", not in force: see `rep trust --project`";
 
 /// What to print.
 #[derive(Debug, clap::Args)]
@@ -15,7 +17,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let settings = ctx.config.settings();
+    let waiting = waiting(ctx)?;
+    let is_waiting = |name: &str| waiting.contains(&name);
+    let shown = ctx.with_proposal_in_force();
+    let settings = shown.config.settings();
     if ui.json {
         let settings = settings
             .iter()
@@ -23,6 +28,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 key: setting.name.to_owned(),
                 value: serde_json::to_value(setting.shown()).unwrap_or_default(),
                 origin: setting.origin.clone(),
+                in_force: !is_waiting(setting.name),
             })
             .collect();
         ui.print_json(&ConfigJson { settings })?;
@@ -32,7 +38,8 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         .iter()
         .map(|setting| {
             let value = setting.shown().map_or("(not set)".to_owned(), |v| v.to_string());
-            (format!("{} = {value}", setting.name), origin(ctx, &setting.origin))
+            let note = if is_waiting(setting.name) { NOT_IN_FORCE } else { "" };
+            (format!("{} = {value}", setting.name), origin(ctx, &setting.origin) + note)
         })
         .collect();
     let columns = lines.iter().map(|(line, _)| ui::width(line)).max().unwrap_or(0).min(60);
@@ -45,6 +52,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
     }
     Ok(Exit::Done)
+}
+
+/// The settings of the project that the user has not agreed to.
+fn waiting(ctx: &Ctx<'_>) -> Result<Vec<&'static str>, Failure> {
+    let Some(proposal) = ctx.config.proposal() else { return Ok(Vec::new()) };
+    let standing = ctx.standing(proposal)?;
+    let waiting = ctx.config.proposed().iter().filter(|_| standing.by.is_none());
+    Ok(waiting.map(|setting| setting.name).collect())
 }
 
 fn origin(ctx: &Ctx<'_>, origin: &Origin) -> String {

@@ -1,4 +1,5 @@
-//! `rep trust`: a person's word about a skill, bound to every file of it.
+//! `rep trust`: a person's word about a skill, bound to every file of it, or about the settings of a project that start
+//! programs.
 
 use repertoire_skill::catalog::{Catalog, Entry};
 use repertoire_skill::codes;
@@ -16,13 +17,19 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::{TrustJson, TrustRow};
 use crate::ui::{self, Ui};
 
+mod project;
+
 /// Which skills.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Names or folders of skills; without any, what is trusted and what is not
     names: Vec<String>,
+    /// Trust the settings of this project that start programs, as they are now: shows them and asks, or compares them with
+    /// `--consent DIGEST`
+    #[arg(long, conflicts_with = "names")]
+    project: bool,
     /// Take the word back
-    #[arg(long, requires = "names")]
+    #[arg(long)]
     revoke: bool,
     /// Trust a skill although its files have invisible characters that can carry text
     #[arg(long, requires = "names", conflicts_with = "revoke")]
@@ -30,10 +37,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+    if args.project {
+        return project::run(ctx, args.revoke, ui);
+    }
+    if args.revoke && args.names.is_empty() {
+        return Err(Failure::usage("`--revoke` needs the name of a skill, or `--project`"));
+    }
     let request = ctx.config.request()?;
     let catalog = repertoire_skill::discover::discover(&request);
     if args.names.is_empty() {
-        return list(&catalog, ui);
+        return list(ctx, &catalog, ui);
     }
     // Nothing is said before it is written down.
     let said = Lock::update(&ctx.config.lock_path(), |lock| {
@@ -179,26 +192,34 @@ fn meant<'a>(
     }
 }
 
-fn list(catalog: &Catalog, ui: &mut Ui<'_>) -> Outcome {
+fn list(ctx: &Ctx<'_>, catalog: &Catalog, ui: &mut Ui<'_>) -> Outcome {
     let losers =
         catalog.shadowed().iter().map(|lost| &lost.entry).filter(|entry| needs_word(entry));
     let mut all: Vec<&Entry> = catalog.entries().iter().chain(losers).collect();
     all.sort_by(|a, b| (&a.id, &a.skill.origin.file).cmp(&(&b.id, &b.skill.origin.file)));
     if ui.json {
         let skills = all.iter().map(|entry| TrustRow::of(entry)).collect();
-        ui.print_json(&TrustJson { skills })?;
+        ui.print_json(&TrustJson { skills, project: project::as_json(ctx)? })?;
         return Ok(Exit::Done);
     }
-    let columns = all.iter().map(|entry| ui::width(&entry.id)).max().unwrap_or(0).min(40);
+    let settings = ctx.config.proposal().map(|_| ui::width(project::ROW_NAME));
+    let names = all.iter().map(|entry| ui::width(&entry.id));
+    let columns = names.chain(settings).max().unwrap_or(0).min(40);
     for entry in all {
-        let word = match entry.trust {
-            Trust::Trusted => ui.paint(ui::GOOD, "trusted  "),
-            Trust::Untrusted => ui.paint(ui::WARN, "untrusted"),
-            Trust::Changed => ui.paint(ui::BAD, "changed  "),
-        };
+        let word = word(entry.trust, ui);
         let path = catalog.places().shorten(&entry.skill.origin.file);
         let name = ui::pad(&entry.id, columns);
         writeln!(ui.out, "{word}  {name}  {}", ui.paint(ui::FAINT, path))?;
     }
+    project::print_row(ctx, columns, ui)?;
     Ok(Exit::Done)
+}
+
+/// Whether something is trusted, in a word of one width.
+fn word(trust: Trust, ui: &Ui<'_>) -> String {
+    match trust {
+        Trust::Trusted => ui.paint(ui::GOOD, "trusted  "),
+        Trust::Untrusted => ui.paint(ui::WARN, "untrusted"),
+        Trust::Changed => ui.paint(ui::BAD, "changed  "),
+    }
 }

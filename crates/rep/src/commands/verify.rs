@@ -79,6 +79,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let files = files(ctx, args)?;
     let before = args.compare.as_ref().map(|path| earlier(&ctx.typed_path(path))).transpose()?;
+    let ctx = &ctx.with_consent(ui)?;
     let checks = declared(ctx, args)?;
     let cancel = CancellationToken::new();
     let options = Options {

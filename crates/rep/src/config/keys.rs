@@ -37,6 +37,20 @@ pub enum Shape {
     Secret,
 }
 
+/// Who may set a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// The user and every project: a preference, or a rule that forbids more.
+    Anyone,
+    /// The user, and a project once the user has agreed to the value: it starts programs, opens the network to them, or
+    /// lets them read more.
+    UserOrConsentedProject,
+    /// The user and the base branch: only `rep github run` acts on it, which reads nothing from a pull request.
+    UserOrBaseBranch,
+    /// The user: it says where data goes, raises a limit, opens the walls, or decides what is trusted.
+    User,
+}
+
 /// One key.
 pub struct Key {
     /// Its name.
@@ -47,13 +61,12 @@ pub struct Key {
     pub default: &'static str,
     /// What it does.
     pub about: &'static str,
-    /// Whether only the user may set it: a stranger's project may not say where we write, raise a limit,
-    /// or choose a profile in which untrusted skills replace trusted ones.
-    pub user_only: bool,
+    /// Who may set it.
+    pub set_by: SetBy,
 }
 
 const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
-    Key { name, shape, default, about, user_only: false }
+    Key { name, shape, default, about, set_by: SetBy::Anyone }
 }
 
 const fn user_key(
@@ -62,7 +75,25 @@ const fn user_key(
     default: &'static str,
     about: &'static str,
 ) -> Key {
-    Key { name, shape, default, about, user_only: true }
+    Key { name, shape, default, about, set_by: SetBy::User }
+}
+
+const fn acting_key(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key { name, shape, default, about, set_by: SetBy::UserOrConsentedProject }
+}
+
+const fn github_key(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key { name, shape, default, about, set_by: SetBy::UserOrBaseBranch }
 }
 
 /// Every key.
@@ -218,6 +249,24 @@ pub static KEYS: &[Key] = &[
         "The guarantees that `sandbox = \"require\"` demands, such as `files-confined`; all of them if absent. See sandbox.md.",
     ),
     user_key(
+        "trust.settings",
+        Shape::Texts,
+        "[]",
+        "Digests of projects' settings that you agree to, as `rep trust --project` shows them.",
+    ),
+    user_key(
+        "trust.folders",
+        Shape::Paths,
+        "[]",
+        "Folders whose projects are yours: their settings may start programs without being asked about.",
+    ),
+    user_key(
+        "checks.env_allowed",
+        Shape::Texts,
+        "[]",
+        "Variables that checks may set in `env`, besides those of docs/verification.md; a `*` at the end of a name stands for any ending.",
+    ),
+    user_key(
         "mcp_servers",
         Shape::Table,
         "",
@@ -293,19 +342,19 @@ pub static KEYS: &[Key] = &[
     user_key("review.max_time", Shape::Duration, "\"1h\"", "Longest time of a review."),
     user_key("review.call_time", Shape::Duration, "\"15m\"", "Longest time of one reviewer."),
     key("plan.review", Shape::Bool, "true", "Whether work on a plan is reviewed before it counts."),
-    key(
+    acting_key(
         "plan.checks",
         Shape::Table,
         "",
-        "What has to hold after every change of a plan's run: a table for each, with `command`, and `timeout`, `critical`, `depends_on`, `retries`, `network`.",
+        "What has to hold after every change of a plan's run: a table for each, with `command`, and `timeout`, `critical`, `depends_on`, `retries`, `network`, `env`.",
     ),
-    key(
+    acting_key(
         "plan.final_checks",
         Shape::Table,
         "",
         "What has to hold besides before a plan's run is complete.",
     ),
-    key(
+    acting_key(
         "plan.self_improve",
         Shape::Bool,
         "false",
@@ -348,13 +397,13 @@ pub static KEYS: &[Key] = &[
         "Where the work goes when a plan is done.",
     ),
     key("plan.branch_prefix", Shape::Text, "\"rep/\"", "What the branches of runs begin with."),
-    key(
+    acting_key(
         "plan.copy",
         Shape::Texts,
         "[]",
         "Files that git does not know and a worktree needs, as globs, such as `.env`.",
     ),
-    key("plan.setup", Shape::Text, "", "A command that makes a new worktree ready."),
+    acting_key("plan.setup", Shape::Text, "", "A command that makes a new worktree ready."),
     user_key(
         "database_url",
         Shape::Secret,
@@ -380,148 +429,163 @@ pub static KEYS: &[Key] = &[
         "\"30s\"",
         "How long a worker may be silent before another one takes its runs over.",
     ),
-    key(
+    github_key(
         "github.trigger_phrase",
         Shape::Text,
         "\"@repertoire\"",
         "The phrase that calls the agent on GitHub, as a word of its own.",
     ),
-    key(
+    github_key(
         "github.label_trigger",
         Shape::Text,
         "\"repertoire\"",
         "The label that calls the agent when it is added.",
     ),
-    key(
+    github_key(
         "github.assignee_trigger",
         Shape::Text,
         "",
         "The account that calls the agent when it is assigned.",
     ),
-    key("github.task_label", Shape::Text, "\"agent-task\"", "The label of issues that are tasks."),
-    key(
+    github_key(
+        "github.task_label",
+        Shape::Text,
+        "\"agent-task\"",
+        "The label of issues that are tasks.",
+    ),
+    github_key(
         "github.bot_login",
         Shape::Text,
         "\"github-actions[bot]\"",
         "The account that the agent writes as; it never answers itself.",
     ),
-    key(
+    github_key(
         "github.allowed_bots",
         Shape::Texts,
         "[]",
         "Bots that may call the agent; `*` for all, which is unwise.",
     ),
-    key(
+    github_key(
         "github.allowed_non_write_users",
         Shape::Texts,
         "[]",
         "People without write access who may ask questions; `*` for everybody, which is unwise.",
     ),
-    key(
+    github_key(
         "github.base_branch",
         Shape::Text,
         "",
         "The branch that work begins on, if it is not the default branch.",
     ),
-    key(
+    github_key(
         "github.branch_prefix",
         Shape::Text,
         "\"repertoire/\"",
         "What the branches of runs on GitHub begin with.",
     ),
-    key(
+    github_key(
         "github.network_tools",
         Shape::Texts,
         "[]",
         "Tools that may leave the machine in runs on GitHub, if the mode names them too: `github`, `research`.",
     ),
-    key(
+    github_key(
         "github.failed_label",
         Shape::Text,
         "\"agent-failed\"",
         "The label of tasks that failed; they are not picked again.",
     ),
-    key(
+    github_key(
         "github.done_label",
         Shape::Text,
         "\"agent-done\"",
         "The label of issues whose task is done and waits to be looked at; they are not picked again.",
     ),
-    key(
+    github_key(
         "github.waiting_label",
         Shape::Text,
         "\"agent-waiting\"",
         "The label of issues whose task has a question; they are not picked again until it is taken off.",
     ),
-    key("github.push", Shape::Bool, "false", "Whether branches of finished work are pushed."),
-    key(
+    github_key(
+        "github.push",
+        Shape::Bool,
+        "false",
+        "Whether branches of finished work are pushed.",
+    ),
+    github_key(
         "github.pull_request",
         Shape::Bool,
         "false",
         "Whether pull requests are opened for branches that are pushed.",
     ),
-    key(
+    github_key(
         "github.draft",
         Shape::Bool,
         "true",
         "Whether these are drafts; where pull requests are merged automatically, only if you set it.",
     ),
-    key(
+    github_key(
         "github.auto_merge",
         Shape::Table,
         "",
         "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more, in docs/auto-merge.md.",
     ),
-    key(
+    github_key(
         "github.continuous.sources",
         Shape::Texts,
         "[\"issue\", \"file\", \"plan\", \"prompt\"]",
         "Where tasks come from, in this order.",
     ),
-    key(
+    github_key(
         "github.continuous.tasks_file",
         Shape::Text,
         "\"TASKS.md\"",
         "The list of boxes with tasks.",
     ),
-    key("github.continuous.plan", Shape::Text, "", "A plan that is worked through as one task."),
-    key(
+    github_key(
+        "github.continuous.plan",
+        Shape::Text,
+        "",
+        "A plan that is worked through as one task.",
+    ),
+    github_key(
         "github.continuous.enabled",
         Shape::Bool,
         "false",
         "Whether scheduled and dispatched runs work through tasks.",
     ),
-    key(
+    github_key(
         "github.continuous.max_tasks",
         Shape::Number,
         "",
         "Most tasks of a run, if not as many as the mode says.",
     ),
-    key(
+    github_key(
         "github.continuous.max_time",
         Shape::Duration,
         "",
         "How long all tasks of a run may take together.",
     ),
-    key(
+    github_key(
         "github.continuous.max_cost",
         Shape::Amount,
         "",
         "Most US dollars of all tasks of a run together.",
     ),
-    key(
+    github_key(
         "github.continuous.claim",
         Shape::Duration,
         "\"6h\"",
         "How long the label of a run at work keeps other runs from its task, if nobody takes it off.",
     ),
-    key(
+    github_key(
         "github.continuous.delay",
         Shape::Duration,
         "",
         "The pause between two tasks, if not as long as the mode says.",
     ),
-    key(
+    github_key(
         "github.continuous.stop_on_first_failure",
         Shape::Bool,
         "false",

@@ -209,6 +209,8 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
           --profile <PROFILE>  Whose order of folders, names and rules to follow [possible values:
                                repertoire, agentskills, openskills, claude, codex, gemini]
           --root <DIR>         Search this folder too, before all others (may be repeated)
+          --consent <DIGEST>   Agree to the settings of the project that start programs, if this is
+                               their digest; see `rep trust --project`
           --json               Print JSON
           --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
       -C <DIR>                 Work as if started in this folder

@@ -10,6 +10,7 @@ mod agents_tools;
 mod browser;
 mod config;
 mod conformance;
+mod consent;
 mod demo_misc;
 mod deps;
 mod dlq;

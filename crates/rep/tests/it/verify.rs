@@ -9,6 +9,7 @@ fn workspace(config: &str) -> Workspace {
     let mut ws = Workspace::new();
     ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     ws.write("project/repertoire.toml", config);
+    ws.own_the_project();
     ws.write("project/src/app.c", "int main(void)\n{\n  return x;\n}\n");
     ws
 }

@@ -69,6 +69,12 @@ impl Workspace {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Says in the user's own configuration that the project is theirs, so that its checks run.
+    pub(crate) fn own_the_project(&self) {
+        let text = "[trust]\nfolders = [\"~/../project\"]\n";
+        self.write("home/.config/repertoire/repertoire.toml", text);
+    }
+
     pub(crate) fn path(&self, relative: &str) -> Utf8PathBuf {
         self.dir.join(relative)
     }
@@ -159,7 +165,8 @@ impl Workspace {
         command
     }
 
-    fn hide(&self, text: &str) -> String {
+    /// A text without the temporary folder and without digests.
+    pub(crate) fn hide(&self, text: &str) -> String {
         let text = text.replace(self.dir.as_str(), "[TMP]");
         let mut parts = text.split("sha256:");
         let mut out = parts.next().unwrap_or_default().to_owned();

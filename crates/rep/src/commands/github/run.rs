@@ -30,7 +30,7 @@ use crate::cli::Ctx;
 use crate::commands::dlq;
 use crate::commands::plan::run::not_recorded;
 use crate::commands::worker::stop_when_asked;
-use crate::config::{Config, Flags};
+use crate::config::Config;
 use crate::env::Env;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::planning::{House, PlanFlags, host};
@@ -220,7 +220,7 @@ impl Handling<'_> {
         ui: &mut Ui<'_>,
     ) -> Result<Came, Failure> {
         let env = Env { here: house.dir().to_owned(), moved: true, ..self.env.clone() };
-        let ctx = Ctx { env: &env, config: Config::load(&env, house.dir(), &Flags::default())? };
+        let ctx = Ctx { env: &env, config: Config::of_base_branch(&env, house)? };
         let journal = ctx.journal(None).await?;
         let letter = self.taken_up(&journal).await?;
         let started = letter.as_ref().and_then(Started::of);

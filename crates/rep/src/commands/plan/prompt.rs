@@ -29,6 +29,8 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
+    // Nothing is run, so the checks are shown as they would be with the user's consent.
+    let ctx = &ctx.with_proposal_in_force();
     let request = ctx.plan_request(plan, &workspace, &args.flags)?;
     let kind = args.review.then_some(Kind::Review);
     let station = House::new(ctx.env).station_at_rest(&workspace, &request)?;

@@ -69,6 +69,7 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
+    let ctx = &ctx.with_consent(ui)?;
     let mut request = ctx.plan_request(plan, &workspace, &args.flags)?;
     request.once = args.once;
     if args.watch && !matches!(request.ending, EndingWord::Merge | EndingWord::Squash) {

@@ -554,6 +554,25 @@ fn rules_are_those_of_the_default_branch_whatever_a_pull_request_shall_go_into()
     }
 }
 
+/// The settings of the default branch count as agreed to, and start programs. Those of a pull request never do.
+#[test]
+fn settings_of_a_pull_request_start_nothing_and_the_comment_says_so() {
+    let base = "[plan]\nattempts = 1\nreview = false\nsetup = \"touch base-ran\"\n";
+    let stage = stage_of(base, says("Yes."), |fake| fake);
+    let theirs = base.replace("base-ran", "head-ran");
+    let head = stage.branch("feature", &[("repertoire.toml", &theirs)]);
+    stage.github.change(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
+    let mut entity = issue(7, "A change", "x", "stranger");
+    entity["pull_request"] = json!({ "url": "x" });
+    let ran = stage.handle("issue_comment", &comment(entity, "@repertoire look", "ada"), &[]);
+    let said = stage.github.comments(7).join("\n");
+    assert!(said.contains("The pull request changes `repertoire.toml`"), "{said}");
+    let trees = std::fs::read_dir(super::stage::worktree(&stage)).unwrap();
+    let trees: Vec<_> = trees.flatten().map(|tree| tree.path()).collect();
+    assert!(trees.iter().any(|tree| tree.join("base-ran").exists()), "{ran}");
+    assert!(!trees.iter().any(|tree| tree.join("head-ran").exists()), "{ran}");
+}
+
 /// A checkout of a fork has a `main` as well.
 #[test]
 fn a_branch_is_what_the_service_says_and_not_what_the_checkout_calls_so() {

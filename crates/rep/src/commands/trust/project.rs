@@ -1,0 +1,101 @@
+//! `rep trust --project`: the user's consent to the settings of a project that start programs.
+
+use repertoire_skill::trust::{Lock, Trust};
+
+use super::word;
+use crate::cli::Ctx;
+use crate::consent::{ConsentBy, Standing, needed, show};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::schema::TrustProjectJson;
+use crate::ui::{self, Ui};
+
+/// The name of the settings in the list of everything that is trusted.
+pub(super) const ROW_NAME: &str = "(settings)";
+const NOTHING: &str = "no settings of this project start programs, so there is nothing to agree to";
+
+pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
+    if revoke {
+        return withdraw(ctx, ui);
+    }
+    let Some(proposal) = ctx.config.proposal() else {
+        writeln!(ui.out, "{NOTHING}")?;
+        return Ok(Exit::Done);
+    };
+    let checked = ctx.with_proposal_in_force();
+    checked.checks("plan.checks")?;
+    checked.checks("plan.final_checks")?;
+    let standing = ctx.standing(proposal)?;
+    match standing.by {
+        Some(ConsentBy::Digest) => {
+            show(ctx, &standing, ui)?;
+            ctx.remember(&standing.proposal, ui)?;
+        }
+        Some(ConsentBy::Lock | ConsentBy::Folder) => {
+            show(ctx, &standing, ui)?;
+            if ctx.config.has_consent_flag() {
+                return Err(needed(&standing, true));
+            }
+        }
+        None => ctx.obtain(&standing, ui)?,
+    }
+    if ui.json {
+        let trust = Trust::Trusted;
+        ui.print_json(&json_of(&Standing { trust, ..standing }))?;
+        return Ok(Exit::Done);
+    }
+    let digest = standing.proposal.settings.digest();
+    let folder = ctx.config.places().shorten(&standing.proposal.folder);
+    let word = ui.paint(ui::GOOD, "trusted");
+    writeln!(ui.out, "{word} the settings of {folder}, as they are now ({digest})")?;
+    Ok(Exit::Done)
+}
+
+fn withdraw(ctx: &Ctx<'_>, ui: &mut Ui<'_>) -> Outcome {
+    // A folder whose settings are gone can still have a consent.
+    let folder = match ctx.config.proposal() {
+        Some(proposal) => proposal.folder,
+        None => ctx.config.places().project().to_owned(),
+    };
+    let removed = Lock::update(&ctx.config.lock_path(), |lock| {
+        Ok::<_, Failure>(lock.unpin_settings(&folder))
+    })?;
+    let word = if removed { "are no longer trusted" } else { "were not trusted" };
+    writeln!(ui.out, "the settings of {} {word}", ctx.config.places().shorten(&folder))?;
+    Ok(Exit::Done)
+}
+
+fn standing(ctx: &Ctx<'_>) -> Result<Option<Standing>, Failure> {
+    ctx.config.proposal().map(|proposal| ctx.standing(proposal)).transpose()
+}
+
+/// The settings in the list of everything that is trusted.
+pub(super) fn print_row(ctx: &Ctx<'_>, columns: usize, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    let Some(standing) = standing(ctx)? else { return Ok(()) };
+    let files: Vec<String> =
+        standing.proposal.files.iter().map(|file| ctx.config.places().shorten(file)).collect();
+    let name = ui::pad(ROW_NAME, columns);
+    let files = ui.paint(ui::FAINT, files.join(", "));
+    let word = word(standing.trust, ui);
+    writeln!(ui.out, "{word}  {name}  {files}")?;
+    if standing.trust != Trust::Trusted {
+        ui.note("hint: `rep trust --project` shows the settings that start programs, and asks.")?;
+    }
+    Ok(())
+}
+
+pub(super) fn as_json(ctx: &Ctx<'_>) -> Result<Option<TrustProjectJson>, Failure> {
+    Ok(standing(ctx)?.map(|standing| json_of(&standing)))
+}
+
+fn json_of(standing: &Standing) -> TrustProjectJson {
+    let proposal = &standing.proposal;
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    let settings = proposal.settings.iter().map(|(key, text)| (key.to_owned(), value(text)));
+    TrustProjectJson {
+        folder: proposal.folder.to_string(),
+        files: proposal.files.iter().map(ToString::to_string).collect(),
+        digest: proposal.settings.digest().to_string(),
+        trust: standing.trust,
+        settings: settings.collect(),
+    }
+}

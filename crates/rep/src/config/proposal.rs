@@ -1,0 +1,122 @@
+//! Settings of a project that act: they start programs, open the network to them, or let them read more. They are in force
+//! only once the user has agreed to them.
+//!
+//! The digest that is agreed to is computed from the very values that come into force, so nothing can change in between.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_skill::trust::ActingSettings;
+use repertoire_text::Position;
+use toml::Value;
+use toml::de::DeTable;
+
+use super::{Key, SetBy, Setting};
+
+/// Keys whose tables are checks.
+const CHECK_TABLES: &[&str] = &["plan.checks", "plan.final_checks"];
+/// Fields of a check that say when and how often it runs. They may change without another consent.
+const HARMLESS_CHECK_FIELDS: &[&str] = &["timeout", "critical", "depends_on", "retries"];
+
+/// The acting settings of a project, as its files declare them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Proposal {
+    /// The folder of the nearest file that declares some of them. What is declared is the same wherever below it one stands,
+    /// as long as no other file is nearer.
+    pub(crate) folder: Utf8PathBuf,
+    /// The files, outermost first.
+    pub(crate) files: Vec<Utf8PathBuf>,
+    /// The settings.
+    pub(crate) settings: ActingSettings,
+}
+
+impl Proposal {
+    pub(super) fn of(proposed: &[Setting]) -> Option<Self> {
+        let files: BTreeSet<&Utf8Path> =
+            proposed.iter().filter_map(|one| Some(one.file.as_ref()?.path.as_path())).collect();
+        // All files stand on one path from the root of the project, so the longest folder is the nearest.
+        let folder = files.iter().filter_map(|file| file.parent());
+        let folder = folder.max_by_key(|folder| folder.as_str().len())?;
+        let mut settings = ActingSettings::default();
+        for setting in proposed {
+            if let Some(value) = &setting.value {
+                add(&mut settings, setting.name, value);
+            }
+        }
+        let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
+        Some(Proposal {
+            folder,
+            files: files.into_iter().map(Utf8Path::to_owned).collect(),
+            settings,
+        })
+    }
+}
+
+/// Whether a value of a project needs the user's consent: not if it switches something off.
+pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
+    let switches_off = match value {
+        Some(Value::Boolean(on)) => !on,
+        Some(Value::Array(list)) => list.is_empty(),
+        _ => false,
+    };
+    key.set_by == SetBy::UserOrConsentedProject && !switches_off
+}
+
+/// Adds a key with its value, a table field by field.
+fn add(settings: &mut ActingSettings, key: &str, value: &Value) {
+    match value {
+        Value::Table(checks) if CHECK_TABLES.contains(&key) && !checks.is_empty() => {
+            for (name, check) in checks {
+                add_check(settings, &format!("{key}.{}", quoted(name)), check);
+            }
+        }
+        Value::Table(fields) if !fields.is_empty() => {
+            for (name, field) in fields {
+                add(settings, &format!("{key}.{}", quoted(name)), field);
+            }
+        }
+        value => settings.insert(key, as_json(value)),
+    }
+}
+
+fn add_check(settings: &mut ActingSettings, key: &str, check: &Value) {
+    let Value::Table(fields) = check else { return settings.insert(key, as_json(check)) };
+    for (name, field) in fields {
+        let closes_network = name == "network" && *field == Value::Boolean(false);
+        if !HARMLESS_CHECK_FIELDS.contains(&name.as_str()) && !closes_network {
+            add(settings, &format!("{key}.{}", quoted(name)), field);
+        }
+    }
+}
+
+/// A value on one line, without a second way to write it.
+fn as_json(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// A part of a key, in quotes unless it is plain, so that `a.b` is another key than `a` with `b` in it.
+fn quoted(part: &str) -> String {
+    let is_plain = !part.is_empty()
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    match is_plain {
+        true => part.to_owned(),
+        false => as_json(&Value::from(part)),
+    }
+}
+
+/// The line of a key, by the path that leads to it through the tables of a file.
+pub(super) fn line_within(text: &str, path: &[&str]) -> Option<usize> {
+    let parsed = DeTable::parse(text).ok()?;
+    let mut table = parsed.get_ref();
+    let (last, above) = path.split_last()?;
+    for part in above {
+        let (_, value) = table.iter().find(|(key, _)| key.get_ref() == part)?;
+        table = value.get_ref().as_table()?;
+    }
+    let (key, _) = table.iter().find(|(key, _)| key.get_ref() == last)?;
+    Some(Position::of(text, key.span().start).line as usize)
+}
+
+#[cfg(test)]
+#[path = "proposal_tests.rs"]
+mod tests;

@@ -1,0 +1,252 @@
+//! Consent to the settings of a project that start programs, open the network to them, or let them read more.
+//!
+//! The user agrees at a terminal, with `rep trust --project`, with `--consent DIGEST`, or in their own configuration. Where
+//! there is no terminal nothing is asked, and the command stops with the line that agrees.
+
+use camino::Utf8Path;
+use repertoire_drive::github::base;
+use repertoire_skill::skill::Digest;
+use repertoire_skill::trust::{Lock, LockError, Trust};
+
+use crate::cli::Ctx;
+use crate::config::{Config, Flags, Proposal};
+use crate::env::Env;
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+mod question;
+
+pub(crate) use self::question::show;
+use self::question::{Answer, ask};
+
+/// What the user has said about the acting settings of a project so far.
+pub(crate) struct Standing {
+    /// The settings.
+    pub(crate) proposal: Proposal,
+    /// Whether the user agrees to them as they are.
+    pub(crate) trust: Trust,
+    /// Where the user agrees; `None` if not.
+    pub(crate) by: Option<ConsentBy>,
+    /// The lock, with the settings that were agreed to before.
+    pub(crate) lock: Lock,
+}
+
+/// Where the user agrees to settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConsentBy {
+    /// By their digest, with `--consent` or in `trust.settings`.
+    Digest,
+    /// By a folder of `trust.folders`.
+    Folder,
+    /// In the lock.
+    Lock,
+}
+
+impl Config {
+    /// The configuration of a checkout of the base branch, with all of it in force: whoever can write there can write the
+    /// workflow that runs this program.
+    pub(crate) fn of_base_branch(env: &Env, house: &base::House) -> Result<Self, Failure> {
+        let config = Config::load(env, house.dir(), &Flags::default())?;
+        Ok(config.with_proposal_in_force())
+    }
+}
+
+impl<'a> Ctx<'a> {
+    /// This context with the acting settings of the project in force, once the user has agreed to them. Asks at a terminal.
+    pub(crate) fn with_consent(&self, ui: &mut Ui<'_>) -> Result<Ctx<'a>, Failure> {
+        let Some(proposal) = self.config.proposal() else {
+            return Ok(Ctx { env: self.env, config: self.config.clone() });
+        };
+        let agreed = self.with_proposal_in_force();
+        // Mistakes are reported before anything is asked.
+        agreed.checks("plan.checks")?;
+        agreed.checks("plan.final_checks")?;
+        let standing = self.standing(proposal)?;
+        if standing.by.is_none() {
+            self.obtain(&standing, ui)?;
+        }
+        Ok(agreed)
+    }
+
+    /// This context as if the user had agreed to everything: to check settings and to show them.
+    pub(crate) fn with_proposal_in_force(&self) -> Ctx<'a> {
+        Ctx { env: self.env, config: self.config.clone().with_proposal_in_force() }
+    }
+
+    /// What the user has said about settings so far.
+    pub(crate) fn standing(&self, proposal: Proposal) -> Result<Standing, Failure> {
+        let lock = Lock::read(&self.config.lock_path())
+            .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
+        let pinned = lock.trust_in_settings(&proposal.folder, &proposal.settings);
+        let in_folder = |folder: &Utf8Path| proposal.folder.starts_with(folder);
+        let by = if self.config.consents()?.contains(&proposal.settings.digest()) {
+            Some(ConsentBy::Digest)
+        } else if self.config.trusted_folders().iter().any(|folder| in_folder(folder)) {
+            Some(ConsentBy::Folder)
+        } else {
+            (pinned == Trust::Trusted).then_some(ConsentBy::Lock)
+        };
+        let trust = if by.is_some() { Trust::Trusted } else { pinned };
+        Ok(Standing { proposal, trust, by, lock })
+    }
+
+    /// Shows settings that the user has not agreed to, and asks at a terminal.
+    pub(crate) fn obtain(&self, standing: &Standing, ui: &mut Ui<'_>) -> Result<(), Failure> {
+        show(self, standing, ui)?;
+        if !self.can_be_asked(ui) {
+            return Err(needed(standing, self.config.has_consent_flag()));
+        }
+        match ask(ui)? {
+            Answer::Always => self.remember(&standing.proposal, ui),
+            Answer::Once => Ok(()),
+            Answer::No => Err(Failure::cannot_run("nothing was run: you did not agree")
+                .hint("Edit the settings, or run the command again to be asked again.")),
+        }
+    }
+
+    /// Whether there is a person at a terminal, and no program that reads along.
+    pub(crate) fn can_be_asked(&self, ui: &Ui<'_>) -> bool {
+        self.env.stdin_is_terminal && self.env.stderr_is_terminal && !ui.json
+    }
+
+    /// Pins settings in the user's lock.
+    pub(crate) fn remember(&self, proposal: &Proposal, ui: &mut Ui<'_>) -> Result<(), Failure> {
+        let path = self.config.lock_path();
+        Lock::update(&path, |lock| {
+            lock.pin_settings(&proposal.folder, &proposal.settings);
+            Ok::<_, Failure>(())
+        })?;
+        let short = self.config.places().shorten(&path);
+        ui.note(&format!("Remembered in {short}; `rep trust --project --revoke` removes it."))?;
+        Ok(())
+    }
+}
+
+/// Nothing was run because the user has not agreed, and there is no terminal to ask at.
+pub(crate) fn needed(standing: &Standing, has_flag: bool) -> Failure {
+    let digest: Digest = standing.proposal.settings.digest();
+    let message = match (has_flag, standing.trust) {
+        (true, _) => format!(
+            "nothing was run: `--consent` is for other settings than these, whose digest is {digest}"
+        ),
+        (false, Trust::Changed) => "nothing was run: settings of this project that start programs have \
+                                    changed since you agreed to them"
+            .to_owned(),
+        (false, _) => "nothing was run: settings of this project start programs, and you have not agreed to them"
+            .to_owned(),
+    };
+    Failure::cannot_run(message)
+        .hint(format!(
+            "To agree to exactly these settings: `rep trust --project --consent {digest}`"
+        ))
+        .hint("To agree for one command only, add the same `--consent` to it.")
+}
+
+/// The failure of a command that reads acting settings before the user was asked about them.
+pub(crate) fn not_settled() -> Failure {
+    Failure::cannot_run("settings of this project start programs, and you have not agreed to them")
+        .hint("Look at them and agree with `rep trust --project`.")
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    struct Place {
+        _keep: tempfile::TempDir,
+        dir: Utf8PathBuf,
+    }
+
+    impl Place {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let keep = tempfile::tempdir().unwrap();
+            let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+            let place = Place { _keep: keep, dir };
+            place.write("project/.git/HEAD", "ref: refs/heads/main\n");
+            place.write("project/.git/objects/info/packs", "");
+            place.write("project/.git/refs/heads/main", "");
+            files.iter().for_each(|(path, text)| place.write(path, text));
+            place
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            repertoire_text::fs::write_atomic(&self.dir.join(path), text.as_bytes()).unwrap();
+        }
+
+        fn env(&self, folder: &str) -> Env {
+            Env {
+                here: self.dir.join(folder),
+                moved: true,
+                vars: [("HOME".to_owned(), self.dir.join("home").to_string())].into(),
+                is_terminal: false,
+                stdin_is_terminal: false,
+                stderr_is_terminal: false,
+                columns: 80,
+            }
+        }
+
+        /// Whether the settings that hold in a folder of the project are agreed to, with these consents on the command line.
+        fn is_agreed(&self, folder: &str, consents: Vec<Digest>) -> bool {
+            let env = self.env(folder);
+            let flags = Flags { consents, ..Flags::default() };
+            let ctx = Ctx { env: &env, config: Config::load(&env, &env.here, &flags).unwrap() };
+            ctx.standing(ctx.config.proposal().unwrap()).unwrap().by.is_some()
+        }
+
+        fn digest(&self, folder: &str) -> Digest {
+            let env = self.env(folder);
+            let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
+            config.proposal().unwrap().settings.digest()
+        }
+    }
+
+    const CHECKS: (&str, &str) = ("project/repertoire.toml", "[plan.checks.a]\ncommand = 'true'\n");
+    const USER: &str = "home/.config/repertoire/repertoire.toml";
+
+    #[test]
+    fn a_digest_a_folder_and_the_lock_each_agree_and_nothing_else_does() {
+        let place = Place::new(&[CHECKS, ("project/sub/x", "")]);
+        assert!(!place.is_agreed("project", vec![]));
+        assert!(!place.is_agreed("project", vec![Digest::of(b"other")]));
+        let digest = place.digest("project");
+        assert!(place.is_agreed("project", vec![digest]));
+        assert!(place.is_agreed("project/sub", vec![digest]));
+        place.write(USER, &format!("[trust]\nsettings = ['{digest}']\n"));
+        assert!(place.is_agreed("project", vec![]));
+        place.write(USER, "[trust]\nfolders = ['~/../project']\n");
+        assert!(place.is_agreed("project/sub", vec![]));
+        place.write(USER, "[trust]\nfolders = ['~/../proj', '~/missing']\n");
+        assert!(!place.is_agreed("project", vec![]));
+    }
+
+    #[test]
+    fn a_file_in_a_subfolder_is_agreed_to_on_its_own() {
+        let place = Place::new(&[CHECKS, ("project/sub/repertoire.toml", "plan.setup = 'x'\n")]);
+        let digest = place.digest("project");
+        assert!(!place.is_agreed("project/sub", vec![digest]));
+        assert_ne!(digest, place.digest("project/sub"));
+    }
+
+    #[test]
+    fn a_project_cannot_agree_for_the_user() {
+        for text in ["trust.settings = []", "trust.folders = ['/']", "checks.env_allowed = ['*']"] {
+            let place = Place::new(&[("project/repertoire.toml", text)]);
+            let env = place.env("project");
+            let message = Config::load(&env, &env.here, &Flags::default()).unwrap_err().message;
+            assert!(message.contains("may not be set by a project"), "{message}");
+        }
+    }
+
+    #[test]
+    fn checks_that_nobody_agreed_to_cannot_be_read() {
+        let place = Place::new(&[CHECKS]);
+        let env = place.env("project");
+        let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
+        assert!(config.table("plan.checks").is_none());
+        let ctx = Ctx { env: &env, config };
+        assert_eq!(ctx.checks("plan.checks").unwrap_err().exit, crate::failure::Exit::CannotRun);
+        assert_eq!(ctx.with_proposal_in_force().checks("plan.checks").unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! The settings that the user is asked about, in full, with what has changed since they agreed.
+
+use std::collections::BTreeMap;
+
+use repertoire_skill::trust::{ActingSettings, SettingChange};
+
+use super::Standing;
+use crate::cli::Ctx;
+use crate::question::wrapped;
+use crate::ui::{self, Ui};
+
+/// The user's answer.
+pub(super) enum Answer {
+    /// Agree, and remember it.
+    Always,
+    /// Agree for this command.
+    Once,
+    /// Do not agree.
+    No,
+}
+
+/// Shows the settings: every one of them, nothing cut off, and nothing that a terminal would hide.
+pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let files = standing.proposal.files.iter();
+    let files: Vec<String> = files.map(|file| ctx.config.places().shorten(file)).collect();
+    let files = files.join(" and ");
+    let agreed = standing.lock.agreed_settings(&standing.proposal.folder);
+    let head = match (&standing.by, agreed) {
+        (Some(_), _) => format!("{files} starts programs, and you have agreed to this:"),
+        (None, None) => format!("{files} wants to start programs on this machine:"),
+        (None, Some(_)) => {
+            format!("{files} wants to start programs, and has changed since you agreed to it:")
+        }
+    };
+    let head = ui.paint_err(ui::STRONG, head);
+    writeln!(ui.err, "{head}\n")?;
+    let settings = &standing.proposal.settings;
+    let compared = match agreed {
+        Some(agreed) => settings.compared_with(agreed),
+        None => unchanged(settings),
+    };
+    for (key, change) in compared {
+        for (mark, value) in marked(change) {
+            write_setting(mark, key, value, ui)?;
+        }
+    }
+    let note = explanation(ctx, settings);
+    let note = ui::wrap(&note, ui.columns.max(20), "");
+    writeln!(ui.err, "\n{}", ui.paint_err(ui::FAINT, note))
+}
+
+/// Asks, and waits for the answer.
+pub(super) fn ask(ui: &mut Ui<'_>) -> std::io::Result<Answer> {
+    let question = ui.paint_err(ui::STRONG, "Agree to these settings?");
+    write!(ui.err, "{question} [y]es, and remember it / [o]nce / [n]o ")?;
+    ui.err.flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Answer::Always,
+        "o" | "once" => Answer::Once,
+        _ => Answer::No,
+    })
+}
+
+fn unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {
+    settings.iter().map(|(key, value)| (key, SettingChange::Same(value))).collect()
+}
+
+/// The values to show for a key, each with its mark.
+fn marked(change: SettingChange<'_>) -> Vec<(&'static str, &str)> {
+    match change {
+        SettingChange::Same(value) => vec![("    ", value)],
+        SettingChange::Added(value) => vec![("  + ", value)],
+        SettingChange::Removed(value) => vec![("  - ", value)],
+        SettingChange::Changed { before, now } => vec![("  - ", before), ("  + ", now)],
+    }
+}
+
+fn write_setting(mark: &str, key: &str, value: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    let opens_network = key.ends_with(".network") && value == "true";
+    let style = match mark.trim() {
+        "+" => ui::GOOD,
+        "-" => ui::BAD,
+        _ if opens_network => ui::WARN,
+        _ => anstyle::Style::new(),
+    };
+    for line in lines(mark, key, value, ui.columns) {
+        let line = ui.paint_err(style, line);
+        writeln!(ui.err, "{line}")?;
+    }
+    Ok(())
+}
+
+/// A setting as lines. A value of several lines stands below its key, behind bars, so that it cannot look like a setting.
+fn lines(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
+    let text: Option<String> = serde_json::from_str(value).ok();
+    let is_plain = |text: &String| !text.is_empty() && text.trim() == text;
+    match text.filter(is_plain) {
+        Some(text) if text.contains('\n') => {
+            let mut all = wrapped(mark, "  ↪ ", &format!("{key} ="), columns);
+            all.extend(
+                text.split('\n').flat_map(|line| wrapped("      │ ", "    ↪ │ ", line, columns)),
+            );
+            all
+        }
+        Some(text) => wrapped(mark, "  ↪ ", &format!("{key} = {text}"), columns),
+        None => wrapped(mark, "  ↪ ", &format!("{key} = {value}"), columns),
+    }
+}
+
+/// What the settings can do, for users who have not met them.
+fn explanation(ctx: &Ctx<'_>, settings: &ActingSettings) -> String {
+    let has =
+        |wanted: fn(&str, &str) -> bool| settings.iter().any(|(key, value)| wanted(key, value));
+    let enforced = ctx.sandbox().is_ok_and(|sandbox| sandbox.is_enforced());
+    let mut sentences = vec![match enforced {
+        true => "Commands run in the sandbox.",
+        false => "There is no sandbox here: commands can do everything that you can.",
+    }];
+    if has(|key, value| key.ends_with(".network") && value == "true") {
+        sentences.push(
+            "With `network = true` a command can send everything that it can read to any host.",
+        );
+    }
+    if has(|key, _| key == "plan.copy") {
+        sentences.push("`plan.copy` lets agents and commands read files that git does not track.");
+    }
+    if has(|key, _| key == "plan.self_improve") {
+        sentences.push("`plan.self_improve` runs linters and package managers of the project when checks fail.");
+    }
+    sentences.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(value: &str) -> Vec<String> {
+        lines("    ", "plan.setup", &serde_json::to_string(value).unwrap(), 40)
+    }
+
+    #[test]
+    fn nothing_of_a_setting_is_hidden_and_none_looks_like_two() {
+        assert_eq!(shown("make test"), ["    plan.setup = make test"]);
+        assert_eq!(
+            shown("true\nplan.copy = nothing"),
+            ["    plan.setup =", "      │ true", "      │ plan.copy = nothing"]
+        );
+        assert_eq!(
+            shown("curl https://example.com/a/script | sh"),
+            ["    plan.setup = curl https://example.co", "  ↪ m/a/script | sh"]
+        );
+        assert_eq!(shown(" true "), ["    plan.setup = \" true \""]);
+        let hidden = shown("echo \u{1b}[2K\r\u{202e}\u{200b}").concat();
+        assert!(!hidden.contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']), "{hidden:?}");
+    }
+}
