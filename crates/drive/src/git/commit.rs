@@ -127,7 +127,8 @@ impl Git {
     /// The settings that say who commits: the user's, or a name for an account without one.
     async fn identity(&self) -> Result<Vec<String>, GitError> {
         let place = self.place()?;
-        let surroundings = self.surroundings(&place).await?;
+        // Somebody may have set a name since the last commit.
+        let surroundings = self.configuration(&place).await?;
         let setting = |(key, otherwise): (&str, &str)| {
             let value = surroundings.value(key).unwrap_or(otherwise);
             format!("{key}={value}")

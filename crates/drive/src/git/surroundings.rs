@@ -55,7 +55,8 @@ impl Git {
         self.surroundings.get_or_try_init(|| self.read_surroundings(place)).await
     }
 
-    async fn read_surroundings(&self, place: &Place) -> Result<Surroundings, GitError> {
+    /// The configuration as it is now.
+    pub(super) async fn configuration(&self, place: &Place) -> Result<Surroundings, GitError> {
         let args = ["config", "--list", "--includes", "--show-scope", "-z"];
         let mut ask = Ask::new(&args);
         ask.confinement = Confinement::None;
@@ -65,7 +66,11 @@ impl Git {
             return Err(answer.failed());
         }
         let settings = settings_of(&String::from_utf8_lossy(answer.bytes()?));
-        let mut surroundings = Surroundings { settings, ..Surroundings::default() };
+        Ok(Surroundings { settings, ..Surroundings::default() })
+    }
+
+    async fn read_surroundings(&self, place: &Place) -> Result<Surroundings, GitError> {
+        let mut surroundings = self.configuration(place).await?;
         if self.sandbox.is_enforced() {
             let home = Utf8Path::new(self.variable("HOME").unwrap_or("/nonexistent"));
             let (text, readable) = surroundings.user_file(home);

@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 
 use repertoire_text::secrets::is_secret_variable;
 
-/// Names the pipe. Removed from the environment as soon as it was read.
-const PIPE: &str = "REPERTOIRE_SECRETS_PIPE";
+/// Names the pipe. A process that has it does not start itself once more.
+const PIPE: &str = "REPERTOIRE_HANDED_OVER";
 /// The maximum size of all secrets: a pipe takes more than this before somebody reads it.
 const BYTES_MAX: usize = 32 * 1024;
 
@@ -34,6 +34,9 @@ pub(crate) fn become_without_secrets_in_environment() {
     use std::os::fd::AsRawFd;
     use std::os::unix::process::CommandExt;
 
+    if std::env::vars_os().any(|(name, _)| name == PIPE) {
+        return;
+    }
     let secrets: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, value)| is_secret_variable(name) && !value.is_empty())

@@ -181,7 +181,8 @@ fn worktree_configuration(scene: &Scene) {
 
 /// A partial clone fetches a missing object by itself, with the command that the repository names.
 fn ssh_command(scene: &Scene) {
-    configure(scene, "core.sshCommand", &payload(scene, "ssh"));
+    let ssh = format!("sh -c 'echo ran > {}; exit 1'", scene.path("outside/ssh"));
+    configure(scene, "core.sshCommand", &ssh);
     configure(scene, "core.repositoryFormatVersion", "1");
     configure(scene, "extensions.partialClone", "origin");
     configure(scene, "remote.origin.url", "ssh://127.0.0.1/nowhere");
