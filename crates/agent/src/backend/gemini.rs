@@ -11,6 +11,7 @@ use super::fields::{count, field, str_of};
 use super::structured;
 use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
+use crate::effect::Effect;
 use crate::event::{EventKind, Status};
 use crate::process::Ended;
 
@@ -34,8 +35,12 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
     let prompt = structured::with_system(job.new_system(), &job.prompt);
     let mut asked = Asked::with_prompt(format!("{prompt}{request}"));
     asked.args(["--output-format", "stream-json", "--skip-trust"]);
+    let changes_files = job.told.effects.has(Effect::ChangeFiles);
     match job.freedom {
         Freedom::ReadOnly => asked.args(["--approval-mode", "plan"]),
+        Freedom::Workspace | Freedom::Full if !changes_files => {
+            asked.args(["--approval-mode", "plan"]);
+        }
         // Without the second option, a headless run is not offered the shell at all.
         Freedom::Workspace if job.told.has("bash") => {
             asked.args(["--approval-mode", "auto_edit", "--allowed-tools", "run_shell_command"]);
@@ -50,11 +55,12 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
         asked.args(["--resume", session]);
     }
     if job.told.is_limited() {
-        asked.args(["-e", "none"]);
+        limit(job, private, &mut asked);
     }
     asked.args(extra.iter().map(String::as_str));
-    if let Some(settings) = settings(job) {
-        let file = asked.file(private.join("settings.json"), settings.to_string());
+    if let Some(servers) = &job.mcp_servers {
+        let settings = json!({ "mcpServers": servers }).to_string();
+        let file = asked.file(private.join("settings.json"), settings);
         asked.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", &file);
     }
     asked
@@ -63,28 +69,41 @@ fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
 /// The name of a server that does not exist: an empty list of allowed servers would allow all of them.
 const NO_SERVER: &str = "repertoire-allows-no-server";
 
-/// The settings of highest rank for the run: the servers that we offer, and only the tools that are left. The approval mode
-/// alone would leave tools that write plans, search the web and start sub-agents.
-fn settings(job: &Job) -> Option<Value> {
-    let mut settings = Map::new();
-    if let Some(servers) = &job.mcp_servers {
-        settings.insert("mcpServers".to_owned(), servers.clone());
+/// Leaves only the tools that the job has left, by a policy that denies all others in every approval mode. A settings file
+/// would not do: Gemini CLI skips one that lies in a temporary folder. Extensions and other servers are off.
+fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked) {
+    let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
+    let servers: Vec<&str> =
+        servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    let file = asked.file(private.join("policy.toml"), policy(job, &servers));
+    asked.args(["-e", "none", "--policy", &file, "--allowed-mcp-server-names"]);
+    match servers.is_empty() {
+        true => asked.args([NO_SERVER]),
+        false => asked.args([servers.join(",").as_str()]),
     }
-    if job.told.is_limited() {
-        let tools = job.told.tools.iter().flatten();
-        let mut core: Vec<&str> = tools.flat_map(|tool| its_names(tool)).copied().collect();
-        core.sort_unstable();
-        core.dedup();
-        let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
-        let mut allowed: Vec<&str> =
-            servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        if allowed.is_empty() {
-            allowed.push(NO_SERVER);
-        }
-        settings.insert("tools".to_owned(), json!({ "core": core }));
-        settings.insert("mcp".to_owned(), json!({ "allowed": allowed }));
+}
+
+/// The policy of a limited run.
+fn policy(job: &Job, servers: &[&str]) -> String {
+    let tools = job.told.tools.iter().flatten();
+    let mut names: Vec<&str> = tools.flat_map(|tool| its_names(tool)).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut policy =
+        "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n".to_owned();
+    if !names.is_empty() {
+        policy.push_str(&format!(
+            "\n[[rule]]\ntoolName = {}\ndecision = \"allow\"\npriority = 999\n",
+            json!(names)
+        ));
     }
-    (!settings.is_empty()).then_some(Value::Object(settings))
+    for server in servers {
+        policy.push_str(&format!(
+            "\n[[rule]]\nmcpName = {}\ntoolName = \"*\"\ndecision = \"allow\"\npriority = 999\n",
+            json!(server)
+        ));
+    }
+    policy
 }
 
 /// Gemini's names for a tool of ours. Its two search tools had other names in earlier versions.

@@ -164,7 +164,8 @@ fn command_lines_remove_what_an_agent_may_not_do() {
     for tool in ["run_shell_command", "write_file", "replace", "web_fetch", "invoke_agent"] {
         assert!(!gemini.contains(tool), "{tool}: {gemini}");
     }
-    assert!(gemini.contains("read_file") && gemini.contains("allowed"), "{gemini}");
+    assert!(gemini.contains("read_file") && gemini.contains("--policy"), "{gemini}");
+    assert!(gemini.contains("--allowed-mcp-server-names"), "{gemini}");
 }
 
 #[test]

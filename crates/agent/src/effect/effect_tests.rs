@@ -88,10 +88,10 @@ fn a_sub_agent_has_at_most_the_effects_of_the_agents_above_it() {
 
 #[test]
 fn a_tool_of_unknown_behaviour_needs_every_effect_or_its_name_in_the_list() {
-    let refused = |allowed, disallowed| {
+    fn refused(allowed: Option<&[&str]>, disallowed: &[&str]) -> bool {
         let limit = EffectLimit::of("a", &lists(allowed, disallowed));
         limit.refuses_named("files_list").is_some()
-    };
+    }
     assert!(!refused(None, &[]));
     assert!(!refused(None, &["delegate"]));
     for disallowed in ["bash", "write", "research", "mcp__files__list", "mcp__files", "files_*"] {

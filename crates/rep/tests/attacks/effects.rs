@@ -187,7 +187,7 @@ fn nothing_offered_that_changes(scene: &Scene) {
 fn recording_clis(scene: &Scene) -> String {
     let record = "#!/bin/bash\n\
         { printf '%s\\n' \"$@\"; printf '%s\\n' \"$OPENCODE_CONFIG_CONTENT\"; \
-        cat \"$GEMINI_CLI_SYSTEM_SETTINGS_PATH\"; } > \"$HOME/asked-$(basename \"$0\")\" 2>/dev/null\n\
+        for word in \"$@\"; do [ -f \"$word\" ] && cat \"$word\"; done; } > \"$HOME/asked-$(basename \"$0\")\" 2>/dev/null\n\
         cat > /dev/null\n";
     for name in ["claude", "codex", "opencode", "gemini"] {
         scene.write_program(&format!("home/bin/{name}"), record);
@@ -261,7 +261,8 @@ fn expect_no_effect(backend: &str, asked: &str) {
             }
         }
         _ => {
-            assert!(asked.contains(r#""core":["#), "{asked}");
+            assert!(asked.contains(r#"decision = "deny""#), "{asked}");
+            assert!(after(asked, "--approval-mode") == "plan", "{asked}");
             for tool in ["run_shell_command", "write_file", "replace", "web_fetch", "invoke_agent"] {
                 assert!(!asked.contains(tool), "{tool}: {asked}");
             }
