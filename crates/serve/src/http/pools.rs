@@ -63,11 +63,9 @@ impl Pools {
 
     /// Says how to end a connection that has entered.
     pub(super) fn can_be_ended_by(&self, number: u64, handle: AbortHandle) {
-        let mut state = self.state();
-        match state.unauthenticated.get_mut(&number) {
-            Some(known) => *known = Some(handle),
-            // It was moved, or it has ended already.
-            None => {}
+        // One that was moved, or has ended already, is not there.
+        if let Some(known) = self.state().unauthenticated.get_mut(&number) {
+            *known = Some(handle);
         }
     }
 
