@@ -109,7 +109,9 @@ impl Operation for Append<'_> {
         }
         let status = draft.run().status;
         if status == RunStatus::Running {
-            return draft.store(tx, work, LeaseChange::From(work.lease_term(self.lease.length))).await;
+            return draft
+                .store(tx, work, LeaseChange::From(work.lease_term(self.lease.length)))
+                .await;
         }
         draft.interrupt("the run stopped")?;
         end_lease(&mut draft, self.lease, &format!("the run is {status}"))?;

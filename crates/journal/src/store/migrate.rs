@@ -71,8 +71,7 @@ pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> 
 
 /// A file of an older version is checked before it is changed.
 async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Result<(), Fault> {
-    let found: Vec<(String,)> =
-        sqlx::query_as(super::CHECK).complete_all(connection).await?;
+    let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(connection).await?;
     match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
         Some(what) => Err(JournalError::Damaged { place: place.to_owned(), what }.into()),
         None => Ok(()),

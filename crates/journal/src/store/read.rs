@@ -38,8 +38,7 @@ pub(crate) struct Columns {
 pub(crate) type RunRow = (String, String, String);
 type ColumnsRow =
     (String, i64, i64, Option<String>, i64, String, String, String, String, i64, bool);
-type LeaseColumns =
-    (String, i64, i64, Option<i64>, Option<String>, Option<i64>, Option<i64>, bool);
+type LeaseColumns = (String, i64, i64, Option<i64>, Option<String>, Option<i64>, Option<i64>, bool);
 type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl Store {

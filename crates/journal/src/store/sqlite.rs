@@ -76,8 +76,7 @@ impl SqliteStore {
 
     /// Checks the whole file, however large it is, for damage that SQLite can see.
     pub(crate) async fn check(&self) -> Result<(), Fault> {
-        let found: Vec<(String,)> =
-            sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
+        let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
         let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
         match damage {
             Some(what) => Err(self.found_damage(what).into()),

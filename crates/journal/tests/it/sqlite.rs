@@ -249,7 +249,8 @@ async fn a_damaged_database_of_an_older_version_is_not_migrated() {
         journal.create(new_run("r")).await.unwrap();
     }
     journal.close().await;
-    let older = "ALTER TABLE run DROP COLUMN lease_beat; DELETE FROM journal_version WHERE version = 3";
+    let older =
+        "ALTER TABLE run DROP COLUMN lease_beat; DELETE FROM journal_version WHERE version = 3";
     tamper(&Target::File(path.clone()), older).await;
     let damaged = damage(&path, "letter_by_digest").await;
     let refused = open(&path).await.err().unwrap();

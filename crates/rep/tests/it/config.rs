@@ -55,6 +55,9 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     checks.env_allowed = []                                       # default
     mcp_servers = (not set)                                       # default
     serve.otlp_endpoint = (not set)                               # default
+    serve.connections_max = 12288                                 # default
+    serve.unauthenticated_connections_max = 1024                  # default
+    serve.mcp_sessions_max = 1024                                 # default
     research.search_url = (not set)                               # default
     review.depth = "quick"                                        # default
     review.skills = (not set)                                     # default

@@ -19,7 +19,7 @@ use super::pools::{Pools, Seat};
 use crate::limits::HttpLimits;
 
 /// How long to wait when the system has no room for another connection.
-const NO_ROOM_PAUSE: Duration = Duration::from_millis(100);
+const NO_ROOM_PAUSE: Duration = Duration::from_millis(10);
 /// Files that a process needs besides its connections.
 const OTHER_FILES: u64 = 512;
 
@@ -73,8 +73,11 @@ pub(super) async fn listen(
                 pools.can_be_ended_by(number, open.spawn(attended));
             }
             Err(error) if is_of_one_connection(&error) => {}
-            // Too many open files, most likely: those that end make room.
-            Err(_) => tokio::time::sleep(NO_ROOM_PAUSE).await,
+            // Too many open files, most likely: connections without a token make room for those that may have one.
+            Err(_) => {
+                pools.make_room();
+                tokio::time::sleep(NO_ROOM_PAUSE).await;
+            }
         }
     }
     drop(listener);

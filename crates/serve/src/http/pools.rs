@@ -11,6 +11,9 @@ use tokio::task::AbortHandle;
 
 use crate::limits::HttpLimits;
 
+/// Connections that are ended at once when the system has no room for another.
+const ENDED_AT_ONCE: usize = 16;
+
 /// The connections there are.
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -48,12 +51,8 @@ impl Pools {
     /// A place for a new connection. If the pool is full, its oldest connection ends.
     pub(super) fn enter(self: &Arc<Self>) -> Arc<Seat> {
         let mut state = self.state();
-        while state.unauthenticated.len() >= self.unauthenticated_max {
-            let Some((_, handle)) = state.unauthenticated.pop_first() else { break };
-            if let Some(handle) = handle {
-                handle.abort();
-            }
-        }
+        let surplus = (state.unauthenticated.len() + 1).saturating_sub(self.unauthenticated_max);
+        state.end_oldest(surplus);
         let number = state.next;
         state.next += 1;
         state.unauthenticated.insert(number, None);
@@ -61,18 +60,32 @@ impl Pools {
         Arc::new(Seat { pools, number, is_authenticated: AtomicBool::new(false) })
     }
 
+    /// Ends some of the oldest connections without a token: the system has no room for another connection.
+    pub(super) fn make_room(&self) {
+        self.state().end_oldest(ENDED_AT_ONCE);
+    }
+
     /// Says how to end a connection that has entered.
     pub(super) fn can_be_ended_by(&self, number: u64, handle: AbortHandle) {
-        let mut state = self.state();
-        match state.unauthenticated.get_mut(&number) {
-            Some(known) => *known = Some(handle),
-            // It was moved, or it has ended already.
-            None => {}
+        // One that was moved, or has ended already, is not there.
+        if let Some(known) = self.state().unauthenticated.get_mut(&number) {
+            *known = Some(handle);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn end_oldest(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some((_, handle)) = self.unauthenticated.pop_first() else { return };
+            if let Some(handle) = handle {
+                handle.abort();
+            }
+        }
     }
 }
 

@@ -348,7 +348,8 @@ async fn sockets_without_a_token_lock_no_client_out_that_has_one() {
         }
         kept.push(stream);
         if at % 10 == 0 {
-            let status = "GET /api/v1/status HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
+            let status =
+                "GET /api/v1/status HTTP/1.1\nHost: {at}\nAuthorization: Bearer {token}\n\n";
             assert_eq!(served.ask(status).await.status, 200);
             assert_eq!(served.ask("GET / HTTP/1.1\nHost: {at}\n\n").await.status, 200);
         }

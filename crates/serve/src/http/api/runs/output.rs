@@ -84,7 +84,8 @@ async fn output(call: Call<RunPath, Which>) -> Answer<Page<Said>> {
         let start = call.paging.start()?;
         let page = call.paging.cut(logs.into_iter())?;
         let (read, count) = first_of(page.items.into_iter().map(Log::read));
-        let next = if read.len() < count { Some((start + read.len()).to_string()) } else { page.next };
+        let next =
+            if read.len() < count { Some((start + read.len()).to_string()) } else { page.next };
         Ok(Page { items: read, next, total: page.total })
     })
     .await

@@ -122,7 +122,10 @@ mod tests {
     fn a_binary_file_costs_a_third_more_than_its_bytes() {
         let zeros = vec![0_u8; 3 * FILE_PART_BYTES_MAX];
         let first = part(&zeros, 0);
-        assert_eq!((first.encoding, first.offset, first.end), (Encoding::Base64, 0, FILE_PART_BYTES_MAX));
+        assert_eq!(
+            (first.encoding, first.offset, first.end),
+            (Encoding::Base64, 0, FILE_PART_BYTES_MAX)
+        );
         let json = serde_json::to_string(&first.content).unwrap();
         assert!(json.len() < FILE_PART_BYTES_MAX * 3 / 2, "{}", json.len());
         let last = part(&zeros, 3 * FILE_PART_BYTES_MAX - 1);
