@@ -157,7 +157,6 @@ const PROTECTED: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tools::testing::Bench;
 
     #[test]
