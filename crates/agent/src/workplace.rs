@@ -135,7 +135,6 @@ impl Readable {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tools::testing::Bench;
 
     #[test]

@@ -145,7 +145,8 @@ mod tests {
         bench.file("sub/.gitignore", "!keep.log\n");
         bench.file(".ignore", "private.txt\n");
         bench.file(".git/info/exclude", "excluded.txt\n");
-        for path in ["a.log", "sub/keep.log", "sub/b.log", "build/c.txt", "top.txt", "sub/top.txt"] {
+        for path in ["a.log", "sub/keep.log", "sub/b.log", "build/c.txt", "top.txt", "sub/top.txt"]
+        {
             bench.file(path, "");
         }
         bench.file("sub/private.txt", "");

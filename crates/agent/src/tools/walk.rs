@@ -230,7 +230,8 @@ impl Walker<'_> {
             return Next::Continue;
         }
         let relative = relative.join(name);
-        let met = Met { path, relative: relative.clone(), kind, opened_from: OpenedFrom::Folder(folder) };
+        let met =
+            Met { path, relative: relative.clone(), kind, opened_from: OpenedFrom::Folder(folder) };
         if self.meet(&met) == Next::Stop {
             return Next::Stop;
         }

@@ -111,9 +111,9 @@ fn temporary_files(scene: &Scene) -> Vec<String> {
 }
 
 fn a_write_that_is_killed(scene: &Scene) {
-    let content = "x".repeat(8_000_000);
+    let content = "x".repeat(300_000);
     let call = || Turn::tool("write", json!({"path": "big.txt", "content": content}));
-    for round in 0..8_u32 {
+    for round in 0..5_u32 {
         let model = Model::start(Script::new().turn(call()).turn(Turn::text("Done.")));
         let mut command = model.command(scene, &["run", "--accept-edits", "Write it"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

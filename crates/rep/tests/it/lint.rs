@@ -383,16 +383,16 @@ fn every_code_that_is_printed_is_in_the_table() {
 fn fix_writes_nothing_through_a_link() {
     let ws = Workspace::new();
     let bad = "---\nname: o\ndescription: Use when: asked\n---\n\nA body that is long enough to be of use to somebody.\n";
-    ws.write("elsewhere/o/SKILL.md", bad);
+    ws.write("project/elsewhere/o/SKILL.md", bad);
     ws.write("project/s/own/SKILL.md", bad.replace("name: o", "name: own"));
-    std::os::unix::fs::symlink(ws.path("elsewhere"), ws.path("project/s/linked")).unwrap();
+    std::os::unix::fs::symlink(ws.path("project/elsewhere"), ws.path("project/s/linked")).unwrap();
     assert_snapshot!(ws.rep("lint --fix --no-compare --format short s"), @"
     s/linked/o/SKILL.md:3:1: warning[RS030] the value is not valid YAML as written
     fixed s/own/SKILL.md
     2 files: 1 warning
     [exit 0]
     ");
-    assert_eq!(ws.text("elsewhere/o/SKILL.md"), bad);
+    assert_eq!(ws.text("project/elsewhere/o/SKILL.md"), bad);
 }
 
 /// A folder of skills of which two say the same and one says only what others say better.

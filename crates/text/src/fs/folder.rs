@@ -206,7 +206,10 @@ impl Folder {
     pub fn entries(
         &self,
     ) -> std::io::Result<impl Iterator<Item = std::io::Result<super::FolderEntry>>> {
-        super::listed(rustix::fs::Dir::read_from(&self.handle)?)
+        // A handle for resolution only cannot be listed; one that is opened from it can.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
+        super::listed(rustix::fs::Dir::new(handle)?)
     }
 
     /// Removes a file, link or folder beneath this one, with everything in it. No link is followed, and nothing to

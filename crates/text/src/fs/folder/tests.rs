@@ -153,6 +153,24 @@ fn where_no_link_is_followed_one_on_the_way_is_named() {
 }
 
 #[test]
+fn folders_are_listed_from_their_handles() {
+    let ground = Ground::new();
+    ground.file("a/b/file", "1");
+    let names = |folder: &Folder| -> Vec<String> {
+        let entries = folder.entries().unwrap();
+        entries.map(|entry| entry.unwrap().name.into_string().unwrap()).collect()
+    };
+    let folder = ground.folder();
+    assert_eq!(names(&folder), ["a"]);
+    assert_eq!(names(&folder.child("a").unwrap().child("b").unwrap()), ["file"]);
+    let found = folder.find(Utf8Path::new("a/b")).unwrap();
+    let inner = found.to_folder(ground.inside.join("a/b")).unwrap();
+    assert_eq!(names(&inner), ["file"]);
+    assert_eq!(inner.child_bytes("file"), Some(1));
+    assert!(folder.child("..").is_err() && folder.child("a/b").is_err());
+}
+
+#[test]
 fn a_tree_is_removed_without_following_links() {
     let ground = Ground::new();
     write_atomic(&ground.outside.join("kept"), b"1").unwrap();
