@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{Folder, PlaceError};
 
 use crate::limits::ToolLimits;
