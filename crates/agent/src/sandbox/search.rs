@@ -209,6 +209,7 @@ fn identity(stat: &Stat) -> Identity {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "it is compared with times of the file system")]
 fn is_settled((seconds, nanoseconds): (i64, i64)) -> bool {
     let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
     let changed = changed.map(|(seconds, nanos)| {

@@ -208,7 +208,7 @@ mod tests {
     fn a_tool_chain_in_a_writable_folder_is_left_out() {
         let work = Utf8PathBuf::from("/home/a/project");
         let named = [pair("HOME", "/home/a"), pair("PATH", "/home/a/project/node_modules/.bin")];
-        let found = tool_chains(&named, &[work.clone()]);
+        let found = tool_chains(&named, std::slice::from_ref(&work));
         assert!(!found.iter().any(|path| path.starts_with(&work)), "{found:?}");
     }
 }
