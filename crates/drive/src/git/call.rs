@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
+use repertoire_agent::process::{
+    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Git, GitError, Oid};
