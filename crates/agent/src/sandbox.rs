@@ -107,7 +107,9 @@ impl Sandbox {
     #[must_use]
     pub fn confine(&self, spawn: Spawn, workplace: &Workplace, network: Network) -> Spawn {
         match self {
-            Sandbox::None | Sandbox::Unavailable { .. } => supervised(spawn, workplace.limits.usage),
+            Sandbox::None | Sandbox::Unavailable { .. } => {
+                supervised(spawn, workplace.limits.usage)
+            }
             Sandbox::Landlock(landlock) => {
                 let helper = &landlock.helper;
                 let policy = Policy::new(landlock.walls, helper, &spawn, workplace, network);

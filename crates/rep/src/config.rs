@@ -685,9 +685,10 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
             value.as_str().is_some_and(|text| duration(text).is_ok()),
             "a time, as `90s`, `10m` or `1h`".to_owned(),
         ),
-        Shape::Size => {
-            (size_of(value).is_some(), "a size, as `512MiB`, `2GiB` or a number of bytes".to_owned())
-        }
+        Shape::Size => (
+            size_of(value).is_some(),
+            "a size, as `512MiB`, `2GiB` or a number of bytes".to_owned(),
+        ),
         Shape::Model => (
             value.as_str().is_some_and(|text| text.parse::<ModelName>().is_ok()),
             "the name of a model: anthropic/NAME, openai/NAME or compat/NAME".to_owned(),

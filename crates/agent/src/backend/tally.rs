@@ -245,9 +245,7 @@ impl Tally {
 /// Whether a program was ended before it had finished.
 fn cut_off(ended: &Ended) -> bool {
     match ended.stopped {
-        Some(
-            Stopped::Idle | Stopped::Absolute | Stopped::Cancelled | Stopped::Exceeded(_),
-        ) => true,
+        Some(Stopped::Idle | Stopped::Absolute | Stopped::Cancelled | Stopped::Exceeded(_)) => true,
         Some(Stopped::AfterResult) | None => false,
     }
 }

@@ -95,7 +95,8 @@ mod system {
         let Ok(table) = ProcessTable::open() else { return Vec::new() };
         let entries = table.entries().unwrap_or_default();
         let related = related(&entries, std::process::id().cast_signed());
-        let others = entries.iter().filter(|entry| entry.is_alive() && !related.contains(&entry.id));
+        let others =
+            entries.iter().filter(|entry| entry.is_alive() && !related.contains(&entry.id));
         let inside = others.filter(|entry| works_in(entry.id, folder));
         inside
             .map(|entry| Occupant {

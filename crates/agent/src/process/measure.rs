@@ -201,9 +201,8 @@ impl Disk {
 fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
     let real: BTreeSet<Utf8PathBuf> =
         folders.iter().filter_map(|folder| folder.canonicalize_utf8().ok()).collect();
-    let is_inner = |folder: &Utf8Path| {
-        real.iter().any(|other| other != folder && folder.starts_with(other))
-    };
+    let is_inner =
+        |folder: &Utf8Path| real.iter().any(|other| other != folder && folder.starts_with(other));
     real.iter().filter(|folder| !is_inner(folder)).cloned().collect()
 }
 

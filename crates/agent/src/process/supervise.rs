@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::group::Group;
 use super::lines::Lines;
 use super::{
-    Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination,
-    TerminationRequest, TerminationScope,
+    Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, TerminationRequest,
+    TerminationScope,
 };
 use crate::limits::PIPE_CHUNK_BYTES;
 

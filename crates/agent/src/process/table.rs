@@ -120,7 +120,11 @@ impl ProcessTable {
     ///
     /// Whole process groups are killed first: the kernel does that in one go, so that a fork bomb cannot outrun it. What is
     /// left is stopped, pass by pass, before it is killed: a stopped process cannot start another one meanwhile.
-    pub(crate) fn kill_descendants(&self, root: i32, keep: &dyn Fn(&ProcessEntry) -> bool) -> usize {
+    pub(crate) fn kill_descendants(
+        &self,
+        root: i32,
+        keep: &dyn Fn(&ProcessEntry) -> bool,
+    ) -> usize {
         let deadline = Instant::now() + KILL_TIME_MAX;
         let mut stopped: BTreeSet<i32> = BTreeSet::new();
         loop {

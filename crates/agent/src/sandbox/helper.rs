@@ -115,9 +115,7 @@ fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
 
 /// Starts a program from a thread with a lower priority than the supervisor, which keeps its own: it has to run also when
 /// the program has started very many processes. The priority and the walls belong to the thread.
-fn in_thread(
-    start: impl FnOnce() -> Result<Start, Refused> + Send,
-) -> Result<Start, Refused> {
+fn in_thread(start: impl FnOnce() -> Result<Start, Refused> + Send) -> Result<Start, Refused> {
     let lowered = || {
         lower_priority();
         start()

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use repertoire_agent::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
 use camino::Utf8PathBuf;
+use repertoire_agent::process::{
+    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::walls::{Access, access_of};

@@ -23,7 +23,8 @@ async fn wait_until_free(dir: &Utf8Path) -> Result<(), WorktreeError> {
     loop {
         let folder = dir.to_owned();
         let processes = tokio::task::spawn_blocking(move || process::occupants(&folder)).await;
-        let processes = processes.map_err(|error| WorktreeError::io(dir, io::Error::other(error)))?;
+        let processes =
+            processes.map_err(|error| WorktreeError::io(dir, io::Error::other(error)))?;
         if processes.is_empty() {
             return Ok(());
         }

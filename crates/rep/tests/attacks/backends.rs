@@ -14,7 +14,10 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         once("no command of opencode runs on after kill -9 of rep", opencode_after_kill),
         once("no command of codex runs on after kill -9 of rep", codex_after_kill),
         once("no command of gemini runs on after kill -9 of rep", gemini_after_kill),
-        once("no command of a program of the user's runs on after kill -9 of rep", command_after_kill),
+        once(
+            "no command of a program of the user's runs on after kill -9 of rep",
+            command_after_kill,
+        ),
         once("no command of an ACP agent runs on after kill -9 of rep", acp_after_kill),
         once("no command of claude runs on after SIGTERM to rep", claude_after_term),
         once("no MCP server runs on after kill -9 of rep", mcp_server_after_kill),

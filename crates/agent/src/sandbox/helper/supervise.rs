@@ -104,8 +104,7 @@ pub(super) fn supervise(
     };
     // Only root may; a supervisor has to run also when the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
-    let mut supervisor =
-        Supervisor { table, watch, parent: order.parent, child, exited: None };
+    let mut supervisor = Supervisor { table, watch, parent: order.parent, child, exited: None };
     // The caller waits for the end of these streams, and for the program to read its input.
     nix::unistd::dup2_stdin(&nothing).during("streams")?;
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
