@@ -1,11 +1,11 @@
 //! git, through its command line, in one place.
 //!
 //! A repository can name programs that git runs, and an agent, an archive or a contributor may have written it. So every call
-//! runs inside the sandbox, with the repository, without network and without secrets ([`walls`]). Hooks, the file system
+//! runs inside the sandbox, with the repository, without network and without secrets (`git/walls.rs`). Hooks, the file system
 //! monitor, external diffs, text conversion, signing, pagers, editors and credential helpers are off besides, git does not
-//! look into repositories inside of the repository, and every call is told where the repository is ([`place`]). Filters and
+//! look into repositories inside of the repository, and every call is told where the repository is (`git/place.rs`). Filters and
 //! merge drivers run, inside the walls: a repository that keeps its large files elsewhere cannot be read without them. Where
-//! there is no sandbox, only those of the user's own configuration run ([`surroundings`]).
+//! there is no sandbox, only those of the user's own configuration run (`git/surroundings.rs`).
 //!
 //! Hooks are off for the engine's calls only: its commits are checkpoints on a branch of the run's own, and must not fail
 //! because of a formatter. What a hook would check belongs into the declared checks; [`Git::hooks_left_out`] names the
@@ -43,13 +43,13 @@ pub use self::error::GitError;
 pub(crate) use self::graft::{Graft, RawFile};
 pub use self::log::Commit;
 pub use self::merge::Merged;
+use self::place::Place;
 pub use self::progress::Progress;
 pub use self::push::Remote;
 pub use self::status::{Change, ChangeKind};
+use self::surroundings::Surroundings;
 pub(crate) use self::tree::PATHS_PER_CALL;
 pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
-use self::place::Place;
-use self::surroundings::Surroundings;
 use self::walls::Scratch;
 
 /// The name of an object: a commit, mostly.

@@ -3,8 +3,8 @@
 //! Precedence differs between clients, so it is data here. A new client is a new table.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::{Diagnostic, repository};
 use repertoire_text::terminal::printable;
+use repertoire_text::{Diagnostic, repository};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

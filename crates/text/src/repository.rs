@@ -126,9 +126,7 @@ pub fn common_dir_of(git_dir: &Utf8Path) -> Option<Utf8PathBuf> {
         return None;
     }
     let common_dir = match read_text(&git_dir.join("commondir"), LINK_BYTES_MAX) {
-        Ok(path) => {
-            git_dir.join(path.trim_end_matches(['\n', '\r'])).canonicalize_utf8().ok()?
-        }
+        Ok(path) => git_dir.join(path.trim_end_matches(['\n', '\r'])).canonicalize_utf8().ok()?,
         Err(_) => git_dir.to_owned(),
     };
     let whole = ["objects", "refs"].iter().all(|folder| common_dir.join(folder).is_dir());

@@ -57,8 +57,7 @@ impl Git {
         let text = String::from_utf8_lossy(answer.bytes()?);
         let entries = text.split_terminator('\0').filter(|entry| entry.starts_with("160000 "));
         let paths = entries.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned()));
-        let has_repository =
-            |path: &String| top.join(path).join(".git").symlink_metadata().is_ok();
+        let has_repository = |path: &String| top.join(path).join(".git").symlink_metadata().is_ok();
         Ok(paths.filter(has_repository).collect())
     }
 }

@@ -31,7 +31,9 @@ impl Git {
                 git_dir: found.git_dir,
                 common_dir: found.common_dir,
             })),
-            Search::Refused { top, reason: Refusal::OtherOwner } => Err(GitError::OtherOwner { top }),
+            Search::Refused { top, reason: Refusal::OtherOwner } => {
+                Err(GitError::OtherOwner { top })
+            }
             Search::Refused { .. } | Search::NotFound => {
                 Err(GitError::NotARepository { dir: self.dir.clone() })
             }

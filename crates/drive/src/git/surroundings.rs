@@ -90,7 +90,8 @@ impl Surroundings {
 
     /// The value that the user or the system has set.
     fn trusted(&self, key: &str) -> Option<&str> {
-        let theirs = |setting: &&Setting| setting.source != Source::Repository && setting.key == key;
+        let theirs =
+            |setting: &&Setting| setting.source != Source::Repository && setting.key == key;
         self.settings.iter().rev().find(theirs).and_then(|setting| setting.value.as_deref())
     }
 
@@ -112,8 +113,10 @@ impl Surroundings {
     fn user_file(&self, home: &Utf8Path) -> (String, Vec<Utf8PathBuf>) {
         let mut text = String::new();
         let mut readable = Vec::new();
-        let defaults =
-            [("core.excludesfile", ".config/git/ignore"), ("core.attributesfile", ".config/git/attributes")];
+        let defaults = [
+            ("core.excludesfile", ".config/git/ignore"),
+            ("core.attributesfile", ".config/git/attributes"),
+        ];
         for (key, default) in defaults {
             let named = self.trusted(key).map(|path| expanded(path, home));
             let path = named.unwrap_or_else(|| home.join(default));
@@ -156,10 +159,26 @@ fn settings_of(listed: &str) -> Vec<Setting> {
 
 /// Settings of the user that the engine's calls need: who they are, how lines end, and their filters and merge drivers.
 const PASSED_ON: &[&str] = &[
-    "author.", "committer.", "filter.", "i18n.", "init.", "merge.", "user.",
-    "core.autocrlf", "core.bigfilethreshold", "core.checkstat", "core.eol", "core.filemode", "core.ignorecase",
-    "core.longpaths", "core.precomposeunicode", "core.protecthfs", "core.protectntfs", "core.safecrlf",
-    "core.symlinks", "core.trustctime",
+    "author.",
+    "committer.",
+    "filter.",
+    "i18n.",
+    "init.",
+    "merge.",
+    "user.",
+    "core.autocrlf",
+    "core.bigfilethreshold",
+    "core.checkstat",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.precomposeunicode",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.safecrlf",
+    "core.symlinks",
+    "core.trustctime",
 ];
 
 fn is_passed_on(key: &str) -> bool {
@@ -180,7 +199,8 @@ fn line(key: &str, value: Option<&str>) -> String {
         None => format!("[{section}]"),
     };
     let Some(value) = value else { return format!("{section}\n\t{name}\n") };
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+    let value =
+        value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
     format!("{section}\n\t{name} = \"{value}\"\n")
 }
 
@@ -226,7 +246,9 @@ mod tests {
             ("local", "user.name", "Somebody"),
         ]);
         let replaced = found.replaced();
-        let value = |key: &str| replaced.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str());
+        let value = |key: &str| {
+            replaced.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str())
+        };
         assert_eq!(value("filter.lfs.clean"), Some("git-lfs clean -- %f"));
         assert_eq!(value("filter.x=y.process"), Some(""));
         assert_eq!(value("merge.m.driver"), Some("git merge-file --quiet %A %O %B"));

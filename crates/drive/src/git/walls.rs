@@ -3,7 +3,7 @@
 //! Files and configuration of a repository can name programs: filters, merge drivers, and more in repositories inside of it.
 //! So git runs in the sandbox, without network, and with nothing but the repository to read: for calls that only look it is
 //! read-only as well. The user's own git configuration is not there either; the parts that matter are written into a file
-//! (see [`super::surroundings`]). Where there is no sandbox, every setting of the repository that names a program is
+//! (see `surroundings`). Where there is no sandbox, every setting of the repository that names a program is
 //! replaced.
 
 use std::sync::Arc;
@@ -121,7 +121,9 @@ impl Git {
             workplace.readable.add(path);
         }
         match access {
-            Access::Read => place.folders().into_iter().for_each(|path| workplace.readable.add(path)),
+            Access::Read => {
+                place.folders().into_iter().for_each(|path| workplace.readable.add(path))
+            }
             Access::Write | Access::Configure => workplace.writable = place.folders(),
         }
         if access == Access::Write {

@@ -58,8 +58,7 @@ pub struct Overlay {
 /// Checks the base commit out into a folder that does not exist yet.
 pub async fn house(git: &Git, base: &Oid, dir: &Utf8Path) -> Result<House, BaseError> {
     let args = ["worktree", "add", "--quiet", "--detach", dir.as_str(), base.as_str()];
-    std::fs::create_dir_all(dir)
-        .map_err(|source| GitError::Io { path: dir.to_owned(), source })?;
+    std::fs::create_dir_all(dir).map_err(|source| GitError::Io { path: dir.to_owned(), source })?;
     git.ok_reaching(&args, &[dir]).await?;
     Ok(House { git: git.clone(), dir: dir.to_owned(), oid: base.clone() })
 }
@@ -78,7 +77,9 @@ impl House {
     /// Takes it away.
     pub async fn leave(self) -> Result<(), BaseError> {
         let above = self.dir.parent().unwrap_or(&self.dir);
-        self.git.ok_reaching(&["worktree", "remove", "--force", self.dir.as_str()], &[above]).await?;
+        self.git
+            .ok_reaching(&["worktree", "remove", "--force", self.dir.as_str()], &[above])
+            .await?;
         Ok(())
     }
 

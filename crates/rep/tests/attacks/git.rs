@@ -16,7 +16,10 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ("a file system monitor of a repository reaches nothing outside", file_system_monitor),
         ("hooks of a repository reach nothing outside", hooks),
         ("aliases of a repository reach nothing outside", aliases),
-        ("configuration that a repository includes reaches nothing outside", included_configuration),
+        (
+            "configuration that a repository includes reaches nothing outside",
+            included_configuration,
+        ),
         ("configuration of a worktree reaches nothing outside", worktree_configuration),
         ("the ssh command of a repository reaches nothing outside", ssh_command),
         ("pagers of a repository reach nothing outside", pagers),
@@ -40,7 +43,10 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         whole.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
     let once = [
         ("without a sandbox git runs no program of the repository", no_sandbox as fn(&Scene)),
-        ("the user's own filters still run, and a filter of the repository still works", own_filters),
+        (
+            "the user's own filters still run, and a filter of the repository still works",
+            own_filters,
+        ),
     ];
     let once = once.map(|(holds, attack)| Guarantee { holds, tried: Tried::Once, attack });
     looked_at.chain(whole).chain(once).collect()
@@ -195,7 +201,9 @@ fn ssh_command(scene: &Scene) {
 }
 
 fn pagers(scene: &Scene) {
-    for key in ["core.pager", "pager.status", "pager.diff", "pager.config", "interactive.diffFilter"] {
+    for key in
+        ["core.pager", "pager.status", "pager.diff", "pager.config", "interactive.diffFilter"]
+    {
         configure(scene, key, &payload(scene, key));
     }
     let ran = look(scene);
@@ -203,7 +211,9 @@ fn pagers(scene: &Scene) {
 }
 
 fn editors(scene: &Scene) {
-    for key in ["core.editor", "sequence.editor", "gpg.program", "gpg.openpgp.program", "gpg.ssh.program"] {
+    for key in
+        ["core.editor", "sequence.editor", "gpg.program", "gpg.openpgp.program", "gpg.ssh.program"]
+    {
         configure(scene, key, &payload(scene, key));
     }
     for key in ["commit.gpgSign", "tag.gpgSign", "log.showSignature"] {
@@ -313,7 +323,9 @@ fn everything(scene: &Scene) {
     commit_a_plan(scene);
     plant_submodule(scene);
     plant_hooks(scene, ".git/hooks");
-    for key in ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command", "diff.external"] {
+    for key in
+        ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command", "diff.external"]
+    {
         configure(scene, key, &payload(scene, key));
     }
     for key in ["core.fsmonitor", "core.pager", "core.editor", "core.askPass", "core.sshCommand"] {
@@ -322,7 +334,9 @@ fn everything(scene: &Scene) {
     attribute(scene, "filter=x diff=x merge=x");
     configure(scene, "merge.x.driver", &payload(scene, "driver"));
     let mut ran = vec![plan_run(scene)];
-    for line in ["runs diff last", "runs merge last", "runs prune", "verify", "review --patterns-only"] {
+    for line in
+        ["runs diff last", "runs merge last", "runs prune", "verify", "review --patterns-only"]
+    {
         ran.push(scene.rep(line));
     }
     nothing_ran(scene, &ran);

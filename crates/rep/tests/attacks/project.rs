@@ -9,9 +9,17 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
     let all = [
         ("an empty `.git` above makes no project", empty_folder as fn(&Scene), Tried::Once),
         ("a repository of another user makes no project", other_owner, Tried::InEverySituation),
-        ("a repository of another user that is listed as safe makes a project", listed_as_safe, Tried::Once),
+        (
+            "a repository of another user that is listed as safe makes a project",
+            listed_as_safe,
+            Tried::Once,
+        ),
         ("root uses repositories of the user who ran sudo", behind_sudo, Tried::Once),
-        ("`rep` says which file it writes outside of the current folder", says_what_it_writes, Tried::Once),
+        (
+            "`rep` says which file it writes outside of the current folder",
+            says_what_it_writes,
+            Tried::Once,
+        ),
     ];
     all.map(|(holds, attack, tried)| Guarantee { holds, tried, attack }).into()
 }

@@ -34,7 +34,8 @@ impl Owners {
     pub(super) fn accept(&self, repository: &Repository) -> bool {
         let Repository { top, git_dir, common_dir } = repository;
         let paths = [top.join(".git"), top.clone(), git_dir.clone(), common_dir.clone()];
-        let owned = |path: &Utf8PathBuf| owner_of(path).is_none_or(|id| self.user_ids.contains(&id));
+        let owned =
+            |path: &Utf8PathBuf| owner_of(path).is_none_or(|id| self.user_ids.contains(&id));
         paths.iter().all(owned) || self.lists(top)
     }
 
@@ -71,7 +72,10 @@ fn safe_directories(text: &str) -> Vec<String> {
     let mut values = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(section) = line.strip_prefix('[') {
-            in_section = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("safe"));
+            in_section = section
+                .split(']')
+                .next()
+                .is_some_and(|name| name.trim().eq_ignore_ascii_case("safe"));
             continue;
         }
         let Some((key, value)) = line.split_once('=') else { continue };
@@ -103,7 +107,10 @@ fn user_ids() -> Vec<u32> {
     let own = rustix::process::geteuid();
     let mut ids = vec![own.as_raw()];
     if own.is_root() {
-        #[expect(clippy::disallowed_methods, reason = "part of the account, like the user id itself")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "part of the account, like the user id itself"
+        )]
         let behind_sudo = std::env::var("SUDO_UID").ok();
         ids.extend(behind_sudo.and_then(|id| id.parse::<u32>().ok()));
     }

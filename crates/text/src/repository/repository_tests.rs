@@ -51,10 +51,13 @@ fn every_part_of_a_repository_has_to_be_there() {
         let place = place();
         place.repository("a/.git");
         let part = place.dir.join("a/.git").join(missing);
-        if part.is_dir() { std::fs::remove_dir(&part) } else { std::fs::remove_file(&part) }.unwrap();
+        if part.is_dir() { std::fs::remove_dir(&part) } else { std::fs::remove_file(&part) }
+            .unwrap();
         assert_eq!(place.top("a"), None, "{missing}");
     }
-    for (head, is_one) in [("ref: refs/heads/x", true), ("ref: elsewhere", false), ("nonsense", false)] {
+    for (head, is_one) in
+        [("ref: refs/heads/x", true), ("ref: elsewhere", false), ("nonsense", false)]
+    {
         let place = place();
         place.repository("a/.git");
         place.file("a/.git/HEAD", head);
@@ -89,7 +92,8 @@ fn a_git_file_that_leads_nowhere_ends_the_search() {
 fn a_repository_of_another_user_is_refused_unless_it_is_listed_as_safe() {
     let place = place();
     place.repository("a/.git");
-    let nobody_here = Owners { user_ids: vec![4_000_000], configurations: vec![place.dir.join("config")] };
+    let nobody_here =
+        Owners { user_ids: vec![4_000_000], configurations: vec![place.dir.join("config")] };
     let here = place.folder("a/b");
     let refused = Search::Refused { top: place.dir.join("a"), reason: Refusal::OtherOwner };
     assert_eq!(search_with(&here, &nobody_here), refused);

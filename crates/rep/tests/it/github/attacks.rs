@@ -518,7 +518,9 @@ fn a_checkout_that_keeps_credentials_is_not_worked_in() {
 fn neither_the_token_nor_the_model_key_is_in_the_environment_of_the_process() {
     let mut stage = stage_of("", says("Yes."), |fake| fake);
     let seen = stage.ws.path("seen.txt");
-    let git = format!("#!/bin/sh\ncat /proc/$PPID/environ >> {seen}\nPATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"\n");
+    let git = format!(
+        "#!/bin/sh\ncat /proc/$PPID/environ >> {seen}\nPATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"\n"
+    );
     stage.ws.write("bin/git", git);
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(stage.ws.path("bin/git"), executable).unwrap();
