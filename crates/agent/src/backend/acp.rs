@@ -100,12 +100,7 @@ impl Backend for AcpBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds {
-            rules: Rules::Freedom,
-            effects: Keeps::Nothing,
-            sandbox: false,
-            service: None,
-        }
+        Holds { rules: Rules::Freedom, effects: Keeps::Nothing, sandbox: false, service: None }
     }
 
     fn wants_forms(&self) -> bool {

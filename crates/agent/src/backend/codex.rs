@@ -68,7 +68,9 @@ fn sandbox_of(job: &Job) -> &'static str {
     match job.freedom {
         Freedom::ReadOnly => "read-only",
         _ if !effects.has(Effect::ChangeFiles) => "read-only",
-        Freedom::Full if EffectSet::UNKNOWN_TOOL.without(effects).is_empty() => "danger-full-access",
+        Freedom::Full if EffectSet::UNKNOWN_TOOL.without(effects).is_empty() => {
+            "danger-full-access"
+        }
         Freedom::Workspace | Freedom::Full => "workspace-write",
     }
 }

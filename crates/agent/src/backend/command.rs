@@ -131,12 +131,7 @@ impl Backend for CommandBackend {
     }
 
     fn holds(&self) -> Holds {
-        Holds {
-            rules: Rules::Nothing,
-            effects: Keeps::Nothing,
-            sandbox: false,
-            service: None,
-        }
+        Holds { rules: Rules::Nothing, effects: Keeps::Nothing, sandbox: false, service: None }
     }
 
     fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {

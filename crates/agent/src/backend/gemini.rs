@@ -73,8 +73,7 @@ const NO_SERVER: &str = "repertoire-allows-no-server";
 /// would not do: Gemini CLI skips one that lies in a temporary folder. Extensions and other servers are off.
 fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked) {
     let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
-    let servers: Vec<&str> =
-        servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    let servers: Vec<&str> = servers.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     let file = asked.file(private.join("policy.toml"), policy(job, &servers));
     asked.args(["-e", "none", "--policy", &file, "--allowed-mcp-server-names"]);
     match servers.is_empty() {
@@ -89,8 +88,7 @@ fn policy(job: &Job, servers: &[&str]) -> String {
     let mut names: Vec<&str> = tools.flat_map(|tool| its_names(tool)).copied().collect();
     names.sort_unstable();
     names.dedup();
-    let mut policy =
-        "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n".to_owned();
+    let mut policy = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n".to_owned();
     if !names.is_empty() {
         policy.push_str(&format!(
             "\n[[rule]]\ntoolName = {}\ndecision = \"allow\"\npriority = 999\n",

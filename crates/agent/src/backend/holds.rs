@@ -115,9 +115,7 @@ pub(crate) fn kept(keeps: Keeps, allowed: EffectSet) -> Result<EffectSet, Unkept
         Keeps::CommandSandbox => Ok(allowed),
         Keeps::Nothing => match EffectSet::ALL.without(allowed).iter().next() {
             None => Ok(allowed),
-            Some(effect) => {
-                Err(Unkept { effect, why: "it decides by itself which tools it has" })
-            }
+            Some(effect) => Err(Unkept { effect, why: "it decides by itself which tools it has" }),
         },
     }
 }
@@ -202,7 +200,8 @@ fn report(
     events: &Events,
 ) {
     for effect in asked.without(left).iter() {
-        let missing: Vec<&str> = EffectSet::ALL.without(asked).iter().map(Effect::infinitive).collect();
+        let missing: Vec<&str> =
+            EffectSet::ALL.without(asked).iter().map(Effect::infinitive).collect();
         let message = format!(
             "{name} may not {effect} in this run: it could not be kept from the rest then (the agent may not {}).",
             missing.join(", nor ")
@@ -216,7 +215,8 @@ fn report(
             format!("{name} runs a program as you do: no permissions hold for it."),
         );
     }
-    if !holds.sandbox && freedom(permissions) != Freedom::ReadOnly && left.has(Effect::RunCommands) {
+    if !holds.sandbox && freedom(permissions) != Freedom::ReadOnly && left.has(Effect::RunCommands)
+    {
         tell(events, "sandbox", format!("{name} runs its commands without our sandbox."));
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
 use repertoire_flow::engine::{
-    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, is_id, is_proven, verdict,
+    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, is_id, is_proven,
+    verdict,
 };
 use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::state::{CheckResult, ItemStatus, Proof, Review, Status, UserQuestion};
@@ -284,7 +285,8 @@ impl Desk {
         cancel: &CancellationToken,
     ) -> Result<Option<Run>, DeskError> {
         let run = self.runs.open(wanted)?;
-        let is_current = run.state.status == Status::Active && at.is_none_or(|at| at == run.state.turn);
+        let is_current =
+            run.state.status == Status::Active && at.is_none_or(|at| at == run.state.turn);
         let step = run.workflow.step(&run.state.step);
         let gate = step.and_then(|step| step.decide.as_gate()).filter(|_| is_current);
         let Some(gate) = gate.cloned() else { return Ok(None) };

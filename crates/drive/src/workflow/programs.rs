@@ -104,16 +104,14 @@ fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramEr
 fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
     let plan = plan::parse(text, relative);
     let beside = relative.parent().unwrap_or(Utf8Path::new(""));
-    let exists = |path: &str| {
-        folder.join(beside).join(path).is_file() || folder.join(path).is_file()
-    };
+    let exists =
+        |path: &str| folder.join(beside).join(path).is_file() || folder.join(path).is_file();
     let found = plan::check(&plan, &|_| true, &exists);
     let errors = found.iter().filter(|found| found.severity == Severity::Error);
     let said: Vec<String> =
         errors.take(PLAN_ERRORS_SHOWN).map(|found| found.message.to_string()).collect();
-    (!said.is_empty()).then(|| {
-        format!("{}; `rep plan check {relative}` shows all errors", said.join("; "))
-    })
+    (!said.is_empty())
+        .then(|| format!("{}; `rep plan check {relative}` shows all errors", said.join("; ")))
 }
 
 /// How many errors of a plan a check names.

@@ -292,7 +292,9 @@ impl ScriptRun {
             (Standing::Stopped { step, iterations, .. }, _, _) => self.stopped(*step, *iterations),
             (Standing::Unrouted { about, wanted }, _, _) => {
                 let meaning = match wanted {
-                    Some(call) => format!("Go on with step {}, whatever the script says.", call.step),
+                    Some(call) => {
+                        format!("Go on with step {}, whatever the script says.", call.step)
+                    }
                     None => "Take the workflow as complete.".to_owned(),
                 };
                 self.asked_of_person(about.clone(), &meaning)

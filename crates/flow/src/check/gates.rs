@@ -20,7 +20,8 @@ pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) 
     for (name, check) in &workflow.checks {
         let given = [&check.command, &check.file, &check.plan];
         if given.iter().filter(|text| !text.is_empty()).count() > 1 {
-            let message = format!("check `{name}` has more than one of `command`, `file` and `plan`");
+            let message =
+                format!("check `{name}` has more than one of `command`, `file` and `plan`");
             let place = Place::default().key("checks").key(name.as_str());
             out.push(Finding::new(&codes::GATE_REVIEW, message, place));
         }

@@ -108,7 +108,8 @@ impl From<&Item> for ItemView {
 }
 
 /// The note on a gate whose items were recorded in the run itself.
-const SELF_REVIEWED: &str = "(self-reviewed: its items were recorded in this run; its checks are green)";
+const SELF_REVIEWED: &str =
+    "(self-reviewed: its items were recorded in this run; its checks are green)";
 /// The note on a gate that no declared check has confirmed.
 const UNPROVEN: &str = "(self-reviewed: its items were recorded in this run, and no declared check has confirmed them)";
 

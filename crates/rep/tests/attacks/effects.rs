@@ -263,7 +263,8 @@ fn expect_no_effect(backend: &str, asked: &str) {
         _ => {
             assert!(asked.contains(r#"decision = "deny""#), "{asked}");
             assert!(after(asked, "--approval-mode") == "plan", "{asked}");
-            for tool in ["run_shell_command", "write_file", "replace", "web_fetch", "invoke_agent"] {
+            for tool in ["run_shell_command", "write_file", "replace", "web_fetch", "invoke_agent"]
+            {
                 assert!(!asked.contains(tool), "{tool}: {asked}");
             }
         }
@@ -290,7 +291,8 @@ fn review_on_every_cli(scene: &Scene) {
 fn an_unremovable_effect_stops_the_run(scene: &Scene) {
     scene.write_program("project/agent.sh", "#!/bin/sh\ntouch started\n");
     for backend in ["command:./agent.sh", "acp:./agent.sh"] {
-        let args = ["run", "--no-auto", "--full-access", "--backend", backend, "-a", "explore", "x"];
+        let args =
+            ["run", "--no-auto", "--full-access", "--backend", backend, "-a", "explore", "x"];
         let ran = ran(&scene.rep_command(&args).output().unwrap());
         assert!(!scene.exists("project/started"), "{backend}");
         assert_ne!(ran.code, 0);

@@ -55,7 +55,10 @@ fn script_skill(scene: &Scene, name: &str, first: &str) {
 /// Starts a script and tries to leave its first step.
 fn tried_to_leave(scene: &Scene, name: &str) {
     let started = rep(scene, &["workflow", "start", name, "--id", name]);
-    assert!(started.stdout.contains("STEP 1") || started.stdout.contains("step=\"1\""), "{started:?}");
+    assert!(
+        started.stdout.contains("STEP 1") || started.stdout.contains("step=\"1\""),
+        "{started:?}"
+    );
     rep(scene, &["workflow", "step", name, "--at", "1"]);
     rep(scene, &["workflow", "step", name, "--at", "1", "--outcome", "ok"]);
     assert_eq!(standing(scene, name), ("waiting".to_owned(), "step-1".to_owned()));

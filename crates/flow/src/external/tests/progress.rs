@@ -196,7 +196,8 @@ fn a_review_whose_script_knows_only_a_pass_does_not_pass_by_itself() {
     let head = "<step_header script=\"planner\" step=\"1\" total=\"6\">QR</step_header>\n<current_action>A</current_action>";
     let pass = "<if_pass>python3 planner.py --step 2 --total-steps 6</if_pass>";
     for routing in [pass.to_owned(), format!("{pass}<if_fail>Ask somebody.</if_fail>")] {
-        let view = parse(&format!("{head}<invoke_after>{routing}</invoke_after>"), Numbering::FromOne);
+        let view =
+            parse(&format!("{head}<invoke_after>{routing}</invoke_after>"), Numbering::FromOne);
         let view = view.unwrap();
         assert!(matches!(next(&start, &view, None), Err(ProgressError::OutcomeNeeded { .. })));
         let failed = next(&start, &view, Some("fail")).unwrap();
@@ -204,7 +205,8 @@ fn a_review_whose_script_knows_only_a_pass_does_not_pass_by_itself() {
         assert_eq!(next(&start, &view, Some("ok")).unwrap().call.step, 2);
     }
     let line = "python3 planner.py --step 2 --total-steps 6 --qr-status";
-    let two = format!("{head}<invoke_after>\npassed: {line} pass\nfailed: {line} fail\n</invoke_after>");
+    let two =
+        format!("{head}<invoke_after>\npassed: {line} pass\nfailed: {line} fail\n</invoke_after>");
     let view = parse(&two, Numbering::FromOne).unwrap();
     assert!(matches!(next(&start, &view, None), Err(ProgressError::OutcomeNeeded { .. })));
     let failed = next(&start, &view, Some("fail")).unwrap();

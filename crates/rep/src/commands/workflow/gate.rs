@@ -88,8 +88,12 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
     writeln!(ui.out, "{said}")?;
     if passed {
         let proof = match is_proven(gate, review) {
-            true => "Self-reviewed: its items were recorded in this run. A declared check is green.",
-            false => "Self-reviewed, and no declared check has confirmed it: a person has to accept it.",
+            true => {
+                "Self-reviewed: its items were recorded in this run. A declared check is green."
+            }
+            false => {
+                "Self-reviewed, and no declared check has confirmed it: a person has to accept it."
+            }
         };
         writeln!(ui.out, "{proof}")?;
     }
