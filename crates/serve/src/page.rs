@@ -116,7 +116,7 @@ mod tests {
             let imports = text.split(['"']).filter_map(|part| part.strip_prefix("./"));
             let links = text.split("=\"/").skip(1).filter_map(|rest| rest.split('"').next());
             for wanted in imports.chain(links).filter(|wanted| wanted.contains('.')) {
-                assert!(Assets::get(wanted).is_some(), "{name} asks for {wanted}");
+                assert!(asset(wanted).is_some(), "{name} asks for {wanted}");
                 asked += 1;
             }
         }
