@@ -164,7 +164,7 @@ mod tests {
         let (second, _second) = sessions.create_session().await.unwrap();
         sessions.touch(&first);
         let (third, _third) = sessions.create_session().await.unwrap();
-        let has = async |id| sessions.has_session(id).await.unwrap();
+        let has = async |id: &SessionId| sessions.has_session(id).await.unwrap();
         assert!(has(&first).await && has(&third).await);
         assert!(!has(&second).await);
         sessions.close_session(&first).await.unwrap();
