@@ -117,17 +117,16 @@ fn a_write_that_is_killed(scene: &Scene) {
         let model = Model::start(Script::new().turn(call()).turn(Turn::text("Done.")));
         let mut command = model.command(scene, &["run", "--accept-edits", "Write it"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // The moment between the answer of the model and the end of the write: when a temporary file is seen, or a
-        // little later each time where there is none to see.
+        // Killed when a temporary file is seen; in every other round also a little after the answer of the model, for
+        // writes that show none.
         let mut asked = None;
         while child.try_wait().unwrap().is_none() {
-            let now = Instant::now();
-            let since = *asked.get_or_insert(now);
-            if model.requests() == 0 {
-                asked = None;
-            } else if !temporary_files(scene).is_empty()
-                || now - since > Duration::from_millis(20) * round
-            {
+            if asked.is_none() && model.requests() > 0 {
+                asked = Some(Instant::now());
+            }
+            let late = Duration::from_millis(20) * round;
+            let is_late = round % 2 == 0 && asked.is_some_and(|at| at.elapsed() > late);
+            if is_late || !temporary_files(scene).is_empty() {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 break;
