@@ -23,9 +23,7 @@ impl Group {
         let scope = spawn.termination.scope;
         let (marker, started) = match scope {
             TerminationScope::ProcessGroup => (None, 0),
-            TerminationScope::Descendants => {
-                (supervisor::marker_in(spawn), started_at(&child))
-            }
+            TerminationScope::Descendants => (supervisor::marker_in(spawn), started_at(&child)),
         };
         Group { child, scope, marker, started, is_reaped: false }
     }
