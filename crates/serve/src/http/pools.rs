@@ -134,6 +134,12 @@ mod tests {
         })
     }
 
+    /// Connections with a token, and without one.
+    fn counts(pools: &Pools) -> (usize, usize) {
+        let state = pools.state();
+        (state.authenticated, state.unauthenticated.len())
+    }
+
     #[tokio::test]
     async fn the_oldest_without_a_token_makes_room() {
         let pools = pools(2, 1);
@@ -162,11 +168,11 @@ mod tests {
         assert!(first.authenticate() && first.authenticate());
         let second = pools.enter();
         assert!(!second.authenticate(), "there is no room among those with a token");
-        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (1, 1));
+        assert_eq!(counts(&pools), (1, 1));
         drop(first);
         assert!(second.authenticate());
         drop(second);
-        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (0, 0));
+        assert_eq!(counts(&pools), (0, 0));
     }
 
     #[test]
@@ -176,6 +182,6 @@ mod tests {
         assert!(old.authenticate());
         assert_eq!(pools.state().authenticated, 0);
         drop(old);
-        assert_eq!((pools.state().authenticated, pools.state().unauthenticated.len()), (0, 1));
+        assert_eq!(counts(&pools), (0, 1));
     }
 }

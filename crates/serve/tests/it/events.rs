@@ -138,7 +138,8 @@ async fn a_thousand_hear(is_one_slow: bool) -> Heard {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_client_costs_the_others_nothing_and_goes_on_without_loss() {
     const { assert!(LAST > RING_EVENTS_MAX as u64 + 2_000) };
-    repertoire_serve::http::make_room(&repertoire_serve::limits::HttpLimits::default()).unwrap();
+    // A machine that allows fewer files still allows these.
+    let _ = repertoire_serve::http::make_room(&repertoire_serve::limits::HttpLimits::default());
     let alone = a_thousand_hear(false).await.took;
     let Heard { served, took, slow } = a_thousand_hear(true).await;
     // Machines have moods; whoever waited for the slow one would wait for ever.
