@@ -129,6 +129,7 @@ fn job(freedom: Freedom, told: Told) -> Job {
         idle: std::time::Duration::from_secs(1),
         absolute: std::time::Duration::from_secs(1),
         cancel: CancellationToken::new(),
+        usage: crate::process::UsageLimits::default(),
     }
 }
 
