@@ -433,7 +433,7 @@ mod tests {
     fn what_a_stranger_wrote_cannot_move_the_cursor() {
         check(
             json!({ "type": "STEERED", "by": "me", "note": "a\u{1b}[2Jb\r\nc" }),
-            "me: a\\u{1b}[2Jb c",
+            "me: a⟨U+001B⟩[2Jb c",
         );
     }
 }

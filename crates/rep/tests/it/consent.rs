@@ -26,6 +26,8 @@ fn fresh_clone() -> Workspace {
     let mut ws = Workspace::new();
     ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     ws.write("project/repertoire.toml", SETTINGS);
+    // A check that leaves files which git does not ignore is not believed.
+    ws.write("project/.gitignore", "/ran\n");
     ws
 }
 
