@@ -105,7 +105,7 @@ async fn one_that_reports_success_and_exits_with_an_error_has_failed() {
 async fn one_that_reports_success_only_when_it_is_asked_to_end_has_failed() {
     // Claude Code does this: asked to end in the middle of a call, it gives the call up and answers.
     let script =
-        format!("late() {{ echo '{RESULT}'; exit 0; }}; trap late TERM; sleep $MARK & wait");
+        format!("late() {{ echo '{RESULT}'; exit 0; }}; trap late INT TERM; sleep $MARK & wait");
     let fault = fault(&script, short).await;
     fault.check(Status::Failed, "it said nothing for too long", 8);
 }

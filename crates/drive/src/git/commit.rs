@@ -72,7 +72,8 @@ impl Git {
         let ask = Ask { settings, environment, stdin: list, ..Ask::new(&args) };
         let answer = at_top.ask(ask, &mut |_| repertoire_agent::process::Flow::Continue).await?;
         // Errors end with 128, but for a path that git does not know. A filter may write anything to the same stream.
-        let is_unknown_path = answer.stderr().lines().any(|line| line.starts_with("error: pathspec "));
+        let is_unknown_path =
+            answer.stderr().lines().any(|line| line.starts_with("error: pathspec "));
         match answer.code {
             0 => self.head().await.map(Some),
             1 if self.find("HEAD").await? == before && !is_unknown_path => Ok(None),
