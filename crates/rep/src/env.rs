@@ -120,7 +120,7 @@ impl Env {
             let is_path = value.starts_with('/') && value.matches('/').count() > 1;
             is_secret_variable(name)
                 && value.trim().len() >= 8
-                && !(is_path && !value.contains(['+', '=']))
+                && (!is_path || value.contains(['+', '=']))
         };
         let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
         all.map(|(_, value)| Secret::new(value.trim())).collect()

@@ -403,7 +403,10 @@ fn leaves(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
 
 fn refused_name(folder: &Utf8Path, name: &str) -> Diagnostic {
     let code = &codes::NAME_ON_DISK;
-    let message = format!("`{}` was passed over because of its name", name.escape_debug());
+    let message = format!(
+        "`{}` was passed over because of its name",
+        repertoire_text::terminal::printable(name)
+    );
     Diagnostic::new(code, message).in_file(folder).help(code.remedy)
 }
 

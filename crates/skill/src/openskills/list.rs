@@ -103,7 +103,7 @@ mod tests {
         Available Skills:
 
           a                         (project)
-            Two lines, [2J and a \u{202e}trick.
+            Two lines, [2J and a ⟨U+202E⟩trick.
 
         Summary: 1 project, 0 global (1 total)
         ");

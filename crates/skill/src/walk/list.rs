@@ -287,7 +287,7 @@ fn refused_links(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
 }
 
 fn refused_names(dir: &Utf8Path, names: &[String]) -> Option<Diagnostic> {
-    let first = names.iter().min()?.escape_debug();
+    let first = repertoire_text::terminal::printable(names.iter().min()?);
     let code = &codes::NAME_ON_DISK;
     let more = and_more(names.len(), "here");
     let message = format!("`{first}` was passed over because of its name{more}");

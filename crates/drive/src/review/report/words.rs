@@ -305,7 +305,9 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
 
 /// The text with line breaks and tabs as they are, and invisible characters shown as `⟨U+202E⟩`.
 pub(super) fn visible(text: &str) -> String {
-    invisible::shown(&text.replace("\r\n", "\n")).into_owned()
+    // A byte order mark is proper at the start of a file, and not where a report puts the text.
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    invisible::shown(&text).into_owned()
 }
 
 #[cfg(test)]
