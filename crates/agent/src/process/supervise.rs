@@ -200,6 +200,11 @@ impl<'a> Supervision<'a> {
     fn exited(&mut self, status: Option<ExitStatus>) {
         // An error of `wait` means that somebody else reaped the child: it is gone all the same.
         self.status = status;
+        // The background commands of a shell ignore an interrupt, and would hold the output open.
+        let is_asked = matches!(self.phase, Phase::Asked { .. });
+        if is_asked && self.termination.scope == TerminationScope::ProcessGroup {
+            self.group.ask(Signal::TERM);
+        }
         self.group.reaped();
         let until = match self.phase {
             Phase::Asked { until, .. } => until,

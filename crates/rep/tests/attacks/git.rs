@@ -4,10 +4,10 @@
 //! them, filters for instance, but only where they reach nothing else.
 
 use crate::scene::{Ran, Scene};
-use crate::{Guarantee, Tried};
+use crate::{Attack, Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    let looked_at: &[(&str, fn(&Scene))] = &[
+    let looked_at: &[(&str, Attack)] = &[
         ("a clean filter of a repository reaches nothing outside", clean_filter),
         ("a process filter of a repository reaches nothing outside", process_filter),
         ("a filter that `.gitattributes` names reaches nothing outside", attributes_in_the_tree),

@@ -4,10 +4,10 @@ use repertoire_scripted::{Script, Server, Turn};
 use serde_json::{Value, json};
 
 use crate::scene::{Ran, Scene, ran};
-use crate::{Guarantee, Tried};
+use crate::{Attack, Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    let all: &[(&'static str, fn(&Scene))] = &[
+    let all: &[(&'static str, Attack)] = &[
         ("read and grep show a model invisible characters by number", file_tools_show),
         ("an edit with such a number in it changes nothing and says why", edit_explains_markers),
         ("the output of a command reaches a model without invisible characters", commands_remove),

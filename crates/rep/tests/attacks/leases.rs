@@ -100,9 +100,9 @@ fn a_damaged_journal_is_never_written(scene: &Scene) {
     let journal = scene.path("data/journal.sqlite");
     let mut bytes = bytes_of(&journal);
     // An empty index that none of these commands looks at: the last one in the file.
-    let pages = (0..bytes.len()).step_by(4096);
+    let mut pages = (0..bytes.len()).step_by(4096);
     let is_empty_index = |page: &usize| bytes[*page] == 10 && bytes[page + 3..page + 5] == [0, 0];
-    let page = pages.filter(is_empty_index).next_back().unwrap();
+    let page = pages.rfind(is_empty_index).unwrap();
     bytes[page] ^= 0x10;
     scene.write("data/journal.sqlite", &bytes);
     let steered = scene.rep("runs steer last hello");

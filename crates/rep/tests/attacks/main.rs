@@ -33,7 +33,7 @@ pub(crate) struct Guarantee {
     /// The situations in which to try it.
     pub(crate) tried: Tried,
     /// The attack; panics when the guarantee is broken.
-    pub(crate) attack: fn(&Scene),
+    pub(crate) attack: Attack,
 }
 
 /// The situations in which a guarantee is tried.
@@ -45,8 +45,14 @@ pub(crate) enum Tried {
     Once,
 }
 
+/// An attack on a scene; panics when the guarantee is broken.
+pub(crate) type Attack = fn(&Scene);
+
+/// The guarantees of an area.
+type Guarantees = fn() -> Vec<Guarantee>;
+
 /// The areas of the suite, each with its guarantees.
-const AREAS: &[(&str, fn() -> Vec<Guarantee>)] = &[
+const AREAS: &[(&str, Guarantees)] = &[
     ("walls", walls::guarantees),
     ("processes", processes::guarantees),
     ("backends", backends::guarantees),

@@ -303,11 +303,13 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The text with line breaks and tabs as they are, and invisible characters shown as `⟨U+202E⟩`.
 pub(super) fn visible(text: &str) -> String {
     // A byte order mark is proper at the start of a file, and not where a report puts the text.
-    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-    invisible::shown(&text).into_owned()
+    let text = text.replace("\r\n", "\n");
+    invisible::shown(&text).replace(BYTE_ORDER_MARK, &invisible::marker(BYTE_ORDER_MARK))
 }
 
 #[cfg(test)]
