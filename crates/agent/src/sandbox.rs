@@ -97,7 +97,7 @@ impl Sandbox {
         probe::all(helper)
     }
 
-    /// The same program, confined. Without a sandbox it is only [supervised](crate::process::supervised).
+    /// The same program, confined. Without a sandbox it is only [`supervised`].
     ///
     /// What the program may read is derived from the environment of the workplace; variables that `spawn` adds to it
     /// reach the program and widen nothing.

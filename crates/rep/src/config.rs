@@ -4,7 +4,7 @@
 //!
 //! Keys are a table, so that `rep config`, the documentation and the schema cannot disagree.
 //!
-//! Settings of a project that start programs are kept apart as a [`Proposal`] until the user has agreed to them.
+//! Settings of a project that start programs are kept apart as a proposal until the user has agreed to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -138,10 +138,11 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 
 /// As [`shown`], on one line: line breaks and tabs are shown as `\n` and `\t`.
 pub fn shown_on_one_line(text: &str) -> String {
-    let shown = shown(text);
+    // Part of a line is never the start of a file, where a byte order mark is proper.
+    let shown = shown(text).replace('\u{feff}', "⟨U+FEFF⟩");
     match shown.contains(['\n', '\t', '\r']) {
         true => shown.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r"),
-        false => shown.into_owned(),
+        false => shown,
     }
 }
 
