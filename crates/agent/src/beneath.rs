@@ -123,7 +123,7 @@ pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
     }
     let mut wanted = lexical.clone();
     for _ in 0..=ROOTS_CROSSED_MAX {
-        // By names only, so that nobody learns what exists elsewhere.
+        // Compare names only: looking at the disk would reveal which files exist elsewhere.
         let Some((root, relative)) = root_of(&roots, &wanted) else {
             return Err(outside(workplace, path));
         };

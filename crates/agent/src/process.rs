@@ -132,7 +132,7 @@ pub enum Stopped {
     Cancelled,
     /// It had said all there was to say and did not end.
     AfterResult,
-    /// It used more of the machine than it may.
+    /// It exceeded a resource limit.
     Exceeded(Exceeded),
 }
 

@@ -60,9 +60,9 @@ pub struct Landlock {
     walls: Walls,
     /// The version of Landlock.
     abi: u32,
-    /// What was found to hold.
+    /// The guarantees that held when the probe tried to break them.
     guarantees: BTreeSet<Guarantee>,
-    /// What else users should know.
+    /// Further limitations to report to the user.
     notes: Vec<String>,
 }
 
@@ -99,8 +99,8 @@ impl Sandbox {
 
     /// The same program, confined. Without a sandbox it is only [`supervised`].
     ///
-    /// What the program may read is derived from the environment of the workplace; variables that `spawn` adds to it
-    /// reach the program and widen nothing.
+    /// Readable tool chains come from the environment of the workplace. Variables that `spawn` adds reach the program and
+    /// make nothing else readable.
     ///
     /// The exit code of a program that a signal ended is 128 and the number of the signal, as in a shell; that of one
     /// that could not be started is 127, and the reason is on standard error.

@@ -19,8 +19,8 @@ pub trait Tool: Send + Sync {
     /// What it touches, for permissions and the read-only mode. It may depend on the arguments.
     fn access(&self, arguments: &Value) -> Access;
 
-    /// What the tool can do at worst. Tools that do not say count as able to do anything but delegate; the effects of
-    /// built-in tools are in the table of [`crate::effect`].
+    /// The effects that the tool can have. By default a tool can do anything except delegate; the effects of built-in
+    /// tools are in the table of [`crate::effect`].
     fn effects(&self) -> EffectSet {
         EffectSet::UNKNOWN_TOOL
     }

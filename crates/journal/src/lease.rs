@@ -32,9 +32,9 @@ pub(crate) struct LeaseRow {
 pub(crate) enum Standing {
     /// Its worker may be at work.
     Held,
-    /// It was not renewed so far; when it stays so for this many milliseconds more, it has run out.
+    /// Not renewed so far. It expires if it is not renewed for this many more milliseconds.
     Silent { left_ms: i64 },
-    /// It has run out.
+    /// Expired.
     Over,
 }
 
@@ -44,7 +44,7 @@ struct Seen {
     since_ms: i64,
 }
 
-/// What this process has seen of leases.
+/// The leases that this process has observed.
 #[derive(Default)]
 pub(crate) struct Observer {
     seen: Mutex<BTreeMap<String, Seen>>,

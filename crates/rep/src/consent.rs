@@ -19,7 +19,7 @@ mod question;
 pub(crate) use self::question::show;
 use self::question::{Answer, ask};
 
-/// What the user has said about the acting settings of a project so far.
+/// The user's decision so far on the settings of a project that start programs.
 pub(crate) struct Standing {
     /// The settings.
     pub(crate) proposal: Proposal,
@@ -73,7 +73,7 @@ impl<'a> Ctx<'a> {
         Ctx { env: self.env, config: self.config.clone().with_proposal_in_force() }
     }
 
-    /// What the user has said about settings so far.
+    /// The user's decision so far.
     pub(crate) fn standing(&self, proposal: Proposal) -> Result<Standing, Failure> {
         let lock = Lock::read(&self.config.lock_path())
             .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;

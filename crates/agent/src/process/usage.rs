@@ -80,7 +80,7 @@ impl Exceeded {
     }
 }
 
-/// What it was stopped for, and the key that sets the limit.
+/// Names the exceeded limit and the configuration key that sets it.
 impl std::fmt::Display for Exceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(

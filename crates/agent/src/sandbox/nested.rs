@@ -17,7 +17,7 @@ use crate::protected::{GIT, GIT_PARTS};
 
 /// Nested protected paths, relative to the work folder, with the parts of repositories in the place of their `.git`.
 pub(super) struct Nested {
-    /// Those that fit into a policy; with namespaces they are mounted read-only.
+    /// The paths that fit into a policy. With namespaces they are mounted read-only.
     pub(super) mounted: Vec<Utf8PathBuf>,
     /// The rest, whose contents are compared.
     pub(super) compared: Vec<Utf8PathBuf>,

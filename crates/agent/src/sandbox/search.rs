@@ -37,7 +37,7 @@ struct Searched {
     last: Option<(Instant, Arc<Found>)>,
 }
 
-/// What a search found; paths are relative to the work folder.
+/// The result of a search, with paths relative to the work folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Protected files and folders. A nested repository is named by its `.git`.

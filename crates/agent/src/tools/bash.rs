@@ -83,7 +83,7 @@ impl Tool for Bash {
     }
 }
 
-/// What a command can reach, for the model.
+/// Tells the model which files and networks a command can reach.
 fn surroundings(limit: &EffectLimit) -> String {
     let files = match limit.effects().has(Effect::ChangeFiles) {
         true => "",

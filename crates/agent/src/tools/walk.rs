@@ -191,7 +191,7 @@ impl Walker<'_> {
     /// Visits the entries of a folder, `depth` levels beneath the start.
     fn folder(&mut self, folder: &Folder, relative: &Utf8Path, depth: usize) -> Next {
         let Ok(entries) = sorted(folder) else {
-            // What cannot be read is passed over, as any search does.
+            // Skip unreadable entries, as other search tools do.
             self.walked.passed_over += 1;
             return Next::Continue;
         };

@@ -1,8 +1,8 @@
 //! The environment variables that a check may set, by allow-list.
 //!
 //! A check sets variables that change what a program prints, logs or counts. Variables that change how programs are found,
-//! loaded or configured are refused, whoever declares the check: they would act on programs of the engine as well. Nothing
-//! is lost by that: a command can set any variable for itself, inside the sandbox.
+//! loaded or configured are refused for every source of checks, because they would also act on the engine's own programs.
+//! Nothing is lost: a command can set any variable for itself, inside the sandbox.
 
 /// Names that every check may set. A `*` at the end stands for any ending.
 pub const HARMLESS_VARIABLES: &[&str] = &[

@@ -142,7 +142,7 @@ fn remove(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
     let (top, path) = (Folder::open(top)?, camino::Utf8Path::new(path));
     match top.remove_file(path) {
         Ok(()) => {}
-        // What is behind a link does not belong to the tree.
+        // Files behind a link do not belong to the tree.
         Err(PlaceError::Link { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     }

@@ -17,7 +17,7 @@ use repertoire_agent::workplace::Workplace;
 use super::place::Place;
 use super::{Git, GitError};
 
-/// What a call of git may do to the repository.
+/// The access that a git call has to the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Read it.

@@ -331,7 +331,7 @@ impl ScriptRun {
         self.asked_of_person(about, "Allow one more iteration.")
     }
 
-    /// What a person decides: to go on, which means this, or to end the run.
+    /// The choice for a person: continue with this step, or abort the run.
     fn asked_of_person(&self, about: String, continue_means: &str) -> Next {
         let choice = |word: &str, meaning: &str| ChoiceView {
             choice: word.to_owned(),

@@ -179,7 +179,7 @@ fn encoded_forms_of_a_token_are_not_published() {
         "\\x67\\x68\\x73\\x5f\\x41\\x62\\x31\\x32\\x43\\x64\\x33\\x34\\x45\\x66\\x35\\x36\\x47\\x68\\x37\\x38",
         "%67%68%73%5F%41%62%31%32%43%64%33%34%45%66%35%36%47%68%37%38",
     ] {
-        // One digit less is no form of it.
+        // A value that is one digit shorter is not an encoded form.
         let is_whole = form.len() != 39;
         let shown = harmless(&format!("The value is {form} here."), &rules);
         assert_eq!(shown.contains("***"), is_whole, "{form} became {shown}");

@@ -202,7 +202,7 @@ impl Store {
         Ok(Cursor { xact: unsigned(xact), id: unsigned(id) })
     }
 
-    /// Who has what, and until when by the wall clock.
+    /// The lease holders, with the wall-clock time at which each lease ends.
     pub(crate) async fn leased(&self) -> Result<Vec<(String, String, i64)>, Fault> {
         const SQL: &str = "SELECT id, worker, COALESCE(lease_shown_until_ms, lease_until_ms) AS until FROM run \
             WHERE status = 'running' AND worker IS NOT NULL \

@@ -34,7 +34,7 @@ pub(crate) struct SqliteStore {
     health: Health,
 }
 
-/// What is known of the file's state.
+/// The state of the database file, as far as it was checked.
 #[derive(Default)]
 struct Health {
     /// Set when the file was checked, or is too large for that.

@@ -37,7 +37,7 @@ pub enum Shape {
     Secret,
 }
 
-/// Who may set a key.
+/// The sources that may set a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     /// The user and every project: a preference, or a rule that forbids more.
@@ -61,7 +61,7 @@ pub struct Key {
     pub default: &'static str,
     /// What it does.
     pub about: &'static str,
-    /// Who may set it.
+    /// The sources that may set it.
     pub set_by: SetBy,
 }
 

@@ -109,7 +109,7 @@ fn lines(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
     }
 }
 
-/// What the settings can do, for users who have not met them.
+/// Explains what the settings can do, for users who see them for the first time.
 fn explanation(ctx: &Ctx<'_>, settings: &ActingSettings) -> String {
     let has =
         |wanted: fn(&str, &str) -> bool| settings.iter().any(|(key, value)| wanted(key, value));

@@ -1,4 +1,4 @@
-//! What the walls hold, found out from inside them: the probe asks the helper to try what a hostile program would.
+//! Tests the guarantees of the sandbox from inside: the probe asks the helper to attempt what a hostile program would.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
