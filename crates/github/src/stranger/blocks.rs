@@ -148,7 +148,7 @@ pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
-    let mut lines = text.split_inclusive('\n').peekable();
+    let mut lines = text.split_inclusive('\n');
     while let Some(line) = lines.next() {
         let Some(fence) = Fence::of(line.trim_end_matches('\n')) else {
             out.push_str(line);
