@@ -17,6 +17,8 @@ pub(crate) use self::group::Group;
 use self::lines::Lines;
 use self::supervisor::KnownChild;
 
+#[cfg(target_os = "linux")]
+pub(crate) mod control_group;
 mod group;
 mod left;
 mod lines;

@@ -214,9 +214,15 @@ function stepText(data, step) {
 function gates(data) {
   const all = Object.entries(data.reviews ?? {});
   return all.map(([id, review]) => h("section", { class: "stack-small" },
-    h("div", { class: "section-title" }, h("h2", {}, `Gate: ${data.gate?.gate === id ? data.gate.name : id}`), h("span", { class: "count" }, `round ${review.iteration}`), data.gate?.gate === id && chip({ pass: "would pass", fail: "would fail", open: "still open" }[data.gate.verdict], { pass: "ok", fail: "bad", open: "warn" }[data.gate.verdict])),
+    h("div", { class: "section-title" }, h("h2", {}, `Gate: ${data.gate?.gate === id ? data.gate.name : id}`), h("span", { class: "count" }, `round ${review.iteration}`), data.gate?.gate === id && chip({ pass: "would pass", fail: "would fail", open: "still open" }[data.gate.verdict], { pass: "ok", fail: "bad", open: "warn" }[data.gate.verdict]), review.items.length > 0 && selfReviewed(review)),
     items(review.items, review.checks),
     review.rounds?.length > 0 && h("details", { class: "more" }, h("summary", {}, count(review.rounds.length, "earlier round")), review.rounds.map((round) => h("div", { class: "stack-small" }, h("h3", { class: "row" }, `Round ${round.iteration}`, chip(round.passed ? "passed" : "failed", round.passed ? "ok" : "bad")), items(round.items, round.checks))))));
+}
+
+// Items are recorded by the agent that does the work; only checks are run by the engine.
+function selfReviewed(review) {
+  const confirmed = Object.values(review.checks ?? {}).some((one) => one.status === "PASS" && one.proof?.run);
+  return chip(confirmed ? "self-reviewed, checks green" : "self-reviewed, no check", confirmed ? "line" : "warn");
 }
 
 function items(list, checks = {}) {

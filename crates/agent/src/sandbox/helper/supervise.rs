@@ -13,6 +13,7 @@ use rustix::process::{
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::{During, REFUSED, Refused, exit_code};
+use crate::process::control_group::ControlGroup;
 use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
@@ -72,6 +73,7 @@ impl Signals {
 struct Supervisor {
     table: ProcessTable,
     watch: UsageWatch,
+    group: Option<ControlGroup>,
     parent: u32,
     child: Pid,
     exited: Option<ExitCode>,
@@ -98,18 +100,26 @@ pub(super) fn supervise(
     limit_tasks(&table, &order.limits)?;
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let nothing = nothing.during("streams")?;
-    let child = match start()? {
+    let mut group = ControlGroup::enter(&order.limits);
+    let started = start();
+    if let Some(group) = &mut group {
+        group.leave();
+    }
+    let child = match started? {
         Start::Child(id) => Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?,
         Start::Failed(code) => return Ok(code),
     };
     // Only root may; a supervisor has to run also when the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
-    let mut supervisor = Supervisor { table, watch, parent: order.parent, child, exited: None };
+    let mut supervisor =
+        Supervisor { table, watch, group, parent: order.parent, child, exited: None };
     // The caller waits for the end of these streams, and for the program to read its input.
     nix::unistd::dup2_stdin(&nothing).during("streams")?;
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
     let end = runtime.block_on(supervisor.wait(signals));
     supervisor.end_all();
+    // The report may end this process by a signal, and the control group has to be gone by then.
+    drop(supervisor);
     Ok(report(&end))
 }
 
@@ -118,7 +128,7 @@ impl Supervisor {
         let mut next_look = Instant::now() + LOOK_PAUSE_MIN;
         loop {
             if let Some(code) = self.exited {
-                return End::Exited(code);
+                return self.exceeded().map_or(End::Exited(code), End::Exceeded);
             }
             tokio::select! {
                 biased;
@@ -142,6 +152,9 @@ impl Supervisor {
         if is_orphan(self.parent) {
             return Some(End::Asked);
         }
+        if let Some(exceeded) = self.exceeded() {
+            return Some(End::Exceeded(exceeded));
+        }
         let (begun, is_crowded) = (Instant::now(), self.watch.is_crowded(&self.table));
         if begun < *next_look && !is_crowded {
             return None;
@@ -161,6 +174,11 @@ impl Supervisor {
         None
     }
 
+    /// The limit that the kernel had to enforce, where it does.
+    fn exceeded(&self) -> Option<Exceeded> {
+        self.group.as_ref().and_then(ControlGroup::exceeded)
+    }
+
     fn forward(&self, signal: Signal) {
         // The program may have ended a moment ago.
         let _ = kill_process_group(self.child, signal);
@@ -177,6 +195,9 @@ impl Supervisor {
 
     /// Ends everything that is left.
     fn end_all(&mut self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
         if self.exited.is_none() {
             // The first process of a PID namespace takes all others with it, however fast they start new ones.
             let _ = kill_process(self.child, Signal::KILL);

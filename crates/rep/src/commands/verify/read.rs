@@ -13,7 +13,7 @@ use super::{Args, Format};
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::verify::VerifyReadJson;
-use crate::ui::Ui;
+use crate::ui::{Ui, thousands};
 
 /// Most of a file that is looked at. Analysis takes the two ends of what is longer than it likes.
 const BYTES_MAX: u64 = 16 * ANALYSED_BYTES_MAX as u64;
@@ -23,7 +23,7 @@ pub(super) fn run(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, ui: &mut Ui<'_>) 
         return Err(Failure::usage("`--read` is printed as text or as JSON")
             .hint("A page is made of checks that were run, by `rep verify -o FILE.html`."));
     }
-    let output = output(ctx, file)?;
+    let output = output(ctx, file, ui)?;
     let project = ctx.project_dir(None);
     let read = |file: &str| project_file(&project, file);
     let analysis = match args.exit_code {
@@ -47,18 +47,24 @@ fn print(args: &Args, file: &Utf8Path, analysis: Analysis, ui: &mut Ui<'_>) -> R
     Ok(())
 }
 
-/// What is to be analysed. Output may have any bytes.
-fn output(ctx: &Ctx<'_>, file: &Utf8Path) -> Result<String, Failure> {
+/// Reads the output to analyse, which may contain any bytes, and says so if it is longer than [`BYTES_MAX`].
+fn output(ctx: &Ctx<'_>, file: &Utf8Path, ui: &mut Ui<'_>) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("`--read {file}`: {error}"));
     let mut bytes = Vec::new();
-    match file.as_str() {
-        "-" => std::io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes),
+    let read = match file.as_str() {
+        "-" => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes),
         _ => {
-            let path = ctx.typed_path(file);
-            let opened = std::fs::File::open(path).map_err(cannot)?;
-            opened.take(BYTES_MAX).read_to_end(&mut bytes)
+            let opened = std::fs::File::open(ctx.typed_path(file)).map_err(cannot)?;
+            opened.take(BYTES_MAX + 1).read_to_end(&mut bytes)
         }
+    };
+    read.map_err(cannot)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        bytes.pop();
+        ui.note(&format!(
+            "only the first {} bytes were analysed; pass the last part of the output, for example with `tail -c`",
+            thousands(BYTES_MAX)
+        ))?;
     }
-    .map_err(cannot)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
