@@ -102,7 +102,7 @@ impl Run {
         let already = recorded.outcome == Recorded::AlreadyActive;
         // A flat file has no folder of its own, and what lies beside it is not its.
         if activation.origin.is_folder() {
-            self.workplace.readable.add(activation.origin.dir());
+            self.workplace.add_readable(activation.origin.dir());
         }
         self.events.emit(EventKind::SkillLoaded {
             skill: activation.id.clone(),

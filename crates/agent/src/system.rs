@@ -420,7 +420,7 @@ impl System {
         run.state.set_todos(conversation.todos.clone());
         for held in conversation.ledger.held() {
             if held.activation.origin.is_folder() {
-                run.workplace.readable.add(held.activation.origin.dir());
+                run.workplace.add_readable(held.activation.origin.dir());
             }
         }
         Turn {

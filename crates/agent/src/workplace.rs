@@ -72,6 +72,25 @@ impl Workplace {
 }
 
 impl Workplace {
+    /// Lets tools and programs read a folder of a skill as well, wherever it is. Nothing is added for a folder that programs
+    /// can write to: it is readable already. The same holds if a link on the way lies in such a folder, since a program
+    /// could let it lead elsewhere.
+    pub fn add_readable(&self, dir: &Utf8Path) {
+        let writable = || self.writable.iter().chain([&self.dir]);
+        let is_writable = |path: &Utf8Path| {
+            writable().any(|folder| {
+                path.starts_with(folder)
+                    || folder.canonicalize_utf8().is_ok_and(|real| path.starts_with(real))
+            })
+        };
+        let dir = self.dir.join(dir);
+        match resolve_links(&dir) {
+            Ok(resolved) if !resolved.visited().any(is_writable) => self.readable.add(dir),
+            // A folder that cannot be resolved cannot be read either.
+            Ok(_) | Err(_) => {}
+        }
+    }
+
     /// Makes the folder for output if it is not there, and opens it. In the work folder no link is followed to it.
     pub(crate) fn open_spill_folder(&self) -> std::io::Result<Folder> {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else {
@@ -113,6 +132,48 @@ impl Workplace {
     }
 }
 
+/// The way that a path with links takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ResolvedPath {
+    real: Utf8PathBuf,
+    /// The real locations of the links on the way.
+    links: Vec<Utf8PathBuf>,
+}
+
+impl ResolvedPath {
+    fn visited(&self) -> impl Iterator<Item = &Utf8Path> {
+        self.links.iter().chain([&self.real]).map(Utf8PathBuf::as_path)
+    }
+}
+
+/// The maximum number of links in a path, as in the kernel.
+const LINKS_MAX: usize = 40;
+
+/// Resolves an absolute path link by link.
+fn resolve_links(path: &Utf8Path) -> std::io::Result<ResolvedPath> {
+    let mut resolved = ResolvedPath { real: Utf8PathBuf::from("/"), links: Vec::new() };
+    let mut rest: Vec<String> = path.components().rev().map(|part| part.to_string()).collect();
+    while let Some(part) = rest.pop() {
+        let next = match part.as_str() {
+            "/" => Utf8PathBuf::from("/"),
+            "." => continue,
+            ".." => resolved.real.parent().unwrap_or(Utf8Path::new("/")).to_owned(),
+            name => resolved.real.join(name),
+        };
+        if !next.symlink_metadata()?.is_symlink() {
+            resolved.real = next;
+            continue;
+        }
+        let target = next.read_link_utf8()?;
+        rest.extend(target.components().rev().map(|part| part.to_string()));
+        resolved.links.push(next);
+        if resolved.links.len() > LINKS_MAX {
+            return Err(std::io::Error::other("too many links"));
+        }
+    }
+    Ok(resolved)
+}
+
 /// Folders that may be read. It grows while a run goes on, and everybody who has a clone sees that.
 #[derive(Clone, Debug, Default)]
 pub struct Readable(Arc<RwLock<Vec<Utf8PathBuf>>>);
@@ -135,7 +196,31 @@ impl Readable {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::tools::testing::Bench;
+
+    #[test]
+    fn a_folder_that_a_program_could_replace_with_a_link_is_not_made_readable() {
+        let bench = Bench::new();
+        let workplace = bench.workplace();
+        let outside = bench.outside();
+        let link = |from: &Utf8Path, to: &Utf8Path| std::os::unix::fs::symlink(to, from).unwrap();
+        for folder in ["skills/own", "skills/secret"] {
+            std::fs::create_dir_all(outside.join(folder)).unwrap();
+        }
+        std::fs::create_dir_all(workplace.dir.join("tools/x")).unwrap();
+        link(&workplace.dir.join("leads-out"), &outside.join("skills/secret"));
+        link(&outside.join("through-the-work-folder"), &workplace.dir.join("leads-out"));
+        link(&outside.join("named"), &outside.join("skills/own"));
+        for path in ["tools/x", "leads-out"] {
+            workplace.add_readable(&workplace.dir.join(path));
+        }
+        workplace.add_readable(&outside.join("through-the-work-folder"));
+        workplace.add_readable(&outside.join("missing"));
+        assert!(workplace.readable.list().is_empty());
+        workplace.add_readable(&outside.join("named"));
+        assert_eq!(workplace.readable.list(), [outside.join("named")]);
+    }
 
     #[test]
     fn cleaning_up_removes_nothing_behind_a_link() {

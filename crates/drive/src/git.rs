@@ -272,6 +272,24 @@ impl Git {
         }
     }
 
+    /// Makes a worktree in a folder that is empty or does not exist yet. Its files are checked out by a call of their own,
+    /// since filters run then, and the call that makes the worktree may write the configuration.
+    pub(crate) async fn add_worktree(
+        &self,
+        options: &[&str],
+        dir: &Utf8Path,
+        commit: &str,
+    ) -> Result<(), GitError> {
+        // The sandbox opens the folder for git, so it has to be there.
+        let io = |source| GitError::Io { path: dir.to_owned(), source };
+        std::fs::create_dir_all(dir).map_err(io)?;
+        let mut args = vec!["worktree", "add", "--quiet", "--no-checkout"];
+        args.extend(options);
+        args.extend([dir.as_str(), commit]);
+        self.ok_reaching(&args, &[dir]).await?;
+        self.in_dir(dir).ok(&["reset", "--hard", "--quiet"]).await.map(drop)
+    }
+
     /// Makes files and index those of a commit. Changes to tracked files are lost, untracked ones stay.
     pub async fn reset_hard(&self, oid: &Oid) -> Result<(), GitError> {
         self.ok(&["reset", "--hard", "--quiet", oid.as_str()]).await.map(drop)

@@ -44,6 +44,8 @@ pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;
 pub const GIT_VERSION_MIN: (u32, u32) = (2, 41);
 /// How long a call of git may take: a checkout of a large repository does.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Longest time that git may take to read configuration.
+pub const GIT_CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long git has to end after it was asked to.
 pub const GIT_GRACE: Duration = Duration::from_secs(5);
 /// Most of what git says that is read.

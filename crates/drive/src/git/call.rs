@@ -1,6 +1,7 @@
 //! One call of git: what it is run with, and what comes back.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::process::{
@@ -8,10 +9,11 @@ use repertoire_agent::process::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::walls::{Access, access_of};
+use super::walls::{Access, access_of, remove_created};
 use super::{Git, GitError, Oid};
 use crate::limits::{
-    GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN,
+    GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT,
+    GIT_VERSION_MIN,
 };
 
 /// Settings of every call. The first ones keep configuration that an agent may have written from running programs, the
@@ -96,6 +98,8 @@ pub(super) struct Ask<'a> {
     pub(super) confinement: Confinement,
     /// Folders outside of the repository that the call writes to.
     pub(super) reach: Vec<Utf8PathBuf>,
+    /// The time after which it is stopped.
+    pub(super) timeout: Duration,
 }
 
 /// Whether a call runs inside the walls.
@@ -117,7 +121,14 @@ impl<'a> Ask<'a> {
             kept_bytes_max: GIT_OUTPUT_BYTES_MAX,
             confinement: Confinement::Repository(access_of(args)),
             reach: Vec::new(),
+            timeout: GIT_TIMEOUT,
         }
+    }
+
+    /// A call that reads configuration, and starts nothing. Files that the configuration includes may be anywhere, so it is
+    /// not confined; one of them may be a pipe, so it ends soon.
+    pub(super) fn for_configuration(args: &'a [&'a str]) -> Self {
+        Ask { confinement: Confinement::None, timeout: GIT_CONFIG_TIMEOUT, ..Ask::new(args) }
     }
 }
 
@@ -176,6 +187,10 @@ impl Answer {
             return GitError::NotARepository { dir: self.dir.clone() };
         }
         let command = self.command.clone();
+        // A partial clone: the engine's calls have no network.
+        if said.contains("lazy fetching disabled") || said.contains("could not fetch") {
+            return GitError::MissingObjects { dir: self.dir.clone() };
+        }
         let lock = said.contains(".lock") || said.contains("could not lock");
         if lock && said.contains("File exists") {
             return GitError::Locked { command, said };
@@ -200,14 +215,17 @@ impl Git {
         ask: Ask<'_>,
         on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
     ) -> Result<Answer, GitError> {
-        let command = shown(ask.args);
-        let spawn = match ask.confinement {
+        let (command, timeout, confinement) = (shown(ask.args), ask.timeout, ask.confinement);
+        let spawn = match confinement {
             Confinement::Repository(access) => self.confined_spawn(ask, access).await?,
             Confinement::None => self.spawn(ask, &[]),
         };
-        let ended = process::run(&spawn, &CancellationToken::new(), on_line).await?;
+        let absent = self.absent_kept_paths(confinement)?;
+        let ended = process::run(&spawn, &CancellationToken::new(), on_line).await;
+        remove_created(&absent)?;
+        let ended = ended?;
         if ended.stopped == Some(Stopped::Absolute) {
-            let seconds = GIT_TIMEOUT.as_secs();
+            let seconds = timeout.as_secs();
             return Err(GitError::TimedOut { command, dir: self.dir.clone(), seconds });
         }
         let answer =
@@ -224,8 +242,10 @@ impl Git {
         // Its future is large, and most calls find it done.
         let surroundings = Box::pin(self.surroundings(&place)).await?;
         let mut environment = place.environment();
-        if !self.sandbox.is_enforced() {
+        if !self.may_run_programs(access) {
             environment.extend(as_variables(&surroundings.replaced()));
+        }
+        if !self.sandbox.is_enforced() {
             return Ok(self.spawn(ask, &environment));
         }
         if let Some(global) = &surroundings.global {
@@ -255,7 +275,7 @@ impl Git {
             stdin: ask.stdin,
             limits: ProcessLimits {
                 idle: None,
-                absolute: GIT_TIMEOUT,
+                absolute: ask.timeout,
                 grace: GIT_GRACE,
                 kept_bytes_max: ask.kept_bytes_max,
             },

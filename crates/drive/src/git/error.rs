@@ -68,6 +68,15 @@ pub enum GitError {
     /// A commit needs a message.
     #[error("a commit needs a message, and this one is empty")]
     NoMessage,
+    /// A partial clone lacks objects.
+    #[error(
+        "the repository at {dir} is a partial clone and lacks objects that are needed, and git may not fetch them here; \
+         run `git fetch --refetch --no-filter` first"
+    )]
+    MissingObjects {
+        /// The folder.
+        dir: Utf8PathBuf,
+    },
     /// Another process has locked something.
     #[error(
         "another git process seems to be at work (`{command}`: {said}); wait for it, or remove the lock if it is dead"

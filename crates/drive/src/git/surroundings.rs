@@ -7,7 +7,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::process::Flow;
 
-use super::call::{Ask, Confinement};
+use super::call::Ask;
 use super::place::Place;
 use super::{Git, GitError};
 
@@ -45,8 +45,7 @@ impl Git {
     pub(crate) async fn configuration_with_files(&self) -> Result<Vec<u8>, GitError> {
         let args = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
         let environment = self.place()?.environment();
-        let confinement = Confinement::None;
-        let answer = self.fine(Ask { environment, confinement, ..Ask::new(&args) }).await?;
+        let answer = self.fine(Ask { environment, ..Ask::for_configuration(&args) }).await?;
         answer.bytes().map(<[u8]>::to_vec)
     }
 
@@ -58,9 +57,7 @@ impl Git {
     /// The configuration as it is now.
     pub(super) async fn configuration(&self, place: &Place) -> Result<Surroundings, GitError> {
         let args = ["config", "--list", "--includes", "--show-scope", "-z"];
-        let mut ask = Ask::new(&args);
-        ask.confinement = Confinement::None;
-        ask.environment = place.environment();
+        let ask = Ask { environment: place.environment(), ..Ask::for_configuration(&args) };
         let answer = self.start(ask, &mut |_| Flow::Continue).await?;
         if answer.code != 0 {
             return Err(answer.failed());
@@ -73,7 +70,10 @@ impl Git {
         let mut surroundings = self.configuration(place).await?;
         if self.sandbox.is_enforced() {
             let home = Utf8Path::new(self.variable("HOME").unwrap_or("/nonexistent"));
-            let (text, readable) = surroundings.user_file(home);
+            let folder = self.variable("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+            let folder = folder.filter(|path| path.is_absolute());
+            let folder = folder.unwrap_or_else(|| home.join(".config"));
+            let (text, readable) = surroundings.user_file(home, &folder.join("git"));
             surroundings.global = Some(self.scratch()?.file("gitconfig", &text)?);
             surroundings.readable = readable;
         }
@@ -109,17 +109,15 @@ impl Surroundings {
         replaced
     }
 
-    /// The user's configuration as a file for confined calls, and the files that it names.
-    fn user_file(&self, home: &Utf8Path) -> (String, Vec<Utf8PathBuf>) {
+    /// The user's configuration as a file for confined calls, and the files that it names. `folder` holds the files that git
+    /// reads when the configuration names none.
+    fn user_file(&self, home: &Utf8Path, folder: &Utf8Path) -> (String, Vec<Utf8PathBuf>) {
         let mut text = String::new();
         let mut readable = Vec::new();
-        let defaults = [
-            ("core.excludesfile", ".config/git/ignore"),
-            ("core.attributesfile", ".config/git/attributes"),
-        ];
+        let defaults = [("core.excludesfile", "ignore"), ("core.attributesfile", "attributes")];
         for (key, default) in defaults {
             let named = self.trusted(key).map(|path| expanded(path, home));
-            let path = named.unwrap_or_else(|| home.join(default));
+            let path = named.unwrap_or_else(|| folder.join(default));
             if path.is_file() {
                 text.push_str(&line(key, Some(path.as_str())));
                 readable.push(path);
@@ -266,7 +264,8 @@ mod tests {
             ("system", "user.email", "of the system"),
             ("local", "user.email", "of the repository"),
         ]);
-        let (text, _) = found.user_file(Utf8Path::new("/nonexistent"));
+        let nowhere = Utf8Path::new("/nonexistent");
+        let (text, _) = found.user_file(nowhere, nowhere);
         assert_eq!(
             text,
             "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[filter \"a.b\"]\n\tclean = \"clean\"\n"

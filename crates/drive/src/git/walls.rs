@@ -14,17 +14,21 @@ use repertoire_agent::process::Spawn;
 use repertoire_agent::sandbox::Network;
 use repertoire_agent::workplace::Workplace;
 
+use super::call::Confinement;
 use super::place::Place;
 use super::{Git, GitError};
 
-/// The access that a git call has to the repository.
+/// The access that a git call has to the repository. In every case but [`Access::Configure`], configuration and hooks stay
+/// as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Read it.
     Read,
-    /// Write files and objects; configuration and hooks stay read-only where the sandbox can do that.
+    /// Write objects, references and the index; the files of the work tree are only read.
+    Record,
+    /// Write the files of the work tree as well.
     Write,
-    /// Write the configuration as well.
+    /// Write the configuration and the list of worktrees. No filter runs in such a call.
     Configure,
 }
 
@@ -48,17 +52,35 @@ const READING: &[&str] = &[
     "status",
 ];
 
+/// Subcommands that leave the files of the work tree alone with the options that the engine uses.
+const RECORDING: &[&str] = &[
+    "add",
+    "checkout-index",
+    "commit",
+    "commit-tree",
+    "merge-tree",
+    "read-tree",
+    "symbolic-ref",
+    "update-index",
+    "update-ref",
+    "write-tree",
+];
+
 /// The access that a command line needs.
 pub(super) fn access_of(args: &[&str]) -> Access {
     match args {
         ["config", rest @ ..] if !rest.iter().any(|arg| CONFIG_READING.contains(arg)) => {
             Access::Configure
         }
-        // They remember, or forget, settings of a branch.
-        ["branch", ..] | ["worktree", "add", ..] => Access::Configure,
-        ["config" | "symbolic-ref", rest @ ..] if !rest.contains(&"-m") => Access::Read,
         ["worktree", "list", ..] => Access::Read,
+        // They remember, or forget, settings of a branch.
+        ["branch" | "worktree", ..] => Access::Configure,
+        ["config" | "symbolic-ref", rest @ ..] if !rest.contains(&"-m") => Access::Read,
+        ["reset", rest @ ..] if rest.contains(&"--soft") || rest.contains(&"--mixed") => {
+            Access::Record
+        }
         [subcommand, ..] if READING.contains(subcommand) => Access::Read,
+        [subcommand, ..] if RECORDING.contains(subcommand) => Access::Record,
         _ => Access::Write,
     }
 }
@@ -103,6 +125,30 @@ impl Git {
         Ok(self.scratch.get_or_init(|| made).clone())
     }
 
+    /// Whether programs that the repository's configuration names may run in a call: only where they can change neither hooks
+    /// nor configuration.
+    pub(super) fn may_run_programs(&self, access: Access) -> bool {
+        match access {
+            Access::Read => self.sandbox.is_enforced(),
+            Access::Record | Access::Write => self.sandbox.protects_paths(),
+            Access::Configure => false,
+        }
+    }
+
+    /// The paths that a call has to leave alone and that are not there, so that no rule of the sandbox can hold for them.
+    pub(super) fn absent_kept_paths(
+        &self,
+        confinement: Confinement,
+    ) -> Result<Vec<Utf8PathBuf>, GitError> {
+        match confinement {
+            Confinement::Repository(Access::Record | Access::Write) => {
+                let kept = kept_paths(&*self.place()?);
+                Ok(kept.into_iter().filter(|path| path.symlink_metadata().is_err()).collect())
+            }
+            Confinement::Repository(_) | Confinement::None => Ok(Vec::new()),
+        }
+    }
+
     /// The same call inside the walls, where there are any. `reach` are folders outside of the repository that it writes to,
     /// `readable` files that it reads.
     pub(super) fn confined(
@@ -120,29 +166,52 @@ impl Git {
         for path in readable.iter().cloned().chain(place.alternates()) {
             workplace.readable.add(path);
         }
+        let (mut readable, mut writable) = (Vec::new(), Vec::new());
         match access {
-            Access::Read => {
-                place.folders().into_iter().for_each(|path| workplace.readable.add(path))
+            Access::Read => readable = place.folders(),
+            Access::Record => {
+                readable.extend(place.top.clone());
+                writable = vec![place.common_dir.clone(), place.git_dir.clone()];
             }
-            Access::Write | Access::Configure => workplace.writable = place.folders(),
+            Access::Write | Access::Configure => {
+                writable = place.folders();
+                writable.push(place.git_dir.clone());
+            }
         }
-        if access == Access::Write {
-            kept(place).into_iter().for_each(|path| workplace.readable.add(path));
+        if matches!(access, Access::Record | Access::Write) {
+            // A link in such a place would open what it leads to; without a rule nothing behind it can be reached.
+            let is_plain =
+                |path: &Utf8PathBuf| path.canonicalize_utf8().is_ok_and(|real| real == *path);
+            readable.extend(kept_paths(place).into_iter().filter(is_plain));
         }
+        readable.into_iter().for_each(|path| workplace.readable.add(path));
+        workplace.writable.extend(writable);
         workplace.writable.extend(reach.iter().cloned());
         Ok(self.sandbox.confine(spawn, &workplace, Network::Off))
     }
 }
 
 /// Paths of a repository that only [`Access::Configure`] changes: a narrower rule wins over the one for the whole folder.
-fn kept(place: &Place) -> Vec<Utf8PathBuf> {
-    let inner = ["hooks", "config", "config.worktree", "info/attributes"];
+fn kept_paths(place: &Place) -> Vec<Utf8PathBuf> {
+    let inner = ["hooks", "config", "config.worktree", "info/attributes", "modules", "worktrees"];
     let mut kept: Vec<Utf8PathBuf> = inner.iter().map(|name| place.common_dir.join(name)).collect();
     if place.git_dir != place.common_dir {
         kept.push(place.git_dir.join("config.worktree"));
     }
-    kept.retain(|path| path.exists());
     kept
+}
+
+/// Removes paths that were not there before a call and that git itself does not make: a filter has made them.
+pub(super) fn remove_created(absent: &[Utf8PathBuf]) -> Result<(), GitError> {
+    for path in absent {
+        let removed = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+            Ok(_) => std::fs::remove_file(path),
+            Err(_) => Ok(()),
+        };
+        removed.map_err(|source| GitError::Io { path: path.clone(), source })?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -156,11 +225,14 @@ mod tests {
             (&["config", "--local", "--get", "--null", "a.b"], Access::Read),
             (&["config", "--local", "--replace-all", "a.b", "c"], Access::Configure),
             (&["symbolic-ref", "--quiet", "HEAD"], Access::Read),
-            (&["symbolic-ref", "-m", "why", "HEAD", "refs/heads/x"], Access::Write),
+            (&["symbolic-ref", "-m", "why", "HEAD", "refs/heads/x"], Access::Record),
             (&["worktree", "list", "--porcelain"], Access::Read),
             (&["worktree", "add", "x"], Access::Configure),
             (&["branch", "--delete", "x"], Access::Configure),
-            (&["add", "--all"], Access::Write),
+            (&["worktree", "remove", "--force", "x"], Access::Configure),
+            (&["add", "--all"], Access::Record),
+            (&["reset", "--mixed", "--quiet", "x"], Access::Record),
+            (&["reset", "--hard", "--quiet", "x"], Access::Write),
             (&["something-new"], Access::Write),
         ] {
             assert_eq!(access_of(args), access, "{args:?}");

@@ -57,9 +57,7 @@ pub struct Overlay {
 
 /// Checks the base commit out into a folder that does not exist yet.
 pub async fn house(git: &Git, base: &Oid, dir: &Utf8Path) -> Result<House, BaseError> {
-    let args = ["worktree", "add", "--quiet", "--detach", dir.as_str(), base.as_str()];
-    std::fs::create_dir_all(dir).map_err(|source| GitError::Io { path: dir.to_owned(), source })?;
-    git.ok_reaching(&args, &[dir]).await?;
+    git.add_worktree(&["--detach"], dir, base.as_str()).await?;
     Ok(House { git: git.clone(), dir: dir.to_owned(), oid: base.clone() })
 }
 

@@ -424,7 +424,7 @@ async fn show(
     }
     // A script may stand on a library that its skills share, two folders above it.
     for dir in skill_dir.ancestors().take(3) {
-        workplace.readable.add(dir);
+        workplace.add_readable(dir);
     }
     workplace.environment.push(("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()));
     let line = Command::new(argv.iter().map(String::as_str)).line;

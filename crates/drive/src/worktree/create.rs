@@ -58,14 +58,15 @@ impl Worktrees {
         new_at: Option<&Oid>,
     ) -> Result<(), WorktreeError> {
         let reason = lock_reason(run);
-        let mut args = vec!["worktree", "add", "--quiet", "--lock", "--reason", &reason];
-        match new_at {
-            Some(oid) => args.extend(["--no-track", "-b", branch, dir.as_str(), oid.as_str()]),
-            None => args.extend([dir.as_str(), branch]),
-        }
-        // The sandbox opens the folder for git, so it has to be there.
-        std::fs::create_dir_all(dir).map_err(|source| WorktreeError::io(dir, source))?;
-        self.repo.ok_reaching(&args, &[dir]).await?;
+        let mut options = vec!["--lock", "--reason", &reason];
+        let commit = match new_at {
+            Some(oid) => {
+                options.extend(["--no-track", "-b", branch]);
+                oid.as_str()
+            }
+            None => branch,
+        };
+        self.repo.add_worktree(&options, dir, commit).await?;
         Ok(())
     }
 

@@ -32,6 +32,11 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             attack: protected_files_through_links,
         },
         Guarantee {
+            holds: "the folder of a loaded skill cannot be swapped for a link to secrets",
+            tried: Tried::InEverySituation,
+            attack: a_skill_folder_that_is_swapped,
+        },
+        Guarantee {
             holds: "a killed write leaves no temporary file that the next write does not remove",
             tried: Tried::Once,
             attack: a_write_that_is_killed,
@@ -101,6 +106,32 @@ fn protected_files_through_links(scene: &Scene) {
     for path in [".git/hooks/pre-commit", ".GIT", "agents.MD"] {
         assert!(!scene.exists(&format!("project/{path}")), "{path}");
     }
+}
+
+/// The folder of the skill is a link into a folder that commands can write to.
+fn a_skill_folder_that_is_swapped(scene: &Scene) {
+    let skill =
+        "---\nname: notes\ndescription: Takes notes. Use it to take notes.\n---\nTake notes.\n";
+    scene.write("project/tools/notes/SKILL.md", skill);
+    scene.folder("project/.claude/skills");
+    symlink("../../tools/notes", scene.path("project/.claude/skills/notes")).unwrap();
+    scene.commit("A skill");
+    scene.write("home/.ssh/id_test", "TOP SECRET\n");
+    let secret = scene.path("home/.ssh");
+    let swap = format!("mv tools old; mkdir tools; ln -s {secret} tools/notes; ls tools");
+    let look = format!("cat {secret}/id_test; cat .claude/skills/notes/id_test");
+    let script = Script::new()
+        .turn(Turn::tool("skill", json!({"name": "notes"})))
+        .turn(Turn::tool("bash", json!({"command": swap})))
+        .turn(Turn::tool("bash", json!({"command": look})))
+        .turn(Turn::tool("read", json!({"path": ".claude/skills/notes/id_test"})))
+        .turn(Turn::tool("read", json!({"path": secret.join("id_test")})))
+        .turn(Turn::text("Done."));
+    let model = Model::start(script);
+    let ran = model.run(scene, &["run", "--full-access", "Take notes"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(model.requests() >= 6, "{ran:?}");
+    assert!(!model.sent().contains("TOP SECRET"), "{}", model.sent());
 }
 
 /// Temporary files in the project.

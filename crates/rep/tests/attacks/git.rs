@@ -28,6 +28,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ("a repository in the place of a submodule reaches nothing outside", submodule),
         ("a repository inside of a repository reaches nothing outside", nested_repository),
         ("`core.worktree` leads git nowhere else", other_work_tree),
+        ("a filter changes no hooks, protected files or submodules", filter_that_plants),
     ];
     let looked_at = looked_at.iter().map(|(holds, attack)| Guarantee {
         holds,
@@ -88,6 +89,35 @@ fn clean_filter(scene: &Scene) {
     let ran = look(scene);
     nothing_ran(scene, &ran);
     assert_eq!(ran[1].code, 0, "{ran:?}");
+}
+
+/// A script of the work tree that the user's configuration runs as a filter, and that an agent has edited.
+fn filter_that_plants(scene: &Scene) {
+    std::fs::remove_dir_all(scene.path("project/.git/hooks")).unwrap();
+    scene.write("project/.envrc", "mine\n");
+    scene.write("project/.husky/pre-commit", "mine\n");
+    scene.write("project/.git/modules/sub/hooks/pre-commit", "mine\n");
+    let planted = [
+        ".git/hooks/pre-commit",
+        ".git/config.worktree",
+        ".git/info/attributes",
+        ".git/modules/sub/hooks/pre-commit",
+        ".envrc",
+        ".husky/pre-commit",
+    ];
+    let mut script = "#!/bin/sh\nmkdir -p .git/hooks\n".to_owned();
+    for path in planted {
+        script.push_str(&format!("echo evil > {path}\n"));
+    }
+    scene.write_program("project/tools/clean.sh", &format!("{script}exec cat\n"));
+    scene.write("project/.gitattributes", "*.md filter=x\n");
+    configure(scene, "filter.x.clean", "./tools/clean.sh");
+    let ran = look(scene);
+    assert_eq!(ran[1].code, 0, "{ran:?}");
+    for path in planted {
+        let found = scene.read(&format!("project/{path}")).unwrap_or_default();
+        assert!(!found.contains("evil"), "{path}: {ran:#?}");
+    }
 }
 
 fn process_filter(scene: &Scene) {

@@ -15,19 +15,22 @@ const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 pub struct Owners {
     /// User ids.
     pub user_ids: Vec<u32>,
-    /// Git configurations that may list more repositories as `safe.directory`.
+    /// Git configurations that may list more repositories as `safe.directory`, the most specific one first.
     pub configurations: Vec<Utf8PathBuf>,
+    /// The home folder, which `~/` in `safe.directory` stands for.
+    pub home: Utf8PathBuf,
 }
 
 impl Owners {
     /// The user of this process, with the configuration in this home folder. For root, also the user who ran `sudo`.
     pub fn of_process(home: &Utf8Path) -> Self {
-        let configurations = vec![
-            home.join(".gitconfig"),
-            home.join(".config/git/config"),
-            Utf8PathBuf::from(SYSTEM_CONFIG),
-        ];
-        Owners { user_ids: user_ids(), configurations }
+        let folder = account_path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+        let mut configurations = match account_path("GIT_CONFIG_GLOBAL") {
+            Some(file) => vec![file],
+            None => vec![home.join(".gitconfig"), folder.join("git/config")],
+        };
+        configurations.push(Utf8PathBuf::from(SYSTEM_CONFIG));
+        Owners { user_ids: user_ids(), configurations, home: home.to_owned() }
     }
 
     /// Whether the repository belongs to one of them. The configuration is read only if it does not.
@@ -53,8 +56,15 @@ impl Owners {
                 safe.push(value);
             }
         }
-        safe.iter().any(|value| matches_directory(value, top) || matches_directory(value, &real))
+        safe.iter().any(|value| {
+            let value = expand_home(value, &self.home);
+            matches_directory(&value, top) || matches_directory(&value, &real)
+        })
     }
+}
+
+fn expand_home(value: &str, home: &Utf8Path) -> String {
+    value.strip_prefix("~/").map_or_else(|| value.to_owned(), |rest| home.join(rest).into_string())
 }
 
 fn matches_directory(value: &str, top: &Utf8Path) -> bool {
@@ -107,14 +117,20 @@ fn user_ids() -> Vec<u32> {
     let own = rustix::process::geteuid();
     let mut ids = vec![own.as_raw()];
     if own.is_root() {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "part of the account, like the user id itself"
-        )]
-        let behind_sudo = std::env::var("SUDO_UID").ok();
+        let behind_sudo = account_variable("SUDO_UID");
         ids.extend(behind_sudo.and_then(|id| id.parse::<u32>().ok()));
     }
     ids
+}
+
+fn account_variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "part of the account, like the user id itself")]
+    std::env::var(name).ok()
+}
+
+/// An absolute path in the environment. git ignores other values as well.
+fn account_path(name: &str) -> Option<Utf8PathBuf> {
+    account_variable(name).map(Utf8PathBuf::from).filter(|path| path.is_absolute())
 }
 
 #[cfg(not(unix))]
@@ -153,6 +169,13 @@ mod tests {
     fn safe_directories_are_read_as_git_writes_them() {
         let text = "[user]\n\tname = x\n[safe]\n\tdirectory = /a # why\n\tDirectory = \"/b c\"\n[Safe]\ndirectory=*\n[other]\ndirectory=/no\n";
         assert_eq!(safe_directories(text), ["/a", "/b c", "*"]);
+    }
+
+    #[test]
+    fn a_tilde_in_a_safe_directory_stands_for_the_home_folder() {
+        let home = Utf8Path::new("/home/me");
+        assert_eq!(expand_home("~/src/*", home), "/home/me/src/*");
+        assert_eq!(expand_home("/src/~/x", home), "/src/~/x");
     }
 
     #[test]

@@ -92,8 +92,11 @@ fn a_git_file_that_leads_nowhere_ends_the_search() {
 fn a_repository_of_another_user_is_refused_unless_it_is_listed_as_safe() {
     let place = place();
     place.repository("a/.git");
-    let nobody_here =
-        Owners { user_ids: vec![4_000_000], configurations: vec![place.dir.join("config")] };
+    let nobody_here = Owners {
+        user_ids: vec![4_000_000],
+        configurations: vec![place.dir.join("config")],
+        home: place.dir.clone(),
+    };
     let here = place.folder("a/b");
     let refused = Search::Refused { top: place.dir.join("a"), reason: Refusal::OtherOwner };
     assert_eq!(search_with(&here, &nobody_here), refused);

@@ -45,7 +45,7 @@ impl Model {
     }
 
     /// Everything that the model was sent.
-    fn sent(&self) -> String {
+    pub(super) fn sent(&self) -> String {
         let _here = self.runtime.enter();
         self.server.requests().iter().map(|request| request.body.to_string()).collect()
     }
