@@ -5,6 +5,13 @@
 //! in either case: a nested `AGENTS.md` is read by the agent that works there, and the user's git reads a nested `.git`.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::read_text;
+use repertoire_text::repository::{self, configured_values};
+
+use crate::beneath::normalised;
+
+/// The largest git configuration that is searched for files of the work folder.
+const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The folder or file of a git repository.
 pub(crate) const GIT: &str = ".git";
@@ -26,22 +33,33 @@ const AT_EVERY_DEPTH: &[&str] = &[
     ".agents",
     ".claude",
     ".claude-plugin",
+    ".clinerules",
     ".codex",
     ".cursor",
     ".cursorrules",
     ".envrc",
     ".gemini",
+    ".git-hooks",
     ".githooks",
     ".gitmodules",
     ".husky",
+    ".junie",
+    ".kiro",
+    ".lefthook",
     ".mcp.json",
     ".opencode",
+    ".repertoire",
+    ".roo",
+    ".roorules",
+    ".windsurf",
+    ".windsurfrules",
     "agents.md",
     "agents.override.md",
     "claude.local.md",
     "claude.md",
     "gemini.md",
     "opencode.json",
+    "opencode.jsonc",
     "repertoire.toml",
 ];
 
@@ -65,6 +83,10 @@ const IN_THE_WORK_FOLDER: &[&str] = &[
     "GEMINI.md",
     "repertoire.toml",
     "skills",
+    ".repertoire/agents",
+    ".repertoire/skills",
+    "opencode.json",
+    "opencode.jsonc",
 ];
 
 /// Whether tools may not change a path, given relative to the work folder: one of its components has a protected name, or
@@ -95,7 +117,28 @@ pub(crate) fn is_protected_name(name: &str) -> bool {
 /// The protected paths of a folder that are not searched for, whether they are there yet or not.
 pub(crate) fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let git = GIT_PARTS.iter().map(|part| dir.join(GIT).join(part));
-    git.chain(IN_THE_WORK_FOLDER.iter().map(|name| dir.join(name))).collect()
+    let named = IN_THE_WORK_FOLDER.iter().map(|name| dir.join(name));
+    git.chain(named).chain(followed_by_git(dir)).collect()
+}
+
+/// Files and folders in a folder that the configuration of its repository tells git to run or to read: hooks and included
+/// files. The user's git follows them without asking.
+fn followed_by_git(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Some(repository) = repository::around(dir) else { return Vec::new() };
+    let config = read_text(&repository.common_dir.join("config"), GIT_CONFIG_BYTES_MAX);
+    let config = config.unwrap_or_default();
+    let named = |section, key, base: &Utf8Path| {
+        let values = configured_values(&config, section, key).into_iter();
+        values
+            .map(|value| normalised(base.join(value).as_str()).into())
+            .collect::<Vec<Utf8PathBuf>>()
+    };
+    let mut followed = named("core", "hookspath", &repository.top);
+    followed.extend(named("include", "path", &repository.common_dir));
+    followed.extend(named("includeif", "path", &repository.common_dir));
+    let git = dir.join(GIT);
+    followed.retain(|path| path != dir && path.starts_with(dir) && !path.starts_with(&git));
+    followed
 }
 
 #[cfg(test)]
@@ -132,6 +175,20 @@ mod tests {
                 "x/repertoire.toml",
             ],
         );
+    }
+
+    #[test]
+    fn hooks_and_included_files_in_the_work_folder_are_protected_wherever_they_are() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(dir.join(GIT).join(folder)).unwrap();
+        }
+        std::fs::write(dir.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/git\n\tpath = /etc/elsewhere\n\tpath = more\n";
+        std::fs::write(dir.join(".git/config"), config).unwrap();
+        assert_eq!(followed_by_git(&dir), [dir.join("tools/hooks"), dir.join("conf/git")]);
+        assert_eq!(followed_by_git(&dir.join("tools")), [dir.join("tools/hooks")]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod commit;
 mod diff;
 mod error;
 mod graft;
+mod index_flags;
 mod log;
 mod merge;
 mod nested;

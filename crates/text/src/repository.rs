@@ -9,8 +9,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::fs::read_text;
 
+mod configuration;
 mod owner;
 
+pub use self::configuration::configured_values;
 pub use self::owner::Owners;
 
 /// The largest `HEAD`, `commondir` or `.git` file that is read.
@@ -79,6 +81,14 @@ pub fn search_with(here: &Utf8Path, owners: &Owners) -> Search {
         }
     }
     Search::NotFound
+}
+
+/// The repository around a folder, whoever owns it. Do not run git in it: see [`search`].
+pub fn around(here: &Utf8Path) -> Option<Repository> {
+    here.ancestors().find_map(|top| match at(top) {
+        Mark::Repository(repository) => Some(repository),
+        Mark::None | Mark::Broken => None,
+    })
 }
 
 /// The root of the work tree around a folder, as a part of its path; `None` without a repository that may be used.

@@ -91,8 +91,17 @@ impl Git {
     }
 
     /// A copy of the index that is gone with the folder it is in. With what git knows of times and sizes, only what has
-    /// changed is read.
+    /// changed is read. No file is hidden by a flag in it.
     pub(super) async fn index_copy(&self) -> Result<(tempfile::TempDir, Utf8PathBuf), GitError> {
+        let (keep, index) = self.plain_index_copy().await?;
+        self.clear_flags(&index).await?;
+        Ok((keep, index))
+    }
+
+    /// A copy of the index as it is.
+    pub(super) async fn plain_index_copy(
+        &self,
+    ) -> Result<(tempfile::TempDir, Utf8PathBuf), GitError> {
         let git_dir = self.git_dir().await?;
         let io = |source| GitError::Io { path: git_dir.clone(), source };
         let keep =

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::call::{Ask, pair};
 use super::{Git, GitError};
 
 /// A file that differs from the last commit.
@@ -34,7 +35,7 @@ pub enum ChangeKind {
 }
 
 impl Git {
-    /// What differs from the last commit, untracked files included and ignored ones not.
+    /// What differs from the last commit, untracked files included and ignored ones not. Flags of the index hide nothing.
     pub async fn status(&self) -> Result<Vec<Change>, GitError> {
         let args = [
             "status",
@@ -45,7 +46,9 @@ impl Git {
             // To look for changes in a submodule, git would run there with that repository's configuration.
             "--ignore-submodules=dirty",
         ];
-        let answer = self.fine(super::call::Ask::new(&args)).await?;
+        let copy = self.index_without_flags().await?;
+        let index = copy.iter().map(|(_, index)| pair("GIT_INDEX_FILE", index.as_str()));
+        let answer = self.fine(Ask { environment: index.collect(), ..Ask::new(&args) }).await?;
         parse(answer.bytes()?).ok_or_else(|| answer.unclear("an entry of an unknown form"))
     }
 

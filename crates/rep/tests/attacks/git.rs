@@ -42,8 +42,14 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
     ];
     let whole =
         whole.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
+    let whole = whole.into_iter().chain([Guarantee {
+        holds: "a command does not change hooks or configuration that the user's git follows into the work tree",
+        tried: Tried::InEverySituation,
+        attack: followed_files,
+    }]);
     let once = [
-        ("without a sandbox git runs no program of the repository", no_sandbox as fn(&Scene)),
+        ("a change is not hidden by a flag in the index", hidden_by_flags as fn(&Scene)),
+        ("without a sandbox git runs no program of the repository", no_sandbox),
         (
             "the user's own filters still run, and a filter of the repository still works",
             own_filters,
@@ -118,6 +124,35 @@ fn filter_that_plants(scene: &Scene) {
         let found = scene.read(&format!("project/{path}")).unwrap_or_default();
         assert!(!found.contains("evil"), "{path}: {ran:#?}");
     }
+}
+
+/// The user's own configuration lets git follow files of the work tree.
+fn followed_files(scene: &Scene) {
+    scene.write_program("project/tools/hooks/pre-commit", "#!/bin/sh\n");
+    scene.write("project/conf/gitconfig", "[user]\n\tname = me\n");
+    scene.commit("Hooks");
+    configure(scene, "core.hooksPath", "tools/hooks");
+    configure(scene, "include.path", "../conf/gitconfig");
+    let plant = "echo evil >> tools/hooks/pre-commit; echo evil > tools/hooks/post-commit; echo '[evil]' >> conf/gitconfig";
+    let ran = scene.rep_command(&["verify", "--check", plant]).output().unwrap();
+    for path in ["tools/hooks/pre-commit", "tools/hooks/post-commit", "conf/gitconfig"] {
+        let found = scene.read(&format!("project/{path}")).unwrap_or_default();
+        assert!(!found.contains("evil"), "{path}: {ran:?}");
+    }
+}
+
+fn hidden_by_flags(scene: &Scene) {
+    scene.write("project/test.sh", "exit 1\n");
+    scene.write("project/other.sh", "exit 1\n");
+    scene.commit("A test");
+    for (flag, path) in [("--skip-worktree", "test.sh"), ("--assume-unchanged", "other.sh")] {
+        let hide = format!("git update-index {flag} {path}; echo exit 0 > {path}");
+        let ran =
+            crate::scene::ran(&scene.rep_command(&["verify", "--check", &hide]).output().unwrap());
+        assert_ne!(ran.code, 0, "{ran:?}");
+    }
+    let ran = scene.rep("review --patterns-only");
+    assert!(ran.stdout.contains("2 files"), "{ran:?}");
 }
 
 fn process_filter(scene: &Scene) {

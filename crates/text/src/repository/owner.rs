@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Repository;
+use super::configuration::configured_values;
 use crate::fs::read_text;
 
 /// The largest git configuration that is searched for `safe.directory`.
@@ -48,7 +49,7 @@ impl Owners {
         let mut safe = Vec::new();
         for path in self.configurations.iter().rev() {
             let text = read_text(path, CONFIG_BYTES_MAX).unwrap_or_default();
-            for value in safe_directories(&text) {
+            for value in configured_values(&text, "safe", "directory") {
                 // An empty value takes back the ones before it.
                 if value.is_empty() {
                     safe.clear();
@@ -74,42 +75,6 @@ fn matches_directory(value: &str, top: &Utf8Path) -> bool {
         Some(above) => top.starts_with(above) && top != above,
         None => top == value,
     }
-}
-
-/// The values of `safe.directory` in a git configuration. Files that it includes are not read.
-fn safe_directories(text: &str) -> Vec<String> {
-    let mut in_section = false;
-    let mut values = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            in_section = section
-                .split(']')
-                .next()
-                .is_some_and(|name| name.trim().eq_ignore_ascii_case("safe"));
-            continue;
-        }
-        let Some((key, value)) = line.split_once('=') else { continue };
-        if in_section && key.trim().eq_ignore_ascii_case("directory") {
-            values.push(plain(value));
-        }
-    }
-    values
-}
-
-/// A value without its quotation marks and without a comment.
-fn plain(value: &str) -> String {
-    let mut out = String::new();
-    let mut quoted = false;
-    let mut chars = value.trim().chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => quoted = !quoted,
-            '\\' => out.extend(chars.next()),
-            '#' | ';' if !quoted => break,
-            c => out.push(c),
-        }
-    }
-    out.trim_end().to_owned()
 }
 
 #[cfg(unix)]
@@ -164,12 +129,6 @@ pub(super) fn file_system_of(_dir: &Utf8Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn safe_directories_are_read_as_git_writes_them() {
-        let text = "[user]\n\tname = x\n[safe]\n\tdirectory = /a # why\n\tDirectory = \"/b c\"\n[Safe]\ndirectory=*\n[other]\ndirectory=/no\n";
-        assert_eq!(safe_directories(text), ["/a", "/b c", "*"]);
-    }
 
     #[test]
     fn a_tilde_in_a_safe_directory_stands_for_the_home_folder() {
