@@ -360,7 +360,7 @@ impl Journal {
     /// Reads all leases, and judges each of them.
     pub(crate) async fn look_at_leases(&self) -> Result<Vec<(LeaseRow, Standing)>, JournalError> {
         let rows = self.read(|| self.store().leases()).await?;
-        Ok(self.inner.observer.look(rows, self.boot_clock()))
+        Ok(self.inner.observer.look(rows, self.store().reach(), self.boot_clock()))
     }
 
     pub(crate) fn ring(&self) {

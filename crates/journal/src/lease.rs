@@ -1,14 +1,25 @@
 //! Decides when a lease has run out, without trusting a clock that can be set.
 //!
 //! A worker that took its lease in the same boot of the same machine can be measured directly, by the machine's
-//! [`BootClock`]. Every other lease has to be observed: it has run out when it was not renewed for its whole length, by this
-//! process's own clock. Neither the wall clock of a host nor the clock of a PostgreSQL server takes part, so setting one
-//! forward ends no lease and setting it back prolongs none.
+//! [`BootClock`]. A worker of an earlier boot of this machine is gone: no process survives a reboot. Every other lease has to
+//! be observed: it has run out when it was not renewed for its whole length, by this process's own clock. Neither the wall
+//! clock of a host nor the clock of a PostgreSQL server takes part, so setting one forward ends no lease and setting it back
+//! prolongs none.
+//!
+//! "An earlier boot of this machine" is believed only for a SQLite file, which lies on a disk of this machine, and only if
+//! the machine has the same name: a digest of `/etc/machine-id` and the host name. Each of these alone is not enough:
+//!
+//! - PostgreSQL serves many machines. Clones of a virtual machine, and containers of one image on several hosts, can have the
+//!   same machine id and the same host name, and different boots that are all alive.
+//! - A SQLite file may lie on a network file system or in a folder shared with a virtual machine, although it should not.
+//!   Then another boot is another machine, and its name tells.
+//! - Containers of one host share the boot id, so they are measured and never taken for another boot. A container that has a
+//!   new host name after the reboot is another machine by its name, and its lease is observed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::boot_clock::BootClock;
+use crate::boot_clock::{BootClock, BootName};
 use crate::limits::LEGACY_SILENCE;
 use crate::store::tx::millis;
 
@@ -27,6 +38,15 @@ pub(crate) struct LeaseRow {
     pub(crate) is_over_by_wall_clock: bool,
 }
 
+/// Everything of a lease that a renewal changes.
+pub(crate) type LeaseMark = (i64, i64, Option<i64>);
+
+impl LeaseRow {
+    pub(crate) fn mark(&self) -> LeaseMark {
+        (self.token, self.lease_beat, self.shown_until_ms)
+    }
+}
+
 /// The state of a lease, as far as this process can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -38,9 +58,18 @@ pub(crate) enum Standing {
     Over,
 }
 
+/// The machines that a store can be used from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This one: a file.
+    OneMachine,
+    /// Any: a server.
+    ManyMachines,
+}
+
 /// A lease that was seen, and since when it has not changed.
 struct Seen {
-    mark: (i64, i64, Option<i64>),
+    mark: LeaseMark,
     since_ms: i64,
 }
 
@@ -52,18 +81,24 @@ pub(crate) struct Observer {
 
 impl Observer {
     /// Looks at all leases there are. The rows must have been read before this is called.
-    pub(crate) fn look(&self, rows: Vec<LeaseRow>, clock: &BootClock) -> Vec<(LeaseRow, Standing)> {
+    pub(crate) fn look(
+        &self,
+        rows: Vec<LeaseRow>,
+        reach: Reach,
+        clock: &BootClock,
+    ) -> Vec<(LeaseRow, Standing)> {
         let now_ms = clock.now_ms();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *seen);
         let mut looked = Vec::with_capacity(rows.len());
         for row in rows {
-            let mark = (row.token, row.lease_beat, row.shown_until_ms);
+            let mark = row.mark();
             let since_ms = match before.remove(&row.id) {
                 Some(known) if known.mark == mark => known.since_ms,
                 _ => now_ms,
             };
-            let standing = standing(&row, clock.boot(), now_ms, now_ms.saturating_sub(since_ms));
+            let here = Here { reach, boot: clock.boot(), now_ms };
+            let standing = here.standing(&row, now_ms.saturating_sub(since_ms));
             seen.insert(row.id.clone(), Seen { mark, since_ms });
             looked.push((row, standing));
         }
@@ -71,28 +106,43 @@ impl Observer {
     }
 }
 
-/// The state of a lease at `now_ms` of the boot `boot`, after it was seen unchanged for `silent_ms`.
-fn standing(row: &LeaseRow, boot: Option<&str>, now_ms: i64, silent_ms: i64) -> Standing {
-    let Some(length_ms) = row.lease_length_ms else {
-        return match row.is_over_by_wall_clock {
-            true => silent(silent_ms, millis(LEGACY_SILENCE)),
-            false => Standing::Held,
+/// The boot that leases are looked at in, and its time.
+struct Here<'a> {
+    reach: Reach,
+    boot: Option<&'a str>,
+    now_ms: i64,
+}
+
+impl Here<'_> {
+    /// The state of a lease that was seen unchanged for `silent_ms`.
+    fn standing(&self, row: &LeaseRow, silent_ms: i64) -> Standing {
+        let Some(length_ms) = row.lease_length_ms else {
+            return match row.is_over_by_wall_clock {
+                true => silent(silent_ms, millis(LEGACY_SILENCE)),
+                false => Standing::Held,
+            };
         };
-    };
-    if let (Some(theirs), Some(ours)) = (row.lease_boot.as_deref(), boot)
-        && theirs == ours
-        && let Some(until_ms) = row.lease_boot_until_ms
-    {
-        let left_ms = until_ms.saturating_sub(now_ms);
-        if left_ms <= 0 {
-            return Standing::Over;
+        let boots = row.lease_boot.as_deref().zip(self.boot);
+        if let Some((theirs, ours)) = boots {
+            let (theirs, ours) = (BootName::parse(theirs), BootName::parse(ours));
+            if self.reach == Reach::OneMachine && theirs.is_other_boot_of_machine(&ours) {
+                return Standing::Over;
+            }
+            if theirs.has_clock_of(&ours)
+                && let Some(until_ms) = row.lease_boot_until_ms
+            {
+                let left_ms = until_ms.saturating_sub(self.now_ms);
+                if left_ms <= 0 {
+                    return Standing::Over;
+                }
+                // Farther ahead than the lease is long: the machine was restored from a snapshot, and its clock with it.
+                if left_ms <= length_ms {
+                    return Standing::Held;
+                }
+            }
         }
-        // Farther ahead than the lease is long: the machine was restored from a snapshot, and its clock with it.
-        if left_ms <= length_ms {
-            return Standing::Held;
-        }
+        silent(silent_ms, length_ms)
     }
-    silent(silent_ms, length_ms)
 }
 
 fn silent(silent_ms: i64, length_ms: i64) -> Standing {
@@ -119,6 +169,10 @@ mod tests {
         }
     }
 
+    fn here(boot: Option<&str>) -> Here<'_> {
+        Here { reach: Reach::OneMachine, boot, now_ms: 1_000 }
+    }
+
     #[test]
     fn the_same_boot_is_measured_and_every_other_observed() {
         let left = |left_ms| Standing::Silent { left_ms };
@@ -135,9 +189,32 @@ mod tests {
             (row(Some("b"), 5), 30, Standing::Over),
             (row(None, 5), 29, left(1)),
         ] {
-            assert_eq!(standing(&row, Some("a"), 1_000, silent_ms), expected, "{row:?}");
+            assert_eq!(here(Some("a")).standing(&row, silent_ms), expected, "{row:?}");
         }
-        assert_eq!(standing(&row(Some("a"), 5), None, 1_000, 0), left(30));
+        assert_eq!(here(None).standing(&row(Some("a"), 5), 0), left(30));
+    }
+
+    #[test]
+    fn a_lease_of_an_earlier_boot_of_this_machine_is_over() {
+        let left = Standing::Silent { left_ms: 30 };
+        for (boot, file, server) in [
+            ("1 time m", Standing::Over, left),
+            // Another machine, one that is not known, and the name that an older version gave.
+            ("1 time n", left, left),
+            ("1 time ", left, left),
+            ("1 time", left, left),
+            // The same boot: another container with a clock of its own, and one with the same clock.
+            ("2 other m", left, left),
+            ("2 time n", Standing::Held, Standing::Held),
+            ("2 time", Standing::Held, Standing::Held),
+        ] {
+            for (reach, expected) in [(Reach::OneMachine, file), (Reach::ManyMachines, server)] {
+                let here = Here { reach, boot: Some("2 time m"), now_ms: 1_000 };
+                assert_eq!(here.standing(&row(Some(boot), 1_010), 0), expected, "{boot} {reach:?}");
+            }
+        }
+        let unknown = Here { reach: Reach::OneMachine, boot: Some("2 time "), now_ms: 1_000 };
+        assert_eq!(unknown.standing(&row(Some("1 time "), 1_010), 0), left);
     }
 
     #[test]
@@ -145,10 +222,10 @@ mod tests {
         let legacy = LeaseRow { lease_length_ms: None, ..row(None, 0) };
         let silence_ms = millis(LEGACY_SILENCE);
         let left = |left_ms| Standing::Silent { left_ms };
-        assert_eq!(standing(&legacy, Some("a"), 1_000, 0), left(silence_ms));
-        assert_eq!(standing(&legacy, Some("a"), 1_000, silence_ms), Standing::Over);
+        assert_eq!(here(Some("a")).standing(&legacy, 0), left(silence_ms));
+        assert_eq!(here(Some("a")).standing(&legacy, silence_ms), Standing::Over);
         let held = LeaseRow { is_over_by_wall_clock: false, ..legacy };
-        assert_eq!(standing(&held, Some("a"), 1_000, silence_ms), Standing::Held);
+        assert_eq!(here(Some("a")).standing(&held, silence_ms), Standing::Held);
     }
 
     #[test]
@@ -161,7 +238,7 @@ mod tests {
         let look = |beat: i64, now_ms: u64| {
             at.store(now_ms, std::sync::atomic::Ordering::Relaxed);
             let row = LeaseRow { lease_beat: beat, ..row(Some("b"), 0) };
-            observer.look(vec![row], &clock)[0].1
+            observer.look(vec![row], Reach::OneMachine, &clock)[0].1
         };
         assert_eq!(look(1, 0), Standing::Silent { left_ms: 30 });
         assert_eq!(look(1, 20), Standing::Silent { left_ms: 10 });
@@ -169,7 +246,7 @@ mod tests {
         assert_eq!(look(2, 54), Standing::Silent { left_ms: 1 });
         assert_eq!(look(2, 55), Standing::Over);
         // A run that was away is not remembered.
-        assert!(observer.look(Vec::new(), &clock).is_empty());
+        assert!(observer.look(Vec::new(), Reach::OneMachine, &clock).is_empty());
         assert_eq!(look(2, 60), Standing::Silent { left_ms: 30 });
     }
 }

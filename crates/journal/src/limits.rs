@@ -33,8 +33,6 @@ pub const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub const LEASE_AHEAD_MAX: Duration = Duration::from_secs(48 * 60 * 60);
 /// The time for which a lease of an older version must not change, besides being over by the wall clock, until it has run out.
 pub const LEGACY_SILENCE: Duration = Duration::from_secs(30);
-/// The longest that a command waits to find out whether the worker of a run is gone.
-pub const LEASE_WAIT_MAX: Duration = Duration::from_secs(60);
 /// The pause between two looks at a lease while a command waits.
 pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
 /// The maximum number of leases that are looked at at once.

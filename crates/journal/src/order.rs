@@ -48,14 +48,17 @@ pub enum Command {
 
 impl Journal {
     /// Tells a run to do something. What a worker has to do is a wish that its next heartbeat hears of; everything else
-    /// takes effect at once.
+    /// takes effect at once. To resume a run that waits in the queue changes nothing.
+    ///
+    /// Runs whose leases have run out are put back first. Call [`Journal::settle`] before, to wait for one that has to be
+    /// observed.
     ///
     /// # Errors
     ///
     /// [`JournalError::Refused`] when it makes no sense for the run as it is.
     pub async fn order(&self, id: &RunId, order: Command) -> Result<Run, JournalError> {
         // A worker that is gone cannot act on the order.
-        self.reap_or_wait_for(id).await?;
+        self.reap().await?;
         self.write(&Ordered { id, order: &order }).await
     }
 }
@@ -70,12 +73,21 @@ impl Operation for Ordered<'_> {
 
     async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
         let run = locked(tx, self.id).await?;
+        // It may be there because its worker is gone, which the caller could not know.
+        if is_free(&run) && matches!(self.order, Command::Resume { limits: None, .. }) {
+            return Ok(Done::plain(run));
+        }
         let payload = payload_of(&run, self.order)
             .map_err(|why| JournalError::Refused { run: run.id.clone(), why })?;
         let mut draft = Draft::of(run, tx, work.clock).await?;
         draft.add(payload)?;
         draft.store(tx, work, LeaseChange::Keep).await
     }
+}
+
+/// Whether a run waits in the queue for nothing but a worker.
+fn is_free(run: &Run) -> bool {
+    run.status == RunStatus::Queued && run.not_before_ms == 0
 }
 
 /// What the order becomes, or why it makes no sense.
@@ -111,17 +123,14 @@ fn pause(run: &Run, by: &str) -> Result<Payload, String> {
 }
 
 fn resume(run: &Run, by: &str, limits: Option<Limits>) -> Result<Payload, String> {
-    let changes = limits.is_some();
     match run.status {
         // Its worker may have heard of that, and be ending it: then nobody could go on with it.
         RunStatus::Running if run.wish == Some(Wish::Cancel) => {
             return Err("it is being cancelled; retry it when it has ended".into());
         }
-        RunStatus::Paused | RunStatus::Waiting | RunStatus::Failed => {}
-        RunStatus::Running if changes || run.wish.is_some() => {}
-        RunStatus::Queued if changes || run.not_before_ms > 0 => {}
+        RunStatus::Queued | RunStatus::Paused | RunStatus::Waiting | RunStatus::Failed => {}
+        RunStatus::Running if limits.is_some() || run.wish.is_some() => {}
         RunStatus::Running => return Err("it is running already".into()),
-        RunStatus::Queued => return Err("it is in the queue already and waits for a worker".into()),
         RunStatus::Completed => return Err("it is completed; start a new run for more work".into()),
         RunStatus::Cancelled => {
             return Err("it was cancelled; retry it, or start a new run".into());

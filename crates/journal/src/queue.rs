@@ -10,7 +10,7 @@ use crate::error::{JournalError, standing};
 use crate::event::Payload;
 use crate::journal::Journal;
 use crate::lease::{LeaseRow, Standing};
-use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_MAX, LEASE_WAIT_POLL};
+use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_POLL};
 use crate::run::{Run, RunId, Wish};
 use crate::store::read::{RunRow, run_of};
 use crate::store::{Fault, LeaseChange, Tx, Wanted};
@@ -121,7 +121,7 @@ impl Journal {
         if !text::is_id(id.as_str()) {
             return Ok(None);
         }
-        self.reap_or_wait_for(id).await?;
+        self.reap().await?;
         self.write(&Claim { who: &clean(who)?, rules, only: Some(id) }).await
     }
 
@@ -157,8 +157,8 @@ impl Journal {
     /// Puts runs back whose leases have run out, and returns them. Any number of processes may do it at once.
     /// A run that cannot be read, because a later version wrote it or it is damaged, stays as it is.
     ///
-    /// A lease that was taken on another machine, or before this machine booted, has run out when this journal has seen it
-    /// unchanged for its whole length; so the first call cannot put it back yet.
+    /// A lease whose worker may be on another machine has run out when this journal has seen it unchanged for its whole
+    /// length; so the first call cannot put it back yet. [`Journal::settle`] waits for one run.
     ///
     /// # Errors
     ///
@@ -168,18 +168,33 @@ impl Journal {
         self.put_back_all(&leases).await
     }
 
-    /// Puts back what has run out. If the lease of this run seems to have run out, but has to be observed first, waits until
-    /// that is certain.
-    pub(crate) async fn reap_or_wait_for(&self, id: &RunId) -> Result<(), JournalError> {
+    /// Puts back runs whose leases have run out. If the lease of this run is over by the wall clock, and still has to be
+    /// observed, waits until it has run out or was renewed, which takes one lease at most. `on_wait` hears once how long.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be used.
+    pub async fn settle(
+        &self,
+        id: &RunId,
+        on_wait: &mut dyn FnMut(Duration),
+    ) -> Result<(), JournalError> {
+        let mut watched = None;
         loop {
             let leases = self.look_at_leases().await?;
             self.put_back_all(&leases).await?;
             let of_run = leases.iter().find(|(row, _)| row.id == id.as_str());
-            let Some(pause) = of_run.and_then(|(row, standing)| worth_waiting(row, *standing))
-            else {
+            let Some((row, Standing::Silent { left_ms })) = of_run else { return Ok(()) };
+            let is_renewed = watched.is_some_and(|mark| mark != row.mark());
+            if is_renewed || !row.is_over_by_wall_clock {
                 return Ok(());
-            };
-            tokio::time::sleep(pause).await;
+            }
+            let left = Duration::from_millis(u64::try_from(*left_ms).unwrap_or(0));
+            if watched.is_none() {
+                on_wait(left);
+            }
+            watched = Some(row.mark());
+            tokio::time::sleep(left.min(LEASE_WAIT_POLL)).await;
         }
     }
 
@@ -195,13 +210,6 @@ impl Journal {
         }
         Ok(reaped)
     }
-}
-
-/// The pause before the next look at a lease that is over by the wall clock and still has to be observed.
-fn worth_waiting(row: &LeaseRow, standing: Standing) -> Option<Duration> {
-    let Standing::Silent { left_ms } = standing else { return None };
-    let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
-    (row.is_over_by_wall_clock && left <= LEASE_WAIT_MAX).then(|| left.min(LEASE_WAIT_POLL))
 }
 
 fn clean(who: &Worker) -> Result<Worker, JournalError> {

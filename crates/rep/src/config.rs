@@ -246,8 +246,22 @@ impl Config {
     }
 
     /// The same with the proposed settings in force. Only where the user has agreed to them, or to show them.
-    pub(crate) fn with_proposal_in_force(mut self) -> Self {
-        for new in std::mem::take(&mut self.proposed) {
+    pub(crate) fn with_proposal_in_force(self) -> Self {
+        self.with_proposed(|_| true)
+    }
+
+    /// The same with the proposed settings of these keys in force; all others stay proposed. Only where the user has agreed
+    /// to them.
+    pub(crate) fn with_keys_in_force(self, keys: &[&str]) -> Self {
+        self.with_proposed(|name| keys.contains(&name))
+    }
+
+    fn with_proposed(mut self, comes_into_force: impl Fn(&str) -> bool) -> Self {
+        let (new, proposed) = std::mem::take(&mut self.proposed)
+            .into_iter()
+            .partition::<Vec<_>, _>(|setting| comes_into_force(setting.name));
+        self.proposed = proposed;
+        for new in new {
             if let Some(old) = self.settings.iter_mut().find(|old| old.name == new.name) {
                 *old = new;
             }

@@ -3,7 +3,6 @@
 //! The user agrees at a terminal, with `rep trust --project`, with `--consent DIGEST`, or in their own configuration. Where
 //! there is no terminal nothing is asked, and the command stops with the line that agrees.
 
-use camino::Utf8Path;
 use repertoire_drive::github::base;
 use repertoire_skill::skill::Digest;
 use repertoire_skill::trust::{Lock, LockError, Trust};
@@ -13,6 +12,12 @@ use crate::config::{Config, Flags, Proposal};
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::ui::Ui;
+
+/// The acting keys that `rep verify` reads.
+pub(crate) const CHECK_KEYS: &[&str] = &["plan.checks", "plan.final_checks"];
+/// The acting keys that a run of a plan reads.
+pub(crate) const PLAN_KEYS: &[&str] =
+    &["plan.checks", "plan.final_checks", "plan.self_improve", "plan.copy", "plan.setup"];
 
 mod question;
 
@@ -52,20 +57,36 @@ impl Config {
 }
 
 impl<'a> Ctx<'a> {
-    /// This context with the acting settings of the project in force, once the user has agreed to them. Asks at a terminal.
-    pub(crate) fn with_consent(&self, ui: &mut Ui<'_>) -> Result<Ctx<'a>, Failure> {
-        let Some(proposal) = self.config.proposal() else {
-            return Ok(Ctx { env: self.env, config: self.config.clone() });
+    /// This context with the acting settings of these keys in force, once the user has agreed to them. Asks at a terminal.
+    ///
+    /// A command names the keys that it reads: it does not ask because of others, and they do not come into force. The user
+    /// is shown all acting settings of the project and agrees to them together, so that one consent is enough for every
+    /// command; a change of a key that a command does not read is none of its questions.
+    pub(crate) fn with_consent(
+        &self,
+        keys: &[&'static str],
+        ui: &mut Ui<'_>,
+    ) -> Result<Ctx<'a>, Failure> {
+        let agreed = Ctx { env: self.env, config: self.config.clone().with_keys_in_force(keys) };
+        let Some(proposal) = self.config.proposal().filter(|proposal| proposal.concerns(keys))
+        else {
+            return Ok(agreed);
         };
-        let agreed = self.with_proposal_in_force();
         // Mistakes are reported before anything is asked.
-        agreed.checks("plan.checks")?;
-        agreed.checks("plan.final_checks")?;
+        self.check_proposal()?;
         let standing = self.standing(proposal)?;
-        if standing.by.is_none() {
+        let proposal = &standing.proposal;
+        let is_pinned = standing.lock.covers_settings(&proposal.folder, &proposal.settings, keys);
+        if standing.by.is_none() && !is_pinned {
             self.obtain(&standing, ui)?;
         }
         Ok(agreed)
+    }
+
+    /// Reports mistakes in the acting settings of the project.
+    pub(crate) fn check_proposal(&self) -> Result<(), Failure> {
+        let checked = self.with_proposal_in_force();
+        CHECK_KEYS.iter().try_for_each(|name| checked.checks(name).map(drop))
     }
 
     /// This context as if the user had agreed to everything: to check settings and to show them.
@@ -78,10 +99,9 @@ impl<'a> Ctx<'a> {
         let lock = Lock::read(&self.config.lock_path())
             .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
         let pinned = lock.trust_in_settings(&proposal.folder, &proposal.settings);
-        let in_folder = |folder: &Utf8Path| proposal.folder.starts_with(folder);
         let by = if self.config.consents()?.contains(&proposal.settings.digest()) {
             Some(ConsentBy::Digest)
-        } else if self.config.trusted_folders().iter().any(|folder| in_folder(folder)) {
+        } else if proposal.lies_in(&self.config.trusted_folders()) {
             Some(ConsentBy::Folder)
         } else {
             (pinned == Trust::Trusted).then_some(ConsentBy::Lock)
@@ -150,7 +170,7 @@ pub(crate) fn not_settled() -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use camino::Utf8PathBuf;
+    use camino::{Utf8Path, Utf8PathBuf};
 
     use super::*;
 
@@ -219,6 +239,69 @@ mod tests {
         assert!(place.is_agreed("project/sub", vec![]));
         place.write(USER, "[trust]\nfolders = ['~/../proj', '~/missing']\n");
         assert!(!place.is_agreed("project", vec![]));
+    }
+
+    #[test]
+    fn a_folder_agrees_only_to_files_that_lie_in_it() {
+        let near = ("project/sub/repertoire.toml", "plan.setup = 'x'\n");
+        let place = Place::new(&[CHECKS, near]);
+        place.write(USER, "[trust]\nfolders = ['~/../project/sub']\n");
+        assert!(!place.is_agreed("project/sub", vec![]), "checks are declared above the folder");
+        place.write(USER, "[trust]\nfolders = ['~/../project']\n");
+        assert!(place.is_agreed("project/sub", vec![]));
+    }
+
+    #[test]
+    fn a_command_asks_only_about_the_keys_that_it_reads() {
+        let place = Place::new(&[CHECKS]);
+        let consents = |keys: &[&'static str]| {
+            let env = place.env("project");
+            let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
+            let ctx = Ctx { env: &env, config };
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut ui = Ui {
+                out: &mut out,
+                err: &mut err,
+                colour: false,
+                err_colour: false,
+                columns: 80,
+                json: false,
+            };
+            ctx.with_consent(keys, &mut ui).is_ok()
+        };
+        let project = |text: &str| place.write(CHECKS.0, text);
+        assert!(!consents(CHECK_KEYS) && !consents(PLAN_KEYS));
+        for unused in ["plan.copy = ['.env']\n", "plan.setup = 'npm ci'\n"] {
+            project(unused);
+            assert!(consents(CHECK_KEYS) && !consents(PLAN_KEYS), "{unused}");
+        }
+        for empty in ["[plan.checks]\n", "plan.setup = ''\n", "plan.copy = []\n"] {
+            project(empty);
+            assert!(consents(CHECK_KEYS) && consents(PLAN_KEYS), "{empty}");
+        }
+        // One consent is enough for all commands, until something changes that a command reads.
+        let text = "plan.setup = 'npm ci'\n[plan.checks.a]\ncommand = 'true'\n";
+        project(text);
+        let env = place.env("project");
+        let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
+        let proposal = config.proposal().unwrap();
+        Lock::update(&config.lock_path(), |lock| {
+            lock.pin_settings(&proposal.folder, &proposal.settings);
+            Ok::<_, Failure>(())
+        })
+        .unwrap();
+        assert!(consents(CHECK_KEYS) && consents(PLAN_KEYS));
+        project(&text.replace("npm ci", "npm install"));
+        assert!(consents(CHECK_KEYS) && !consents(PLAN_KEYS));
+        project(&text.replace("'true'", "'false'"));
+        assert!(!consents(CHECK_KEYS) && !consents(PLAN_KEYS));
+    }
+
+    #[test]
+    fn a_run_of_a_plan_reads_every_acting_key() {
+        use crate::config::{KEYS, SetBy};
+        let acting = KEYS.iter().filter(|key| key.set_by == SetBy::UserOrConsentedProject);
+        assert_eq!(acting.map(|key| key.name).collect::<Vec<_>>(), PLAN_KEYS);
     }
 
     #[test]

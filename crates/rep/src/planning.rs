@@ -241,7 +241,7 @@ impl Ctx<'_> {
             branch_prefix: text("plan.branch_prefix").unwrap_or_else(|| "rep/".to_owned()),
             allow_dirty: flags.allow_dirty,
             copy: config.texts("plan.copy"),
-            setup: text("plan.setup"),
+            setup: text("plan.setup").filter(|command| !command.trim().is_empty()),
             ending: ending.and_then(|word| EndingWord::from_word(&word)).unwrap_or_default(),
             once: false,
             bounds,
@@ -286,7 +286,7 @@ impl Ctx<'_> {
     ///
     /// When one of them makes no sense, and while the user has not agreed to what the project declares.
     pub(crate) fn checks(&self, name: &str) -> Result<Vec<Check>, Failure> {
-        if self.config.proposal().is_some() {
+        if self.config.proposed().iter().any(|setting| setting.name == name) {
             return Err(consent::not_settled());
         }
         let Some(table) = self.config.table(name) else { return Ok(Vec::new()) };
@@ -420,7 +420,13 @@ pub(crate) struct House {
     /// Skills and models are the same for all runs of a workspace; programs get the keys of models only if they are agents.
     systems: Mutex<BTreeMap<(Utf8PathBuf, bool), System>>,
     /// A checkout of the base branch whose skills are believed: whoever writes there writes the workflow that runs us.
-    vouched: Option<base::House>,
+    vouched: Option<Vouched>,
+}
+
+/// A checkout of the base branch, with the configuration that was read from it.
+struct Vouched {
+    house: base::House,
+    config: Config,
 }
 
 /// Whether agents and their models have to be within reach.
@@ -435,9 +441,10 @@ impl House {
         House { env: env.clone(), systems: Mutex::default(), vouched: None }
     }
 
-    /// The same, with trust in the skills of a checkout of the base branch.
-    pub(crate) fn vouched_for(self, house: base::House) -> Self {
-        House { vouched: Some(house), ..self }
+    /// The same, with trust in the skills of a checkout of the base branch. Its configuration holds for every workspace:
+    /// files of a pull request have no part in it.
+    pub(crate) fn vouched_for(self, house: base::House, config: Config) -> Self {
+        House { vouched: Some(Vouched { house, config }), ..self }
     }
 
     /// A station that nobody works at: no key and no program is needed to look at a prompt.
@@ -462,8 +469,12 @@ impl House {
         request: &PlanRequest,
         reach: Reach,
     ) -> Result<Station, Failure> {
+        let workspace = self.vouched.as_ref().map_or(workspace, |vouched| vouched.house.dir());
         let env = Env { here: workspace.to_owned(), moved: true, ..self.env.clone() };
-        let config = Config::load(&env, workspace, &Flags::default())?;
+        let config = match &self.vouched {
+            Some(vouched) => vouched.config.clone(),
+            None => Config::load(&env, workspace, &Flags::default())?,
+        };
         let ctx = Ctx { env: &env, config };
         let flags = run_flags(&request.implementer)?;
         let kind = (workspace.to_owned(), flags.backend.is_some());
@@ -472,8 +483,8 @@ impl House {
             Some(system) => system,
             None => {
                 let mut builder = ctx.builder(&flags)?;
-                if let Some(house) = &self.vouched {
-                    let request = house.vouched(ctx.config.request()?);
+                if let Some(vouched) = &self.vouched {
+                    let request = vouched.house.vouched(ctx.config.request()?);
                     let cannot = |error: base::BaseError| Failure::cannot_run(error.to_string());
                     builder = builder.discover(request.map_err(cannot)?);
                 }

@@ -10,6 +10,15 @@ use crate::failure::Failure;
 /// The maximum number of links to missing files that are followed to the file to make.
 const DANGLING_LINKS_MAX: usize = 8;
 
+/// Refuses a file named on the command line that [`write_output`] could not write, before the work that fills it.
+///
+/// # Errors
+///
+/// As [`place_to_write`].
+pub(crate) fn check_output(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(), Failure> {
+    place_to_write(ctx.config.places().project(), &ctx.env.here.join(path)).map(drop)
+}
+
 /// Writes a file that was named on the command line. The commands that write one have run programs of the project, which
 /// may have left a link in its place.
 ///

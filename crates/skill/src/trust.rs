@@ -206,6 +206,16 @@ impl Lock {
         }
     }
 
+    /// Whether a person has agreed to the acting settings of these keys, as a folder declares them. Other keys may differ.
+    pub fn covers_settings(
+        &self,
+        folder: &Utf8Path,
+        settings: &ActingSettings,
+        keys: &[&str],
+    ) -> bool {
+        self.projects.get(folder).is_some_and(|pinned| pinned.covers(settings, keys))
+    }
+
     /// The acting settings of a folder that a person has agreed to.
     pub fn agreed_settings(&self, folder: &Utf8Path) -> Option<&ActingSettings> {
         self.projects.get(folder).map(|pinned| &pinned.settings)

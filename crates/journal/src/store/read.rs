@@ -10,7 +10,7 @@ use super::{Fault, Store, on};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{Cursor, Filter};
-use crate::lease::LeaseRow;
+use crate::lease::{LeaseRow, Reach};
 use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::Order;
 use crate::run::{Run, RunId, Step};
@@ -262,7 +262,15 @@ impl Store {
         Ok(row.is_some())
     }
 
-    /// All leases there are.
+    /// The machines that this store can be used from.
+    pub(crate) fn reach(&self) -> Reach {
+        match self {
+            Store::Sqlite(_) => Reach::OneMachine,
+            Store::Postgres(_) => Reach::ManyMachines,
+        }
+    }
+
+    /// All leases there are. One that ends farther ahead than it is long is over, too: the wall clock was set back.
     pub(crate) async fn leases(&self) -> Result<Vec<LeaseRow>, Fault> {
         macro_rules! leases {
             ($now:expr) => {
@@ -271,7 +279,7 @@ impl Store {
                      COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
                      COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - ",
                     $now,
-                    " NOT BETWEEN 1 AND $2, FALSE) AS is_over_by_wall_clock \
+                    " NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
                      FROM run WHERE status = 'running' ORDER BY number LIMIT $3"
                 )
             };

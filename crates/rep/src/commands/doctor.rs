@@ -30,13 +30,19 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let (running, journal) = (Some(running(ctx)), journal(ctx));
     let report = DoctorJson { running, journal, ..examine(catalog) };
-    let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error);
+    let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error)
+        || has_broken_journal(&report);
     if ui.json {
         ui.print_json(&report)?;
     } else {
         print(catalog, &report, args, ui)?;
     }
     Ok(if sick { Exit::No } else { Exit::Done })
+}
+
+/// Whether there is a journal that cannot be used.
+fn has_broken_journal(report: &DoctorJson) -> bool {
+    report.journal.as_ref().is_some_and(|journal| journal.problem.is_some())
 }
 
 fn examine(catalog: &Catalog) -> DoctorJson {
@@ -151,7 +157,18 @@ fn print(
         .running
         .as_ref()
         .is_some_and(|running| running.services.is_empty() && running.agent_clis.is_empty());
-    print_findings(catalog, args, lacks, ui)
+    let open = ui.paint(ui::WARN, "!");
+    let bad = ui.paint(ui::BAD, "✗");
+    let mut obstacles = Vec::new();
+    if lacks {
+        obstacles.push(format!(
+            "{open} running agents needs a key, a server of your own, or an agent of others on PATH"
+        ));
+    }
+    if has_broken_journal(report) {
+        obstacles.push(format!("{bad} runs need a journal that can be used: see above"));
+    }
+    print_findings(catalog, args, &obstacles, ui)
 }
 
 fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -189,9 +206,10 @@ fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
 fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let place = journal.place.as_deref().unwrap_or("the one of `database_url`");
     let place = format!("{} ({})", place, journal.store);
-    let mark = match journal.problem.is_some() || journal.waiting > 0 {
-        true => ui.paint(ui::WARN, "!"),
-        false => ui.paint(ui::GOOD, "✓"),
+    let mark = match (&journal.problem, journal.waiting) {
+        (Some(_), _) => ui.paint(ui::BAD, "✗"),
+        (None, 0) => ui.paint(ui::GOOD, "✓"),
+        (None, _) => ui.paint(ui::WARN, "!"),
     };
     let text = match (&journal.problem, journal.waiting) {
         (Some(problem), _) => format!("journal: {place}: {problem}"),
@@ -276,7 +294,7 @@ fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
 fn print_findings(
     catalog: &Catalog,
     args: &Args,
-    lacks_model: bool,
+    obstacles: &[String],
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
     let least = if args.verbose { Severity::Info } else { Severity::Warning };
@@ -286,14 +304,10 @@ fn print_findings(
     if is_switched_off(catalog) {
         return writeln!(ui.out, "{SWITCHED_OFF}");
     }
-    if shown.is_empty() && lacks_model {
+    if shown.is_empty() && !obstacles.is_empty() {
         let good = ui.paint(ui::GOOD, "ok:");
-        let open = ui.paint(ui::WARN, "!");
         writeln!(ui.out, "{good} nothing stands in the way of the skills")?;
-        return writeln!(
-            ui.out,
-            "{open} running agents needs a key, a server of your own, or an agent of others on PATH"
-        );
+        return obstacles.iter().try_for_each(|line| writeln!(ui.out, "{line}"));
     }
     if shown.is_empty() {
         return writeln!(ui.out, "{} nothing stands in the way", ui.paint(ui::GOOD, "ok:"));

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::project_files::write_output;
+use crate::project_files::{check_output, write_output};
 use crate::reviewing::{Planned, ReviewFlags, since};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
@@ -348,7 +348,9 @@ impl Output {
                 Failure::usage(format!("`{text}` does not say which format it is"))
                     .hint("Name it .md, .json, .sarif, .html or .txt, or write FORMAT=FILE.")
             })?;
-            Ok((format, ctx.typed_path(file)))
+            let path = ctx.typed_path(file);
+            check_output(ctx, &path)?;
+            Ok((format, path))
         };
         self.files.iter().map(one).collect()
     }
@@ -361,16 +363,14 @@ impl Output {
         files: &[(Format, Utf8PathBuf)],
         ui: &mut Ui<'_>,
     ) -> Result<(), Failure> {
-        for (format, path) in files {
-            let text = render(*format, review, change, &Look::default());
-            write_output(ctx, path, text.as_bytes())?;
-        }
         let usual = if ui.json { Format::Json } else { Format::Text };
         let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };
         let look = Look { width: ui.columns, styles };
         let text = render(self.format.unwrap_or(usual), review, change, &look);
         ui.out.write_all(text.as_bytes())?;
         for (format, path) in files {
+            let text = render(*format, review, change, &Look::default());
+            write_output(ctx, path, text.as_bytes())?;
             ui.note(&format!("{format}: {path}"))?;
         }
         Ok(())

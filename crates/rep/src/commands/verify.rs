@@ -11,8 +11,9 @@ use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Ctx;
+use crate::consent::CHECK_KEYS;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::project_files::write_output;
+use crate::project_files::{check_output, write_output};
 use crate::running::runtime;
 use crate::ui::{self, Ui};
 
@@ -79,7 +80,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     }
     let files = files(ctx, args)?;
     let before = args.compare.as_ref().map(|path| earlier(&ctx.typed_path(path))).transpose()?;
-    let ctx = &ctx.with_consent(ui)?;
+    let ctx = &ctx.with_consent(CHECK_KEYS, ui)?;
     let checks = declared(ctx, args)?;
     let cancel = CancellationToken::new();
     let options = Options {
@@ -87,14 +88,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         before: before.as_ref(),
     };
     let verification = runtime()?.block_on(attend(ctx, &checks, options, &cancel, ui))?;
-    for (format, path) in &files {
-        let text = render(&verification, *format, &Styles::plain());
-        write_output(ctx, path, text.as_bytes())?;
-    }
     let usual = if ui.json { Format::Json } else { Format::Text };
     let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };
     let text = render(&verification, args.format.unwrap_or(usual), &styles);
     ui.out.write_all(text.as_bytes())?;
+    for (format, path) in &files {
+        let text = render(&verification, *format, &Styles::plain());
+        write_output(ctx, path, text.as_bytes())?;
+    }
     if checks.is_empty() {
         ui.note("hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.")?;
     }
@@ -191,7 +192,7 @@ fn json(value: &impl serde::Serialize) -> String {
     format!("{text}\n")
 }
 
-/// The files that were asked for, with their formats.
+/// The files that were asked for, with their formats. One that cannot be written is refused before any check runs.
 fn files(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
     let one = |path: &Utf8PathBuf| {
         let format = match path.extension() {
@@ -203,7 +204,9 @@ fn files(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<(Format, Utf8PathBuf)>, Failu
                     .hint("Name it .txt, .json or .html."));
             }
         };
-        Ok((format, ctx.typed_path(path)))
+        let path = ctx.typed_path(path);
+        check_output(ctx, &path)?;
+        Ok((format, path))
     };
     args.files.iter().map(one).collect()
 }

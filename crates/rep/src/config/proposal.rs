@@ -50,13 +50,29 @@ impl Proposal {
             settings,
         })
     }
+
+    /// Whether some of these keys are among the settings.
+    pub(crate) fn concerns(&self, keys: &[&str]) -> bool {
+        !self.settings.part(keys).is_empty()
+    }
+
+    /// Whether every file lies in one of these folders, which must be canonical.
+    pub(crate) fn lies_in(&self, folders: &[Utf8PathBuf]) -> bool {
+        let lies = |file: &Utf8PathBuf| {
+            let file = file.canonicalize_utf8();
+            file.is_ok_and(|file| folders.iter().any(|folder| file.starts_with(folder)))
+        };
+        !self.files.is_empty() && self.files.iter().all(lies)
+    }
 }
 
-/// Whether a value of a project needs the user's consent: not if it switches something off.
+/// Whether a value of a project needs the user's consent: not if it is empty or `false`, which only switches something off.
 pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
     let switches_off = match value {
         Some(Value::Boolean(on)) => !on,
         Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Table(table)) => table.is_empty(),
+        Some(Value::String(text)) => text.trim().is_empty(),
         _ => false,
     };
     key.set_by == SetBy::UserOrConsentedProject && !switches_off

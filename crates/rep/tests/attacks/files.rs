@@ -212,6 +212,13 @@ fn a_report_over_a_link(scene: &Scene) {
     let precious = scene.read("outside/precious").unwrap();
     assert_eq!(precious, "precious\n", "{ran:?}");
     assert!(scene.path("project/report.txt").is_symlink(), "the check made no link: {ran:?}");
+    assert!(ran.code == 3 && ran.stdout.contains("check-1"), "the verdict is printed: {ran:?}");
+    // A link that is there already is refused before the checks run.
+    symlink("../outside", scene.path("project/reports")).unwrap();
+    let refused = scene.rep("verify --check touch-ran -o reports/x.json");
+    assert!(refused.stderr.contains("was not written"), "{refused:?}");
+    assert!(refused.code == 3 && !refused.stderr.contains("check-1"), "nothing ran: {refused:?}");
+    assert!(!scene.exists("outside/x.json"));
 }
 
 fn lint_of_linked_folders(scene: &Scene) {

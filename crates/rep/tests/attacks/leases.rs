@@ -114,6 +114,8 @@ fn a_damaged_journal_is_never_written(scene: &Scene) {
     assert_eq!(daemon.status.code(), Some(3), "a daemon stops: {daemon:?}");
     let listed = scene.rep("runs list");
     assert!(listed.code == 0 && listed.stdout.contains("Three"), "{listed:?}");
+    let doctor = scene.rep("doctor");
+    assert!(doctor.code == 1 && doctor.stdout.contains("is damaged"), "{doctor:?}");
     assert!(bytes_of(&journal) == bytes, "the file is as it was");
 }
 

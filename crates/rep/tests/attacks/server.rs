@@ -24,6 +24,10 @@ const LISTENERS_FULL: usize = 10_000;
 const FIRST_LISTENERS: usize = 200;
 /// The memory that one listener may take.
 const LISTENER_BYTES_MAX: u64 = 25 * 1024;
+/// Paths that are answered without a token.
+const OPEN_PATHS: [&str; 2] = ["/healthz", "/api/v1/session"];
+/// The memory that a body may take which was sent without a token.
+const HELD_BODY_BYTES_MAX: u64 = 64 * 1024;
 /// The time that the sockets may cost a client with a token.
 const COST_MAX: Duration = Duration::from_millis(10);
 
@@ -43,6 +47,11 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             holds: "a body of 10 GB is refused before it is read",
             tried: Tried::Once,
             attack: a_huge_body,
+        },
+        Guarantee {
+            holds: "bodies of clients without a token take no memory",
+            tried: Tried::Once,
+            attack: bodies_without_a_token,
         },
         Guarantee {
             holds: "a binary file of 15 MB is not served as 94 MB of JSON",
@@ -203,6 +212,35 @@ fn a_huge_body(scene: &Scene) {
     let answer = daemon.ask("POST /api/v1/select", headers, "{");
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+/// Requests that hold back the end of their body, to every path that needs no token.
+fn bodies_without_a_token(scene: &Scene) {
+    const BODY_BYTES: usize = 1024 * 1024;
+    let daemon = Daemon::start(scene, &[]);
+    let count = if is_full() { 1_000 } else { 200 };
+    daemon.slowest_of(10);
+    let before = daemon.memory();
+    let body = vec![b' '; BODY_BYTES - 8];
+    for path in OPEN_PATHS {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n",
+            daemon.address
+        );
+        let held: Vec<TcpStream> = (0..count)
+            .map(|_| {
+                let mut stream = daemon.connect();
+                stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+                // The daemon may close the connection before it has read the body.
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+                stream
+            })
+            .collect();
+        daemon.slowest_of(10);
+        let each = daemon.memory().saturating_sub(before) / held.len() as u64;
+        report(&format!("{count} bodies to {path} without a token: {each} bytes of memory each"));
+        assert!(each <= HELD_BODY_BYTES_MAX, "{path}: {each} bytes each");
+    }
 }
 
 fn a_large_binary_file(scene: &Scene) {

@@ -115,7 +115,11 @@ fn yes_is_remembered_until_a_setting_changes_and_once_is_not() {
     assert_eq!(code, 0, "{seen}");
     assert!(seen.contains("Remembered in ~/.config/repertoire/repertoire.lock"), "{seen}");
     assert_eq!(ws.rep("verify").code, 0);
-    ws.write("project/repertoire.toml", SETTINGS.replace("npm ci", "npm install"));
+    // The setup of worktrees is not used by `rep verify`, so it alone makes no question.
+    let changed = SETTINGS.replace("npm ci", "npm install");
+    ws.write("project/repertoire.toml", &changed);
+    assert_eq!(ws.rep("verify").code, 0);
+    ws.write("project/repertoire.toml", changed.replace("debug", "trace"));
     assert_snapshot!(ws.rep("verify"), @"
     [stderr]
     repertoire.toml wants to start programs, and has changed since you agreed to it:
@@ -125,7 +129,8 @@ fn yes_is_remembered_until_a_setting_changes_and_once_is_not() {
         plan.checks.test.command =
           │ touch ran
           │ echo tested
-        plan.checks.test.env.RUST_LOG = debug
+      - plan.checks.test.env.RUST_LOG = debug
+      + plan.checks.test.env.RUST_LOG = trace
       - plan.setup = npm ci
       + plan.setup = npm install
 

@@ -1,7 +1,10 @@
 //! `rep runs diff`, `merge`, `prune` and `resume --here`, on a run that a scripted agent did in a real repository.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use camino::Utf8Path;
-use repertoire_journal::{Journal, Payload, RunId, Target};
+use repertoire_journal::{BootClock, Journal, Payload, Rules, RunId, Target, Worker};
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -239,6 +242,49 @@ fn a_run_in_the_queue_is_worked_on_here() {
     assert!(ran.stdout.contains("completed"), "{ran}");
     let again = ws.rep("runs resume last --here");
     assert_eq!(again.code, 1, "{again}");
+}
+
+/// Lets a worker take the newest run in another boot, long ago by its wall clock, and disappear.
+fn taken_by_a_worker_that_is_gone(ws: &Workspace, boot: &str, lease: Duration) {
+    let target = Target::File(ws.path("data/journal.sqlite"));
+    let boot_clock = BootClock::new(Some(boot), Arc::new(|| 1));
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let journal = Journal::open_with(&target, Arc::new(|| 1_000), boot_clock).await.unwrap();
+        let run = journal.find("last").await.unwrap();
+        let (name, kinds) = ("gone".to_owned(), ["plan".to_owned()].into());
+        let worker = Worker { name, labels: run.labels.clone(), kinds, lease };
+        let claimed = journal.claim_run(&run.id, &worker, &Rules::default()).await.unwrap();
+        assert!(claimed.is_some());
+        journal.close().await;
+    });
+}
+
+#[test]
+fn a_run_whose_worker_is_gone_is_waited_for_and_goes_on_here() {
+    let ws = repository();
+    assert_eq!(ws.rep("plan run --detach --backend scripted:../agent.yaml").code, 0);
+    let waits = "waiting up to 2.0 s to see whether its worker is gone\n";
+    for (line, words) in [("runs resume last", "queued"), ("runs resume last --here", "completed")]
+    {
+        taken_by_a_worker_that_is_gone(&ws, "0 time elsewhere", Duration::from_secs(2));
+        let ran = ws.rep(line);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(ran.stdout.contains(words) && ran.stderr.contains(waits), "{ran}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_from_before_a_reboot_goes_on_at_once() {
+    let ws = repository();
+    assert_eq!(ws.rep("plan run --detach --backend scripted:../agent.yaml").code, 0);
+    let here = format!("{:?}", BootClock::of_this_machine());
+    let machine = here.split('"').nth(1).and_then(|name| name.split(' ').nth(2)).unwrap();
+    let boot = format!("an-earlier-boot time:[1] {machine}");
+    taken_by_a_worker_that_is_gone(&ws, &boot, Duration::from_secs(3_600));
+    let ran = ws.rep("runs resume last --here");
+    assert!(ran.code == 0 && ran.stdout.contains("completed"), "{ran}");
+    assert!(!ran.stderr.contains("waiting"), "{ran}");
 }
 
 #[test]

@@ -154,3 +154,14 @@ fn output_of_a_command_that_has_run_is_analysed() {
     let value = ws.json("verify --read log.txt --exit-code 2 --json", "verify-read.json");
     assert_eq!(value["analysis"]["errors"][0]["category"], "unknown");
 }
+
+#[test]
+fn settings_that_no_check_needs_ask_for_no_consent() {
+    for config in ["plan.copy = ['.env']\n", "plan.setup = 'npm ci'\n", "[plan.checks]\n"] {
+        let mut ws = Workspace::new();
+        ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+        ws.write("project/repertoire.toml", config);
+        let ran = ws.rep("verify --check true");
+        assert_eq!(ran.code, 0, "{config}: {ran}");
+    }
+}

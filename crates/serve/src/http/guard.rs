@@ -32,6 +32,13 @@ pub(super) struct Guard {
     conformance: bool,
 }
 
+/// What a request needs to be let in. An open path says how large its bodies may be: bodies of callers without a token are
+/// kept in memory too.
+enum Entrance {
+    Open { body_bytes_max: usize },
+    Token,
+}
+
 impl Guard {
     /// The guard of a daemon.
     pub(super) fn new(daemon: &Daemon) -> Self {
@@ -128,8 +135,19 @@ impl Guard {
         said.parse::<Authority>().as_ref() == Ok(host)
     }
 
-    fn is_open(&self, path: &str) -> bool {
-        path == SESSION || path == HEALTH || self.conformance && path == MCP
+    /// Finds out what a request needs to be let in.
+    fn entrance(&self, path: &str) -> Entrance {
+        if self.conformance && path == MCP {
+            // It serves a scratch folder on this machine only, and the suite sends large bodies.
+            return Entrance::Open { body_bytes_max: self.limits.body_bytes_max };
+        }
+        match path {
+            SESSION => Entrance::Open {
+                body_bytes_max: self.limits.body_bytes_max.min(CODE_BODY_BYTES_MAX),
+            },
+            HEALTH => Entrance::Open { body_bytes_max: 0 },
+            _ => Entrance::Token,
+        }
     }
 
     fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -161,20 +179,20 @@ pub(super) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_open = guard.is_open(request.uri().path());
-    if !is_open && let Err(problem) = guard.token(request.headers()) {
-        let mut response = problem.into_response();
-        let scheme = HeaderValue::from_static("Bearer realm=\"rep serve\"");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
-        return response;
-    }
-    if !is_open && !is_seated(&request) {
-        return no_room();
-    }
-    // Who has shown nothing yet may send a code, and no more.
-    let body_bytes_max = match is_open && request.uri().path() == SESSION {
-        true => guard.limits.body_bytes_max.min(CODE_BODY_BYTES_MAX),
-        false => guard.limits.body_bytes_max,
+    let body_bytes_max = match guard.entrance(request.uri().path()) {
+        Entrance::Open { body_bytes_max } => body_bytes_max,
+        Entrance::Token => {
+            if let Err(problem) = guard.token(request.headers()) {
+                let mut response = problem.into_response();
+                let scheme = HeaderValue::from_static("Bearer realm=\"rep serve\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+                return response;
+            }
+            if !is_seated(&request) {
+                return no_room();
+            }
+            guard.limits.body_bytes_max
+        }
     };
     let limits = HttpLimits { body_bytes_max, ..guard.limits };
     let (head, body) = request.into_parts();
@@ -211,7 +229,10 @@ fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn too_large(limits: &HttpLimits) -> Problem {
-    let detail = format!("a body has at most {} bytes", limits.body_bytes_max);
+    let detail = match limits.body_bytes_max {
+        0 => "a request to this address has no body".to_owned(),
+        bytes_max => format!("a body has at most {bytes_max} bytes"),
+    };
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 

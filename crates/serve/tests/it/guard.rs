@@ -269,6 +269,20 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
+async fn a_body_is_not_waited_for_where_none_is_read() {
+    let served = Served::start().await;
+    for headers in ["Content-Length: 1048576", "Content-Length: 1", "Transfer-Encoding: chunked"] {
+        let request = format!(
+            "POST /healthz HTTP/1.1\nHost: {{at}}\nContent-Type: application/json\n{headers}\n\n1\n{{\n"
+        );
+        let answer = served.ask(&request).await;
+        assert_eq!(answer.status, 413, "{headers}");
+        assert_eq!(answer.json()["detail"], "a request to this address has no body");
+    }
+    assert_eq!(served.ask("GET /healthz HTTP/1.1\nHost: {at}\n\n").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let served = Served::start().await;
     let long = "x".repeat(HttpLimits::default().head_bytes_max);

@@ -49,6 +49,15 @@ impl ActingSettings {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
+    /// The settings of some keys, with everything beneath them: `plan.checks` has `plan.checks.test.command`.
+    pub fn part(&self, keys: &[&str]) -> ActingSettings {
+        let is_beneath = |full: &str, key: &str| {
+            full.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let wanted = |full: &str| keys.iter().any(|key| is_beneath(full, key));
+        self.iter().filter(|(full, _)| wanted(full)).collect()
+    }
+
     /// The digest of all keys and values.
     pub fn digest(&self) -> Digest {
         let mut text = DIGEST_LABEL.to_owned();
@@ -98,6 +107,11 @@ pub(super) struct PinnedSettings {
 impl PinnedSettings {
     pub(super) fn of(settings: &ActingSettings) -> Self {
         PinnedSettings { digest: settings.digest(), settings: settings.clone() }
+    }
+
+    /// Whether the settings of these keys are those that were agreed to.
+    pub(super) fn covers(&self, settings: &ActingSettings, keys: &[&str]) -> bool {
+        self.digest == self.settings.digest() && self.settings.part(keys) == settings.part(keys)
     }
 }
 

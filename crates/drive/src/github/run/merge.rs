@@ -181,8 +181,10 @@ impl Desk<'_> {
         }
         let all: Vec<_> =
             self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
-        let station = self.runner.crew.station(&worktree.dir, self.request)?;
-        let system = station.system.in_dir(&worktree.dir, Vec::new());
+        // The configuration is that of the base branch, whatever the checkout has.
+        let station = self.runner.crew.station(self.house.dir(), self.request)?;
+        let readable = vec![worktree.common_dir.clone()];
+        let system = station.system.in_dir(&worktree.dir, readable);
         let mut place = system.workplace_of(run.id.as_str());
         place.environment = station.environment;
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;

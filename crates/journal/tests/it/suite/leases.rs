@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use repertoire_journal::{BootClock, Journal, JournalError, RunStatus, Target, Worker};
+use repertoire_journal::{
+    BootClock, Command, Journal, JournalError, RunStatus, Target, Wish, Worker,
+};
 
 use super::{Place, agrees, claim, claimed, completed, finished, new_run, started, worker};
 
@@ -145,35 +147,93 @@ pub(crate) async fn a_clock_that_jumps_keeps_no_run_with_a_worker_that_is_gone(p
     }
 }
 
-/// Another boot of the same machine cannot be told from another machine that shares the file.
-pub(crate) async fn a_lease_from_before_a_reboot_is_observed_for_its_length(place: Place) {
-    let (before, after) = (Host::new("boot 1"), Host::new("boot 2"));
+/// No process survives a reboot. A server has clients on many machines, and cannot know which of them are the same.
+pub(crate) async fn a_lease_from_before_a_reboot_is_over_in_a_file(place: Place) {
+    let (before, after) = (Host::new("1 time machine"), Host::new("2 time machine"));
     let lease = claimed(&before.open(&place).await, &brief("gone")).await.lease;
     let journal = after.open(&place).await;
-    assert_eq!(journal.reap().await.unwrap(), []);
-    after.stay_awake(LEASE_MS);
+    if matches!(place.target, Target::Url(_)) {
+        assert_eq!(journal.reap().await.unwrap(), []);
+        after.stay_awake(LEASE_MS);
+    }
     assert_eq!(journal.reap().await.unwrap(), [lease.run]);
 }
 
-/// A command for one run waits until it is certain, instead of saying that the run is taken.
-pub(crate) async fn a_certain_run_is_waited_for_while_its_lease_is_observed(place: Place) {
-    let (before, after) = (Host::new("boot 1"), Host::new("boot 2"));
-    let gone = Worker { lease: Duration::from_millis(50), ..worker("gone") };
-    let lease = claimed(&before.open(&place).await, &gone).await.lease;
-    // By the wall clock of the store the lease is over, so waiting is worth it.
-    let over = "UPDATE run SET lease_shown_until_ms = 5";
-    (place.tamper)(&place.target, over).await;
-    let journal = after.open(&place).await;
-    let time = after.awake_ms.clone();
-    let ticking = tokio::spawn(async move {
+/// The clock of a host runs much faster than the one of this test.
+fn hurry(host: &Host) -> tokio::task::JoinHandle<()> {
+    let time = host.awake_ms.clone();
+    tokio::spawn(async move {
         loop {
-            time.fetch_add(10, Ordering::Relaxed);
+            time.fetch_add(1_000, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    });
-    let taken = journal.claim_run(&lease.run, &worker("next"), &Default::default()).await.unwrap();
+    })
+}
+
+/// A command for one run waits until it is certain, instead of saying that the run is taken: also for a long lease, and after
+/// the wall clock was set back.
+pub(crate) async fn a_certain_run_is_waited_for_while_its_lease_is_observed(place: Place) {
+    for (length, shown) in [
+        (Duration::from_secs(30), "UPDATE run SET lease_shown_until_ms = 5"),
+        (Duration::from_secs(300), "UPDATE run SET lease_shown_until_ms = 5"),
+        (
+            Duration::from_secs(300),
+            "UPDATE run SET lease_shown_until_ms = lease_shown_until_ms + 3600000",
+        ),
+    ] {
+        let (there, here) = (Host::new("1 time there"), Host::new("2 time here"));
+        let gone = Worker { lease: length, ..worker("gone") };
+        let lease = claimed(&there.open(&place).await, &gone).await.lease;
+        (place.tamper)(&place.target, shown).await;
+        let journal = here.open(&place).await;
+        let ticking = hurry(&here);
+        let mut told = Vec::new();
+        journal.settle(&lease.run, &mut |left| told.push(left)).await.unwrap();
+        ticking.abort();
+        assert_eq!(told, [length]);
+        let next = worker("next");
+        let taken = journal.claim_run(&lease.run, &next, &Default::default()).await;
+        let taken = taken.unwrap().unwrap();
+        assert_eq!(taken.lease.token, 2);
+        journal.append(&taken.lease, vec![completed()]).await.unwrap();
+    }
+}
+
+pub(crate) async fn a_worker_that_renews_its_lease_is_not_waited_for_any_longer(place: Place) {
+    let (there, here) = (Host::new("1 time there"), Host::new("2 time here"));
+    let worker = there.open(&place).await;
+    let lease = claimed(&worker, &brief("alive")).await.lease;
+    let journal = here.open(&place).await;
+    // Its wall clock is ahead of that of the worker's machine, or on PostgreSQL that of the server was set.
+    (place.tamper)(&place.target, "UPDATE run SET lease_shown_until_ms = 5").await;
+    let beating = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        worker.heartbeat(&lease).await.unwrap();
+    };
+    let mut told = 0;
+    let mut on_wait = |_| told += 1;
+    let (settled, ()) = tokio::join!(journal.settle(&lease.run, &mut on_wait), beating);
+    settled.unwrap();
+    assert_eq!(told, 1);
+    let run = journal.run(&lease.run).await.unwrap().unwrap();
+    assert_eq!((run.status, run.token), (RunStatus::Running, 1));
+}
+
+/// The order that a worker was given before it was gone is carried out when its run is put back.
+pub(crate) async fn a_run_of_a_worker_that_is_gone_can_be_cancelled(place: Place) {
+    let (there, here) = (Host::new("1 time there"), Host::new("2 time here"));
+    let lease = claimed(&there.open(&place).await, &brief("gone")).await.lease;
+    let journal = here.open(&place).await;
+    let cancel = Command::Cancel { by: "ada".into() };
+    let run = journal.order(&lease.run, cancel).await.unwrap();
+    assert_eq!((run.status, run.wish), (RunStatus::Running, Some(Wish::Cancel)));
+    (place.tamper)(&place.target, "UPDATE run SET lease_shown_until_ms = 5").await;
+    let ticking = hurry(&here);
+    journal.settle(&lease.run, &mut |_| {}).await.unwrap();
     ticking.abort();
-    assert_eq!(taken.unwrap().lease.token, 2);
+    let run = journal.run(&lease.run).await.unwrap().unwrap();
+    assert_eq!(run.status, RunStatus::Cancelled);
+    agrees(&journal, &lease.run).await;
 }
 
 /// An older version wrote the end of the lease by the wall clock, and nothing else.

@@ -93,7 +93,8 @@ pub(crate) async fn what_makes_no_sense_is_refused_with_a_reason(place: Place) {
         assert!(error.to_string().contains(word), "{order:?}: {error}");
     };
     let queued = journal.create(new_run("queued")).await.unwrap().id;
-    refused(&queued, resume(), "in the queue already").await;
+    let before = journal.run(&queued).await.unwrap().unwrap();
+    assert_eq!(journal.order(&queued, resume()).await.unwrap(), before, "nothing changes");
     refused(&queued, retry(), "in the queue already").await;
     journal.order(&queued, pause()).await.unwrap();
     refused(&queued, pause(), "paused already").await;

@@ -278,7 +278,7 @@ impl Handling<'_> {
         if let Some(improve) = &mut request.improve {
             improve.scope.clone_from(&scope);
         }
-        let crew = House::new(env).vouched_for(house.clone());
+        let crew = House::new(env).vouched_for(house.clone(), ctx.config.clone());
         let mut runner = ctx.runner(journal.clone(), None);
         runner.crew = Arc::new(crew);
         let nonce = RunId::new();

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
 use crate::cli::Ctx;
 use crate::commands::worker::stop_when_asked;
+use crate::consent::PLAN_KEYS;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::live::{Live, Manner};
 use crate::planning::{House, PlanFlags, host, host_label};
@@ -69,7 +70,7 @@ pub(crate) struct Args {
 pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
-    let ctx = &ctx.with_consent(ui)?;
+    let ctx = &ctx.with_consent(PLAN_KEYS, ui)?;
     let mut request = ctx.plan_request(plan, &workspace, &args.flags)?;
     request.once = args.once;
     if args.watch && !matches!(request.ending, EndingWord::Merge | EndingWord::Squash) {

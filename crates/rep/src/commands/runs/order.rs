@@ -74,7 +74,7 @@ pub(crate) struct SteerArgs {
 
 pub(crate) fn pause(ctx: &Ctx<'_>, args: &PauseArgs, ui: &mut Ui<'_>) -> Outcome {
     runtime()?.block_on(async {
-        let (journal, run) = found(ctx, &args.run).await?;
+        let (journal, run) = found(ctx, &args.run, ui).await?;
         let run = order(&journal, &run, Command::Pause { by: ctx.person() }).await?;
         tell(&run, ui)?;
         match run.wish {
@@ -87,7 +87,7 @@ pub(crate) fn pause(ctx: &Ctx<'_>, args: &PauseArgs, ui: &mut Ui<'_>) -> Outcome
 
 pub(crate) fn cancel(ctx: &Ctx<'_>, args: &CancelArgs, ui: &mut Ui<'_>) -> Outcome {
     runtime()?.block_on(async {
-        let (journal, run) = found(ctx, &args.run).await?;
+        let (journal, run) = found(ctx, &args.run, ui).await?;
         let run = order(&journal, &run, Command::Cancel { by: ctx.person() }).await?;
         tell(&run, ui)?;
         if run.wish == Some(Wish::Cancel) {
@@ -104,7 +104,7 @@ pub(crate) fn steer(ctx: &Ctx<'_>, args: &SteerArgs, ui: &mut Ui<'_>) -> Outcome
             .hint("Write what the next prompt should begin with: rep runs steer RUN \"use the old parser\"."));
     }
     runtime()?.block_on(async {
-        let (journal, run) = found(ctx, &args.run).await?;
+        let (journal, run) = found(ctx, &args.run, ui).await?;
         let run = order(&journal, &run, Command::Steer { by: ctx.person(), note }).await?;
         tell(&run, ui)?;
         ui.note(match run.status {
@@ -117,21 +117,16 @@ pub(crate) fn steer(ctx: &Ctx<'_>, args: &SteerArgs, ui: &mut Ui<'_>) -> Outcome
 
 pub(crate) fn resume(ctx: &Ctx<'_>, args: &ResumeArgs, ui: &mut Ui<'_>) -> Outcome {
     runtime()?.block_on(async {
-        let (journal, run) = found(ctx, &args.run).await?;
+        let (journal, run) = found(ctx, &args.run, ui).await?;
         let limits = limits(args, &run)?;
-        // One that is free in the queue needs no order, only somebody to work on it.
-        let is_free = run.status == RunStatus::Queued && run.not_before_ms == 0;
-        let run = match args.here && is_free && limits.is_none() {
-            true => run,
-            false => order(&journal, &run, Command::Resume { by: ctx.person(), limits }).await?,
-        };
+        let run = order(&journal, &run, Command::Resume { by: ctx.person(), limits }).await?;
         go_on(ctx, &journal, run, args.here, ui).await
     })
 }
 
 pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome {
     runtime()?.block_on(async {
-        let (journal, run) = found(ctx, &args.run).await?;
+        let (journal, run) = found(ctx, &args.run, ui).await?;
         known(&journal, &run, &args.tasks).await?;
         let retry = Command::Retry { by: ctx.person(), tasks: args.tasks.clone() };
         let run = order(&journal, &run, retry).await?;
@@ -139,9 +134,17 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
     })
 }
 
-async fn found(ctx: &Ctx<'_>, run: &RunArg) -> Result<(Journal, Run), Failure> {
+/// The run as it is once it is certain whether its worker is gone. Waits for that if need be.
+async fn found(ctx: &Ctx<'_>, run: &RunArg, ui: &mut Ui<'_>) -> Result<(Journal, Run), Failure> {
     let journal = ctx.journal_of_runs().await?;
     let run = run.find(&journal).await?;
+    let mut on_wait = |left: Duration| {
+        let time = ui::time(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        // The command goes on, whoever reads along.
+        let _ = ui.note(&format!("waiting up to {time} to see whether its worker is gone"));
+    };
+    journal.settle(&run.id, &mut on_wait).await.map_err(failed)?;
+    let run = journal.run(&run.id).await.map_err(failed)?.unwrap_or(run);
     Ok((journal, run))
 }
 

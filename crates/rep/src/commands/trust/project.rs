@@ -21,9 +21,7 @@ pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
         writeln!(ui.out, "{NOTHING}")?;
         return Ok(Exit::Done);
     };
-    let checked = ctx.with_proposal_in_force();
-    checked.checks("plan.checks")?;
-    checked.checks("plan.final_checks")?;
+    ctx.check_proposal()?;
     let standing = ctx.standing(proposal)?;
     match standing.by {
         Some(ConsentBy::Digest) => {

@@ -346,6 +346,21 @@ fn what_was_committed_after_the_checks_is_checked_again() {
     assert!(stage.github.state().pulls[&number].merged_as.is_some(), "{ran}");
 }
 
+#[test]
+fn the_checkout_of_a_run_has_no_say_in_how_it_is_checked_again() {
+    let (stage, number) = ticked("test -f README.md");
+    let listed = stage.git(&["worktree", "list", "--porcelain"]);
+    let dirs = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
+    let data = stage.ws.path("data");
+    let mut dirs = dirs.filter(|dir| dir.starts_with(data.as_str()));
+    let dir = dirs.next().unwrap_or_else(|| panic!("{listed}"));
+    // git does not see this change, so the checkout still counts as the commit that is to be merged.
+    stage.git(&["-C", dir, "update-index", "--assume-unchanged", "repertoire.toml"]);
+    std::fs::write(format!("{dir}/repertoire.toml"), "this is no TOML").unwrap();
+    let ran = approved(&stage, number, "bob");
+    assert!(stage.github.state().pulls[&number].merged_as.is_some(), "{ran}");
+}
+
 /// Lets Ada ask for work on Carol's pull request, and gives back ours, which goes into Carol's branch.
 fn opened_on_a_pull_request(files: &[(&str, &str)]) -> (Stage, u64) {
     let stage = stage_with(&format!("{ON}base_branches = [\"feature\"]\n"), &[]);
