@@ -32,7 +32,7 @@ mod usage;
 
 pub use self::left::{Occupant, end_left, occupants};
 pub use self::supervisor::{install_supervisor, supervised};
-pub use self::usage::{Exceeded, UsageLimits};
+pub use self::usage::{Exceeded, LimitedResource, UsageLimits};
 
 /// What to start.
 #[derive(Clone, Debug)]

@@ -93,6 +93,9 @@ pub struct CheckResult {
     pub status: CheckStatus,
     /// The exit code of the last attempt; `None` if it was not run, stopped, or ended by a signal.
     pub exit_code: Option<i32>,
+    /// The limit on memory, processes or disk space that the last attempt was stopped for, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceeded: Option<String>,
     /// How often it was run.
     pub attempts: u32,
     /// Whether it passed after it had failed.

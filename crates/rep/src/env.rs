@@ -185,6 +185,39 @@ impl Env {
         let base = base.filter(|base| base.is_absolute());
         base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
     }
+
+    /// Where long output and the private folders of commands are: beneath the cache, or beneath the temporary folder of
+    /// the system if the cache cannot be written to.
+    pub fn output_dir(&self) -> Utf8PathBuf {
+        let cached = self.cache_dir().join("output");
+        if is_writable_folder(&cached) {
+            return cached;
+        }
+        // If there is none either, the error of whatever is written names the folder of the cache.
+        self.temporary_output_dir().unwrap_or(cached)
+    }
+
+    /// A folder of this user in the temporary folder, which others can neither read nor prepare.
+    fn temporary_output_dir(&self) -> Option<Utf8PathBuf> {
+        use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+        let base = self.var("TMPDIR").map(Utf8PathBuf::from).filter(|base| base.is_absolute());
+        let user = rustix::process::geteuid().as_raw();
+        let own = base.unwrap_or_else(|| "/tmp".into()).join(format!("repertoire-{user}"));
+        // It may be there already, and then has to be ours.
+        let _ = std::fs::DirBuilder::new().mode(0o700).create(&own);
+        let found = own.symlink_metadata().ok()?;
+        let is_ours = found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
+        let output = own.join("output");
+        (is_ours && is_writable_folder(&output)).then_some(output)
+    }
+}
+
+/// Makes a folder that only this user reads, if it is not there. Returns whether files can be made in it.
+fn is_writable_folder(folder: &Utf8Path) -> bool {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    made.is_ok() && rustix::fs::access(folder.as_str(), access).is_ok()
 }
 
 #[cfg(unix)]
@@ -200,4 +233,43 @@ fn is_program(path: &Utf8Path) -> bool {
 
 fn terminal_columns() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn env(vars: &[(&str, &Utf8Path)]) -> Env {
+        let vars = vars.iter().map(|(name, path)| ((*name).to_owned(), path.to_string()));
+        Env {
+            here: "/".into(),
+            moved: false,
+            vars: vars.collect(),
+            is_terminal: false,
+            stdin_is_terminal: false,
+            stderr_is_terminal: false,
+            columns: 80,
+        }
+    }
+
+    #[test]
+    fn output_goes_to_the_temporary_folder_if_the_cache_cannot_be_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let file = dir.join("file");
+        repertoire_text::fs::write_atomic(&file, b"").unwrap();
+        let vars = [("XDG_CACHE_HOME", dir), ("TMPDIR", dir)];
+        assert_eq!(env(&vars).output_dir(), dir.join("repertoire/output"));
+        let vars = [("XDG_CACHE_HOME", file.as_path()), ("TMPDIR", dir)];
+        let own = dir.join(format!("repertoire-{}", rustix::process::geteuid().as_raw()));
+        assert_eq!(env(&vars).output_dir(), own.join("output"));
+        // A folder that others prepared, or can read, is not taken.
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(env(&vars).output_dir(), file.join("repertoire/output"));
+        std::fs::remove_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink(dir, &own).unwrap();
+        assert_eq!(env(&vars).output_dir(), file.join("repertoire/output"));
+    }
 }

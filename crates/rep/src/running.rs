@@ -244,7 +244,7 @@ impl Ctx<'_> {
             .selector(self.make_selector()?)
             .research(self.research())
             .work_dir(self.work_dir(flags))
-            .spill_dir(self.env.cache_dir().join("output")))
+            .spill_dir(self.env.output_dir()))
     }
 
     fn agent_config(&self, flags: &RunFlags) -> Result<repertoire_agent::Config, Failure> {

@@ -46,29 +46,58 @@ pub struct InvisibleCharacter {
 /// assert_eq!((found.span.start, found.kind), (1, InvisibleKind::BidirectionalControl));
 /// ```
 pub fn find(text: &str) -> impl Iterator<Item = InvisibleCharacter> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        while let Some(start) = scan::next_suspicious(text, at) {
-            let c = text[start..].chars().next()?;
-            let end = start + c.len_utf8();
-            let Some(kind) = InvisibleKind::of(c) else {
-                at = end;
-                continue;
-            };
-            if let Some(end) = place::end_of_proper_use(text, start, c) {
-                at = end;
+    InvisibleFinder::new(text, EscapeSequences::Whole)
+}
+
+/// Whether an escape sequence is found as one, or only the invisible characters in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EscapeSequences {
+    Whole,
+    ByCharacter,
+}
+
+/// Finds invisible characters in one pass: everything that has to look ahead remembers how far it has looked.
+struct InvisibleFinder<'a> {
+    text: &'a str,
+    at: usize,
+    sequences: EscapeSequences,
+    scanner: escape::SequenceScanner,
+    braille: place::BrailleRun,
+}
+
+impl<'a> InvisibleFinder<'a> {
+    fn new(text: &'a str, sequences: EscapeSequences) -> Self {
+        let (scanner, braille) = Default::default();
+        InvisibleFinder { text, at: 0, sequences, scanner, braille }
+    }
+}
+
+impl Iterator for InvisibleFinder<'_> {
+    type Item = InvisibleCharacter;
+
+    fn next(&mut self) -> Option<InvisibleCharacter> {
+        while let Some(start) = scan::next_suspicious(self.text, self.at) {
+            let c = self.text[start..].chars().next()?;
+            self.at = start + c.len_utf8();
+            let Some(kind) = InvisibleKind::of(c) else { continue };
+            let proper = place::end_of_proper_use(self.text, start, c, &mut self.braille);
+            if let Some(end) = proper {
+                self.at = end;
                 continue;
             }
-            let sequence = escape::end_of_sequence(text, start);
+            let sequence = match self.sequences {
+                EscapeSequences::Whole => self.scanner.end_of_sequence(self.text, start),
+                EscapeSequences::ByCharacter => None,
+            };
             let (kind, end) = match sequence {
                 Some(end) => (InvisibleKind::TerminalEscape, end),
-                None => (kind, end),
+                None => (kind, self.at),
             };
-            at = end;
+            self.at = end;
             return Some(InvisibleCharacter { span: Span::new(start, end), char: c, kind });
         }
         None
-    })
+    }
 }
 
 /// Whether a text has no invisible character out of place.
@@ -100,7 +129,7 @@ pub fn ranges_never_proper() -> Vec<(u32, u32)> {
 /// ```
 pub fn removed(text: &str) -> (Cow<'_, str>, InvisibleSummary) {
     let mut summary = InvisibleSummary::default();
-    let text = replaced(text, |found, _, out| {
+    let text = replaced(text, EscapeSequences::Whole, |found, _, out| {
         summary.add(found.kind);
         out.extend(blank_of(found.char));
     });
@@ -115,8 +144,12 @@ pub fn removed(text: &str) -> (Cow<'_, str>, InvisibleSummary) {
 /// assert_eq!(shown("a\u{e0041}b\u{1b}[2J"), "a⟨U+E0041⟩b⟨U+001B⟩[2J");
 /// ```
 pub fn shown(text: &str) -> Cow<'_, str> {
+    shown_with(text, EscapeSequences::Whole)
+}
+
+fn shown_with(text: &str, sequences: EscapeSequences) -> Cow<'_, str> {
     let (mut run, mut last) = (0_usize, 0_usize);
-    let mut out = replaced(text, |found, rest, out| {
+    let mut out = replaced(text, sequences, |found, rest, out| {
         let start = found.span.start as usize;
         if start != last {
             finish_run(out, run, start - last);
@@ -127,7 +160,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
         if run <= RUN_SHOWN_MAX {
             out.push_str(&marker(found.char));
             // The printable part of an escape sequence stays readable. A byte order mark is never in place there.
-            out.push_str(&shown(rest).replace('\u{feff}', "⟨U+FEFF⟩"));
+            let rest = shown_with(rest, EscapeSequences::ByCharacter);
+            out.push_str(&rest.replace('\u{feff}', "⟨U+FEFF⟩"));
         }
     });
     if run > RUN_SHOWN_MAX {
@@ -148,11 +182,15 @@ pub fn shown_on_one_line(text: &str) -> String {
 
 /// Writes invisible characters in JSON text as `\u` escapes, which every parser reads back as the same characters.
 pub fn escaped_in_json(json: &str) -> Cow<'_, str> {
-    replaced(json, |found, rest, out| {
+    escaped_with(json, EscapeSequences::Whole)
+}
+
+fn escaped_with(json: &str, sequences: EscapeSequences) -> Cow<'_, str> {
+    replaced(json, sequences, |found, rest, out| {
         for unit in found.char.encode_utf16(&mut [0; 2]) {
             out.push_str(&format!("\\u{unit:04x}"));
         }
-        out.push_str(&escaped_in_json(rest));
+        out.push_str(&escaped_with(rest, EscapeSequences::ByCharacter));
     })
 }
 
@@ -210,12 +248,13 @@ fn finish_run(out: &mut String, run: usize, text_after: usize) {
 }
 
 /// Copies a text, with `replace` writing what stands in place of each invisible character. It also gets the rest of an
-/// escape sequence.
+/// escape sequence, which is empty if only characters are looked for.
 fn replaced(
     text: &str,
+    sequences: EscapeSequences,
     mut replace: impl FnMut(InvisibleCharacter, &str, &mut String),
 ) -> Cow<'_, str> {
-    let mut found = find(text).peekable();
+    let mut found = InvisibleFinder::new(text, sequences).peekable();
     if found.peek().is_none() {
         return Cow::Borrowed(text);
     }

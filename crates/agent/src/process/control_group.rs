@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::measure::THREADS_PER_PROCESS;
-use super::usage::{Exceeded, UsageLimits};
+use super::usage::{LimitedResource, UsageLimits};
 
 /// The places at which systems mount the version 2 hierarchy.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -80,14 +80,14 @@ impl ControlGroup {
     }
 
     /// The limit that the kernel had to enforce.
-    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+    pub(crate) fn exceeded(&self) -> Option<LimitedResource> {
         let count = |file, field| {
             read(&self.group, file).is_some_and(|text| field_of(&text, field).unwrap_or(0) > 0)
         };
         if count("memory.events", "oom_kill") {
-            return Some(Exceeded::Memory);
+            return Some(LimitedResource::Memory);
         }
-        count("pids.events", "max").then_some(Exceeded::Processes)
+        count("pids.events", "max").then_some(LimitedResource::Processes)
     }
 
     /// Ends everything in the group.

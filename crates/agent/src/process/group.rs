@@ -2,7 +2,7 @@
 
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::supervisor::{self, KnownChild, exceeded_by};
+use super::supervisor::{self, KnownChild, SupervisorOrder, exceeded_by};
 use super::{Spawn, Stopped, TerminationScope};
 
 /// A child with everything that ends with it; what is left is killed on drop.
@@ -10,7 +10,7 @@ use super::{Spawn, Stopped, TerminationScope};
 pub(crate) struct Group {
     child: KnownChild,
     scope: TerminationScope,
-    marker: Option<String>,
+    order: SupervisorOrder,
     /// The time of the child's start, in the system's clock ticks.
     started: u64,
     /// Whether the id of the child may already belong to another process.
@@ -21,11 +21,11 @@ impl Group {
     /// The group of a child that was started as its leader.
     pub(super) fn new(child: KnownChild, spawn: &Spawn) -> Self {
         let scope = spawn.termination.scope;
-        let (marker, started) = match scope {
+        let (order, started) = match scope {
             TerminationScope::ProcessGroup => (None, 0),
-            TerminationScope::Descendants => (supervisor::marker_in(spawn), started_at(&child)),
+            TerminationScope::Descendants => (supervisor::order_in(spawn), started_at(&child)),
         };
-        Group { child, scope, marker, started, is_reaped: false }
+        Group { child, scope, order: order.unwrap_or_default(), started, is_reaped: false }
     }
 
     /// Asks the program to end.
@@ -48,7 +48,8 @@ impl Group {
 
     /// Ends what the child has left behind, now that it has ended with this signal, or will not end.
     pub(super) async fn end_rest(&mut self, has_exited: bool, signal: Option<i32>) {
-        let is_clean = has_exited && (signal.is_none() || exceeded_by(signal).is_some());
+        let is_clean =
+            has_exited && (signal.is_none() || exceeded_by(signal, &self.order.limits).is_some());
         match self.scope {
             TerminationScope::ProcessGroup => self.signal(Signal::KILL),
             TerminationScope::Descendants if is_clean => {}
@@ -56,8 +57,8 @@ impl Group {
                 if !has_exited {
                     self.signal(Signal::KILL);
                 }
-                let (marker, started) = (self.marker.clone(), self.started);
-                let end = move || supervisor::end_orphans(marker.as_deref(), started);
+                let (marker, started) = (self.order.marker.clone(), self.started);
+                let end = move || supervisor::end_orphans(&marker, started);
                 let _ = tokio::task::spawn_blocking(end).await;
             }
         }
@@ -68,7 +69,9 @@ impl Group {
     pub(super) fn exceeded(&self, signal: Option<i32>) -> Option<Stopped> {
         match self.scope {
             TerminationScope::ProcessGroup => None,
-            TerminationScope::Descendants => exceeded_by(signal).map(Stopped::Exceeded),
+            TerminationScope::Descendants => {
+                exceeded_by(signal, &self.order.limits).map(Stopped::Exceeded)
+            }
         }
     }
 

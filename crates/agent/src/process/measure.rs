@@ -2,6 +2,12 @@
 //!
 //! Each look starts with cheap figures: resident memory, the number of processes, and the free space of the disks. Only
 //! when those pass a limit are the exact ones read: memory without what processes share, and the files that were written.
+//!
+//! Other programs write to the same folders. The kernel counts what each process writes, and adds the count of a child to
+//! its parent when the parent waits for it, so the sum over all descendants and this process is an upper bound of what
+//! the command wrote. It is not believed where it may be too low: on file systems that do not count (`tmpfs`, FUSE), for
+//! processes whose counters cannot be read, and once a process has ignored the end of its children. Because a process
+//! can do that unseen, files that grow to several times the limit always count.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -11,18 +17,22 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::table::{ProcessEntry, ProcessTable};
-use super::usage::{Exceeded, UsageLimits, kib_field};
+use super::table::{ProcessEntry, ProcessTable, with_zombies_beneath};
+use super::usage::{
+    DISK_BLAME_BYTES_MIN, DISK_FREE_BYTES_MIN, LimitedResource, UsageLimits, kib_field,
+};
 use crate::clock::{Clock, SystemClock};
 
 /// Threads that are allowed for each process of the limit.
 pub(crate) const THREADS_PER_PROCESS: u64 = 4;
-/// The free space that no command may use up.
-const DISK_FREE_BYTES_MIN: u64 = 512 * 1024 * 1024;
-/// The size of files below which a command is not blamed for a full disk.
-const DISK_BLAME_BYTES_MIN: u64 = 64 * 1024 * 1024;
 /// The number of files and folders after which counting stops; a command that hides among so many has passed the limit.
 const FILES_MAX: usize = 2_000_000;
+/// Growth of files that is this many times the limit counts whatever the kernel says of the descendants.
+const DISK_BACKSTOP_FACTOR: u64 = 4;
+/// The types that `statfs` reports for file systems whose writes the kernel counts: ext4, XFS, Btrfs, F2FS and overlays.
+const COUNTED_FILE_SYSTEMS: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
+/// The bit of `SIGCHLD` in the masks of `/proc/PID/status`.
+const CHILD_SIGNAL_BIT: u64 = 1 << 16;
 /// Times of files are taken from a coarse clock, which is behind by one tick.
 const COARSE_CLOCK_MS: u64 = 20;
 
@@ -39,6 +49,12 @@ pub(crate) struct UsageWatch {
     tasks: u64,
     /// The loss of free space at which the files are counted next.
     count_files_at: u64,
+    /// The bytes that this process had written before the start, with those of its former children.
+    written_before: u64,
+    /// Whether the kernel may have lost the count of a descendant.
+    counts_are_lost: bool,
+    /// The counters of the process that was started first, opened while that was allowed.
+    first_counters: Option<(i32, OwnedFd)>,
 }
 
 /// A file system that a command writes to.
@@ -46,6 +62,8 @@ pub(crate) struct UsageWatch {
 struct Disk {
     folder: OwnedFd,
     device: u64,
+    /// Whether the kernel counts what processes write to it.
+    is_counted: bool,
     free_at_start: u64,
 }
 
@@ -72,19 +90,40 @@ impl UsageWatch {
             available_memory: available_memory(table),
             tasks: tasks(table),
             count_files_at: limits.disk_bytes_max.unwrap_or(u64::MAX),
+            written_before: counted_bytes(table, "self").unwrap_or(0),
+            counts_are_lost: false,
+            first_counters: None,
         }
     }
 
+    /// Opens the counters of a process that has just been started. The first process of a PID namespace closes itself to
+    /// others soon, and then only an open file can still be read.
+    pub(crate) fn open_counters(&mut self, table: &ProcessTable, id: i32) {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(table.folder(), format!("{id}/io"), flags, Mode::empty());
+        self.first_counters = file.ok().map(|file| (id, file));
+    }
+
     /// Returns the limit that the descendants exceed now.
-    pub(crate) fn exceeded(&mut self, table: &ProcessTable) -> Option<Exceeded> {
+    pub(crate) fn exceeded(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
         let found = table.descendants(self.root).unwrap_or_default();
         if self.too_many_processes(&found) {
-            return Some(Exceeded::Processes);
+            return Some(LimitedResource::Processes);
         }
         if self.too_much_memory(table, &found) {
-            return Some(Exceeded::Memory);
+            return Some(LimitedResource::Memory);
         }
-        self.too_much_disk(table, &found).then_some(Exceeded::Disk)
+        self.too_much_disk(table, &found)
+    }
+
+    /// Returns the limit that the program exceeded between the last look and its end.
+    pub(crate) fn exceeded_at_end(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
+        let lost: u64 = self.disks.iter().map(Disk::lost).sum();
+        if self.limits.disk_bytes_max.is_none() || lost < self.count_files_at {
+            return None;
+        }
+        let found = table.descendants(self.root).unwrap_or_default();
+        self.too_much_disk(table, &found)
     }
 
     /// Whether the machine has so many more tasks than before that a fork bomb may be the reason. One small file answers
@@ -118,36 +157,83 @@ impl UsageWatch {
         exact.saturating_add(held) > most
     }
 
-    fn too_much_disk(&mut self, table: &ProcessTable, found: &[ProcessEntry]) -> bool {
-        let Some(most) = self.limits.disk_bytes_max else { return false };
+    fn too_much_disk(
+        &mut self,
+        table: &ProcessTable,
+        found: &[ProcessEntry],
+    ) -> Option<LimitedResource> {
+        let most = self.limits.disk_bytes_max?;
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
         let is_full = self.disks.iter().any(Disk::is_almost_full);
         if lost < self.count_files_at && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
-            return false;
+            return None;
         }
-        let most = if is_full { most.min(DISK_BLAME_BYTES_MIN) } else { most };
+        let (most, resource) = match is_full && most > DISK_BLAME_BYTES_MIN {
+            true => (DISK_BLAME_BYTES_MIN, LimitedResource::FreeDisk),
+            false => (most, LimitedResource::Disk),
+        };
         let held = held_files(table, found).disk;
-        let written = held.saturating_add(self.written_bytes(most.saturating_sub(held)));
+        let counted = self.counted_bytes_of_all(table);
+        // Files of others are told apart only as long as the descendants have not written that much themselves.
+        let backstop = most.saturating_mul(DISK_BACKSTOP_FACTOR);
+        let enough = match counted {
+            Some(counted) if counted <= most => backstop,
+            _ => most.saturating_sub(held),
+        };
+        let growth = self.growth(most.saturating_sub(held), enough);
+        let own = match counted {
+            Some(counted) if growth.counted <= backstop => growth.counted.min(counted),
+            _ => growth.counted,
+        };
+        let written = held.saturating_add(own).saturating_add(growth.uncounted);
         // Another program may use the disk as well; then it takes this much more before it is worth counting again.
         self.count_files_at = lost.saturating_add(most.saturating_sub(written)).max(1);
-        written > most
+        (written > most).then_some(resource)
     }
 
-    /// The size of the files in the folders that changed since the start, counted until it is more than `enough`.
-    fn written_bytes(&self, enough: u64) -> u64 {
-        let (mut bytes, mut files, mut seen) = (0_u64, 0_usize, BTreeSet::new());
+    /// The bytes that the descendants have written by the kernel's count, those that have ended included. `None` if the
+    /// kernel may not have counted all of them.
+    fn counted_bytes_of_all(&mut self, table: &ProcessTable) -> Option<u64> {
+        let entries = table.entries().ok()?;
+        let mut bytes = counted_bytes(table, "self")?.saturating_sub(self.written_before);
+        for entry in with_zombies_beneath(&entries, self.root) {
+            let counted = match &self.first_counters {
+                Some((id, file)) if *id == entry.id => counted_bytes_in(file),
+                _ => counted_bytes(table, &entry.id.to_string()),
+            };
+            let Some(counted) = counted else {
+                // It may have ended meanwhile, and the count be with its parent now.
+                if table.entry(entry.id).is_some() {
+                    return None;
+                }
+                continue;
+            };
+            self.counts_are_lost |= ignores_children(table, entry.id);
+            bytes = bytes.saturating_add(counted);
+        }
+        (!self.counts_are_lost).then_some(bytes)
+    }
+
+    /// The size of the files in the folders that changed since the start, counted until one of the two sums is more than
+    /// enough.
+    fn growth(&self, uncounted_enough: u64, counted_enough: u64) -> FileGrowth {
+        let (mut growth, mut files, mut seen) = (FileGrowth::default(), 0_usize, BTreeSet::new());
+        let too_much = FileGrowth { counted: u64::MAX, uncounted: u64::MAX };
         let mut folders: Vec<PathBuf> = self.folders.iter().map(PathBuf::from).collect();
         while let Some(folder) = folders.pop() {
             let entries = match std::fs::read_dir(&folder) {
                 Ok(entries) => entries,
                 // A command may have closed a folder in order to hide what is in it.
-                Err(_) if self.is_new(&folder) => return enough.saturating_add(1),
+                Err(_) if self.is_new(&folder) => return too_much,
                 Err(_) => continue,
             };
             for entry in entries.flatten() {
                 files += 1;
-                if files > FILES_MAX || bytes > enough {
-                    return bytes.max(enough.saturating_add(1));
+                if files > FILES_MAX {
+                    return too_much;
+                }
+                if growth.counted > counted_enough || growth.uncounted > uncounted_enough {
+                    return growth;
                 }
                 let Ok(metadata) = entry.metadata() else { continue };
                 if metadata.is_dir() {
@@ -155,17 +241,63 @@ impl UsageWatch {
                 } else if changed_ms(&metadata) >= self.started_ms
                     && (metadata.nlink() == 1 || seen.insert((metadata.dev(), metadata.ino())))
                 {
-                    bytes = bytes.saturating_add(metadata.blocks() * 512);
+                    growth.add(metadata.blocks() * 512, self.is_counted(metadata.dev()));
                 }
             }
         }
-        bytes
+        growth
+    }
+
+    fn is_counted(&self, device: u64) -> bool {
+        self.disks.iter().any(|disk| disk.device == device && disk.is_counted)
     }
 
     fn is_new(&self, folder: &Path) -> bool {
         let metadata = folder.symlink_metadata();
         metadata.is_ok_and(|metadata| changed_ms(&metadata) >= self.started_ms)
     }
+}
+
+/// The size of changed files, by whether the kernel counts what processes write to their file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct FileGrowth {
+    counted: u64,
+    uncounted: u64,
+}
+
+impl FileGrowth {
+    fn add(&mut self, bytes: u64, is_counted: bool) {
+        let sum = if is_counted { &mut self.counted } else { &mut self.uncounted };
+        *sum = sum.saturating_add(bytes);
+    }
+}
+
+/// The bytes that a process, and the children that it has waited for, have written to disks. `None` if that is unknown.
+fn counted_bytes(table: &ProcessTable, process: &str) -> Option<u64> {
+    written_field(&text(table, &format!("{process}/io"))?)
+}
+
+/// The same from an open `/proc/PID/io`.
+fn counted_bytes_in(file: &OwnedFd) -> Option<u64> {
+    let mut bytes = [0; 1024];
+    let count = rustix::io::pread(file, &mut bytes, 0).ok()?;
+    written_field(&String::from_utf8_lossy(&bytes[..count]))
+}
+
+fn written_field(text: &str) -> Option<u64> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some(field("write_bytes:")?.saturating_sub(field("cancelled_write_bytes:")?))
+}
+
+/// Whether the kernel forgets the children of a process when they end, with what they wrote.
+fn ignores_children(table: &ProcessTable, id: i32) -> bool {
+    let Some(text) = text(table, &format!("{id}/status")) else { return false };
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask & CHILD_SIGNAL_BIT != 0)
 }
 
 fn changed_ms(metadata: &std::fs::Metadata) -> u64 {
@@ -178,7 +310,9 @@ impl Disk {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder.as_str(), flags, Mode::empty()).ok()?;
         let device = rustix::fs::fstat(&folder).ok()?.st_dev;
-        let mut disk = Disk { folder, device, free_at_start: 0 };
+        let kind = rustix::fs::fstatfs(&folder).ok()?.f_type;
+        let is_counted = u64::try_from(kind).is_ok_and(|kind| COUNTED_FILE_SYSTEMS.contains(&kind));
+        let mut disk = Disk { folder, device, is_counted, free_at_start: 0 };
         disk.free_at_start = disk.free()?;
         Some(disk)
     }
@@ -319,9 +453,13 @@ mod tests {
         put("old");
         std::thread::sleep(std::time::Duration::from_millis(2 * COARSE_CLOCK_MS));
         let watch = watch(&folder, UsageLimits::default());
-        assert_eq!(watch.written_bytes(u64::MAX), 0);
+        let written = || {
+            let growth = watch.growth(u64::MAX, u64::MAX);
+            growth.counted + growth.uncounted
+        };
+        assert_eq!(written(), 0);
         put("new");
-        assert!((100_000..200_000).contains(&watch.written_bytes(u64::MAX)));
+        assert!((100_000..200_000).contains(&written()));
     }
 
     #[test]
@@ -329,12 +467,33 @@ mod tests {
         let (_keep, folder) = folder();
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let limits = UsageLimits { processes_max: Some(0), ..UsageLimits::default() };
-        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(Exceeded::Processes));
+        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(LimitedResource::Processes));
         let limits = UsageLimits { memory_bytes_max: Some(1), ..UsageLimits::default() };
-        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(Exceeded::Memory));
+        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(LimitedResource::Memory));
         assert_eq!(watch(&folder, UsageLimits::usual()).exceeded(&table()), None);
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_kernel_counts_what_this_process_and_its_children_write() {
+        let (_keep, folder) = folder();
+        if !watch(&folder, UsageLimits::default()).disks[0].is_counted {
+            return;
+        }
+        let before = counted_bytes(&table(), "self").unwrap();
+        let script = format!("head -c 3000000 /dev/zero > {folder}/new");
+        assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        let counted = counted_bytes(&table(), "self").unwrap() - before;
+        assert!(counted >= 3_000_000, "{counted}");
+    }
+
+    #[test]
+    fn memory_file_systems_are_not_counted() {
+        if let Some(disk) = Disk::open(Utf8Path::new("/dev/shm")) {
+            assert!(!disk.is_counted);
+        }
+        assert!(!ignores_children(&table(), std::process::id().cast_signed()));
     }
 
     #[test]

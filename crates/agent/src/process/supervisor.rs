@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::usage::{Exceeded, UsageLimits};
+use super::usage::{Exceeded, LimitedResource, UsageLimits};
 use super::{Spawn, Termination, TerminationScope};
 
 /// The first argument that asks the helper to supervise a program without a sandbox.
@@ -97,17 +97,22 @@ fn is_startable(spawn: &Spawn) -> bool {
 
 /// The signal by which a supervisor ends itself to report an exceeded limit. A supervised program that a signal ends is
 /// reported by an exit code above 128, so that the two cannot be confused.
-pub(crate) fn signal_of(exceeded: Exceeded) -> Signal {
-    match exceeded {
-        Exceeded::Memory => Signal::USR1,
-        Exceeded::Processes => Signal::USR2,
-        Exceeded::Disk => Signal::ALARM,
+pub(crate) fn signal_of(resource: LimitedResource) -> Signal {
+    match resource {
+        LimitedResource::Memory => Signal::USR1,
+        LimitedResource::Processes => Signal::USR2,
+        LimitedResource::Disk => Signal::ALARM,
+        LimitedResource::FreeDisk => Signal::VTALARM,
     }
 }
 
 /// The limit that a supervisor reported by the signal that ended it.
-pub(super) fn exceeded_by(signal: Option<i32>) -> Option<Exceeded> {
-    Exceeded::ALL.into_iter().find(|exceeded| Some(signal_of(*exceeded).as_raw()) == signal)
+pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<Exceeded> {
+    let is_reported = |resource: &LimitedResource| Some(signal_of(*resource).as_raw()) == signal;
+    LimitedResource::ALL
+        .into_iter()
+        .find(is_reported)
+        .map(|resource| Exceeded::new(resource, limits))
 }
 
 /// A child of this process that another part of it waits for. It is not mistaken for a descendant of a killed supervisor.
@@ -157,7 +162,7 @@ pub(crate) fn adopts(id: i32) -> bool {
 /// Ends the processes that a killed supervisor left behind: those with its marker, and those that have become children of
 /// this process since. It waits for them to end, so a runtime calls it where waiting is allowed.
 #[cfg(target_os = "linux")]
-pub(super) fn end_orphans(marker: Option<&str>, started: u64) {
+pub(super) fn end_orphans(marker: &str, started: u64) {
     use super::table::{ProcessEntry, ProcessTable};
     if SUPERVISOR.get().is_some()
         && let Ok(table) = ProcessTable::open()
@@ -166,22 +171,22 @@ pub(super) fn end_orphans(marker: Option<&str>, started: u64) {
         let is_known = |entry: &ProcessEntry| entry.started < started || is_known(entry.id);
         table.kill_descendants(own, &is_known);
     }
-    if let Some(marker) = marker {
+    if !marker.is_empty() {
         super::end_left(MARKER_VARIABLE, |value| value == marker);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn end_orphans(_marker: Option<&str>, _started: u64) {}
+pub(super) fn end_orphans(_marker: &str, _started: u64) {}
 
-/// The marker of a supervised program: in its arguments, or in the policy that its environment holds.
-pub(super) fn marker_in(spawn: &Spawn) -> Option<String> {
+/// The order of a supervised program: in its arguments, or in the policy that its environment holds.
+pub(super) fn order_in(spawn: &Spawn) -> Option<SupervisorOrder> {
     let values = spawn.environment.iter().map(|(_, value)| value);
     let mut orders = spawn.args.iter().chain(values).filter(|text| text.starts_with('{'));
     orders.find_map(|order| {
         let order: serde_json::Value = serde_json::from_str(order).ok()?;
         let order = order.get("supervisor").unwrap_or(&order);
-        Some(order.get("marker")?.as_str()?.to_owned())
+        SupervisorOrder::deserialize(order).ok()
     })
 }
 
@@ -207,22 +212,24 @@ mod tests {
 
     #[test]
     fn each_limit_is_reported_by_a_signal_of_its_own() {
-        for exceeded in Exceeded::ALL {
-            assert_eq!(exceeded_by(Some(signal_of(exceeded).as_raw())), Some(exceeded));
+        let limits = UsageLimits::usual();
+        for resource in LimitedResource::ALL {
+            let exceeded = exceeded_by(Some(signal_of(resource).as_raw()), &limits);
+            assert_eq!(exceeded, Some(Exceeded::new(resource, &limits)));
         }
-        assert_eq!(exceeded_by(Some(Signal::KILL.as_raw())), None);
-        assert_eq!(exceeded_by(None), None);
+        assert_eq!(exceeded_by(Some(Signal::KILL.as_raw()), &limits), None);
+        assert_eq!(exceeded_by(None, &limits), None);
     }
 
     #[test]
-    fn the_marker_is_found_in_both_kinds_of_orders() {
-        let order = SupervisorOrder::new(UsageLimits::default(), Vec::new());
+    fn the_order_is_found_in_arguments_and_in_policies() {
+        let order = SupervisorOrder::new(UsageLimits::usual(), Vec::new());
         let alone = serde_json::to_string(&order).unwrap();
         let within = serde_json::json!({ "walls": "All", "supervisor": order }).to_string();
         for text in [alone, within] {
-            assert_eq!(marker_in(&spawn(&[&text], &[])), Some(order.marker.clone()));
-            assert_eq!(marker_in(&spawn(&[], &[&text])), Some(order.marker.clone()));
+            assert_eq!(order_in(&spawn(&[&text], &[])), Some(order.clone()));
+            assert_eq!(order_in(&spawn(&[], &[&text])), Some(order.clone()));
         }
-        assert_eq!(marker_in(&spawn(&["{"], &["{"])), None);
+        assert_eq!(order_in(&spawn(&["{"], &["{"])), None);
     }
 }

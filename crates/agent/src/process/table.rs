@@ -115,6 +115,43 @@ impl ProcessTable {
         Ok(beneath(&self.entries()?, root))
     }
 
+    /// Returns the children of the calling process, by the kernel's own list. It also has those that a mount of `/proc` with
+    /// `hidepid` hides, and those that have ended and were not waited for. `None` if the kernel has no such list.
+    pub(crate) fn own_children(&self) -> Option<Vec<i32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let threads = rustix::fs::openat(&self.folder, "self/task", flags, Mode::empty()).ok()?;
+        let mut children = Vec::new();
+        for thread in rustix::fs::Dir::read_from(&threads).ok()? {
+            let thread = thread.ok()?;
+            let Some(id) = thread.file_name().to_str().ok().filter(|name| !name.starts_with('.'))
+            else {
+                continue;
+            };
+            let bytes = self.read(&format!("self/task/{id}/children")).ok()?;
+            let text = String::from_utf8_lossy(&bytes);
+            children.extend(text.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok()));
+        }
+        Some(children)
+    }
+
+    /// Kills and reaps the children of the calling process until it has none, also those that cannot be seen in the table.
+    /// A process whose parent ends becomes a child of this one, which has to be a subreaper. Returns whether none is left.
+    pub(crate) fn kill_own_children(&self) -> bool {
+        let deadline = Instant::now() + KILL_TIME_MAX;
+        loop {
+            match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
+                Err(rustix::io::Errno::CHILD) => return true,
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(None) | Err(_) if Instant::now() >= deadline => return false,
+                Ok(None) | Err(_) => {}
+            }
+            for id in self.own_children().unwrap_or_default() {
+                signal(id, Signal::KILL);
+            }
+            std::thread::sleep(KILL_PAUSE);
+        }
+    }
+
     /// Kills everything beneath `root` until nothing is left, and reaps it if `root` is the calling process. Direct children
     /// that `keep` accepts are left alone with everything beneath them. Returns the number of processes that did not end.
     ///
@@ -167,6 +204,13 @@ fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32>
 
 /// Returns the living entries beneath `root`. A zombie is no entry itself, but its children are.
 pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
+    let mut found = with_zombies_beneath(entries, root);
+    found.retain(ProcessEntry::is_alive);
+    found
+}
+
+/// Returns all entries beneath `root`, with those that have ended and that their parents have not waited for.
+pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     let mut children: BTreeMap<i32, Vec<&ProcessEntry>> = BTreeMap::new();
     for entry in entries {
         children.entry(entry.parent).or_default().push(entry);
@@ -177,7 +221,7 @@ pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> 
             // Ids are reused while the table is read, so that it may contain a circle.
             if seen.insert(entry.id) {
                 parents.push(entry.id);
-                found.extend(entry.is_alive().then_some(**entry));
+                found.push(**entry);
             }
         }
     }
@@ -245,6 +289,16 @@ mod tests {
         let in_group = |id, group| ProcessEntry { group, ..entry(id, 1, b'S') };
         let entries = [in_group(2, 2), in_group(3, 2), in_group(4, 9), in_group(9, 9)];
         assert_eq!(own_groups(&entries, &entries[..3]), BTreeSet::from([2]));
+    }
+
+    #[test]
+    fn children_are_listed_by_the_kernel() {
+        let table = ProcessTable::open().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let Some(children) = table.own_children() else { return };
+        assert!(children.contains(&child.id().cast_signed()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

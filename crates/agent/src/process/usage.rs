@@ -14,7 +14,12 @@ const MEMORY_SHARE: u64 = 10;
 const PROCESSES_MAX: u64 = 1024;
 /// The default growth of the files that a command writes.
 const DISK_BYTES_MAX: u64 = 2 * GIB;
-const GIB: u64 = 1024 * 1024 * 1024;
+/// The free space that no command may use up.
+pub(crate) const DISK_FREE_BYTES_MIN: u64 = 512 * MIB;
+/// The size of files below which a command is not blamed for a full disk.
+pub(crate) const DISK_BLAME_BYTES_MIN: u64 = 64 * MIB;
+const GIB: u64 = 1024 * MIB;
+const MIB: u64 = 1024 * 1024;
 
 /// Limits on a program and its descendants together. A limit that is `None` is not enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,49 +51,99 @@ impl UsageLimits {
     }
 }
 
-/// The limit that a program exceeded.
+/// A resource that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exceeded {
+pub enum LimitedResource {
     /// [`UsageLimits::memory_bytes_max`].
     Memory,
     /// [`UsageLimits::processes_max`].
     Processes,
-    /// [`UsageLimits::disk_bytes_max`], or the disk is almost full.
+    /// [`UsageLimits::disk_bytes_max`].
     Disk,
+    /// The free space of a disk that is almost full. It has a fixed limit.
+    FreeDisk,
+}
+
+impl LimitedResource {
+    /// All resources.
+    pub const ALL: [LimitedResource; 4] = [
+        LimitedResource::Memory,
+        LimitedResource::Processes,
+        LimitedResource::Disk,
+        LimitedResource::FreeDisk,
+    ];
+
+    /// The configuration key of the limit; `None` if it is fixed.
+    pub fn key(self) -> Option<&'static str> {
+        match self {
+            LimitedResource::Memory => Some("limits.command_memory"),
+            LimitedResource::Processes => Some("limits.command_processes"),
+            LimitedResource::Disk => Some("limits.command_disk"),
+            LimitedResource::FreeDisk => None,
+        }
+    }
+}
+
+/// A limit that a program exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The resource.
+    pub resource: LimitedResource,
+    /// The limit, in bytes or as a number of processes.
+    pub limit: u64,
 }
 
 impl Exceeded {
-    /// All limits.
-    pub const ALL: [Exceeded; 3] = [Exceeded::Memory, Exceeded::Processes, Exceeded::Disk];
-
-    /// The configuration key of the limit.
-    pub fn key(self) -> &'static str {
-        match self {
-            Exceeded::Memory => "limits.command_memory",
-            Exceeded::Processes => "limits.command_processes",
-            Exceeded::Disk => "limits.command_disk",
-        }
+    /// The limit on a resource that a program exceeded.
+    pub(crate) fn new(resource: LimitedResource, limits: &UsageLimits) -> Exceeded {
+        let limit = match resource {
+            LimitedResource::Memory => limits.memory_bytes_max,
+            LimitedResource::Processes => limits.processes_max,
+            LimitedResource::Disk => limits.disk_bytes_max,
+            LimitedResource::FreeDisk => Some(DISK_BLAME_BYTES_MIN),
+        };
+        Exceeded { resource, limit: limit.unwrap_or(0) }
     }
+}
 
-    /// The end of a sentence that begins with "stopped, because it".
-    pub fn reason(self) -> &'static str {
-        match self {
-            Exceeded::Memory => "and its descendants used more memory than allowed",
-            Exceeded::Processes => "started more processes than allowed",
-            Exceeded::Disk => "wrote more to the disk than allowed",
+/// Names the exceeded limit with its number, and where the user can raise it.
+impl std::fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped with everything that it had started: ")?;
+        let size = size_text(self.limit);
+        match self.resource {
+            LimitedResource::Memory => write!(f, "it used more than {size} of memory")?,
+            LimitedResource::Processes => {
+                write!(f, "it had more than {} processes, or too many threads", self.limit)?;
+            }
+            LimitedResource::Disk => write!(f, "it wrote more than {size} to the disk")?,
+            LimitedResource::FreeDisk => {
+                let free = size_text(DISK_FREE_BYTES_MIN);
+                write!(
+                    f,
+                    "it wrote more than {size} while less than {free} of the disk were free"
+                )?;
+            }
+        }
+        match self.resource.key() {
+            Some(key) => {
+                write!(f, "; raise `{key}` in the user's configuration (a project cannot set it)")
+            }
+            None => write!(f, "; free some space"),
         }
     }
 }
 
-/// Names the exceeded limit and the configuration key that sets it.
-impl std::fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "stopped with everything that it had started, because it {}; `{}` in the configuration sets the limit",
-            self.reason(),
-            self.key()
-        )
+/// A number of bytes as people write it: the largest unit that divides it, or tenths of a MiB.
+fn size_text(bytes: u64) -> String {
+    for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")] {
+        if bytes > 0 && bytes.is_multiple_of(unit) {
+            return format!("{} {name}", bytes / unit);
+        }
+    }
+    match bytes >= MIB {
+        true => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
+        false => format!("{bytes} bytes"),
     }
 }
 
@@ -120,9 +175,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_was_exceeded_names_the_key_that_sets_it() {
-        for exceeded in Exceeded::ALL {
-            assert!(exceeded.to_string().contains(exceeded.key()), "{exceeded}");
+    fn a_limit_that_was_exceeded_has_its_number_and_the_key_that_sets_it() {
+        let limits = UsageLimits {
+            memory_bytes_max: Some(200 * MIB),
+            processes_max: Some(77),
+            disk_bytes_max: Some(150_000_000),
+        };
+        for (resource, number) in [
+            (LimitedResource::Memory, "200 MiB"),
+            (LimitedResource::Processes, "77 processes"),
+            (LimitedResource::Disk, "143.0 MiB"),
+            (LimitedResource::FreeDisk, "64 MiB"),
+        ] {
+            let said = Exceeded::new(resource, &limits).to_string();
+            assert!(said.contains(number), "{said}");
+            assert!(resource.key().is_none_or(|key| said.contains(key)), "{said}");
         }
     }
 

@@ -23,6 +23,7 @@ mod root;
 mod rules;
 mod supervise;
 
+use self::attempts::Descendants;
 use self::supervise::{Start, supervise};
 
 /// The helper itself failed; what a shell says of a program that it may not run.
@@ -151,7 +152,7 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     lower_priority();
     limit(Resource::Nproc, PROCESSES_MAX)?;
     root::build(policy)?;
-    confine(policy, filter::UnixSockets::Allowed)?;
+    confine(policy, filter::UnixSockets::Allowed, Descendants::MaybeHidden)?;
     first_process(policy, program)
 }
 
@@ -170,7 +171,7 @@ fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refuse
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
     let confined = || {
-        confine(policy, filter::UnixSockets::Denied)?;
+        confine(policy, filter::UnixSockets::Denied, Descendants::of_supervisor())?;
         Ok(start(&mut command(policy, program), program))
     };
     supervise(&policy.supervisor, || in_thread(confined))
@@ -199,7 +200,7 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
     filter::apply(policy.network, filter::UnixSockets::Allowed)?;
     if policy.report {
-        attempts::tell(policy);
+        attempts::tell(policy, Descendants::MaybeHidden);
     }
     first_process(policy, program)
 }
@@ -208,22 +209,31 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
 fn prepare(policy: &Policy) -> Result<(), Refused> {
     for folder in [policy.temporary(), policy.home(), policy.private.join("root")] {
         // A program that ran before may have left a link to somewhere else.
-        if folder.is_symlink() {
-            std::fs::remove_file(&folder).during("private folder")?;
-        }
-        std::fs::create_dir_all(folder).during("private folder")?;
+        let removed = match folder.is_symlink() {
+            true => std::fs::remove_file(&folder),
+            false => Ok(()),
+        };
+        let made = removed.and_then(|()| std::fs::create_dir_all(&folder));
+        let named = made.map_err(|error| {
+            format!("{folder}: {error}; set XDG_CACHE_HOME to a folder that you may write to")
+        });
+        named.during("private folder")?;
     }
     close_inherited()?;
     limit(Resource::Core, 0)
 }
 
-fn confine(policy: &Policy, unix_sockets: filter::UnixSockets) -> Result<(), Refused> {
+fn confine(
+    policy: &Policy,
+    unix_sockets: filter::UnixSockets,
+    descendants: Descendants,
+) -> Result<(), Refused> {
     drop_capabilities()?;
     let abi = rules::apply(policy)?;
     filter::apply(policy.network, unix_sockets)?;
     if policy.report {
         report(abi);
-        attempts::tell(policy);
+        attempts::tell(policy, descendants);
     }
     Ok(())
 }

@@ -211,7 +211,27 @@ fn confined_environment(
     let others = others.filter(|(name, _)| set.iter().all(|(other, _)| other != name)).cloned();
     let mut confined: Vec<_> = others.collect();
     confined.extend(set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    confined
+    with_git_setting(confined, "core.sharedRepository", "umask")
+}
+
+/// Adds a setting of git to an environment. In a shared repository git sets the group bit of folders, which the filter
+/// of system calls refuses because it cannot tell a folder from a program; the kernel passes the bit on to new folders
+/// by itself.
+fn with_git_setting(
+    mut environment: Vec<(String, String)>,
+    key: &str,
+    setting: &str,
+) -> Vec<(String, String)> {
+    const COUNT: &str = "GIT_CONFIG_COUNT";
+    let count = value(&environment, COUNT).and_then(|count| count.parse::<usize>().ok());
+    let count = count.unwrap_or(0);
+    environment.retain(|(name, _)| name != COUNT);
+    environment.extend([
+        (COUNT.to_owned(), (count + 1).to_string()),
+        (format!("GIT_CONFIG_KEY_{count}"), key.to_owned()),
+        (format!("GIT_CONFIG_VALUE_{count}"), setting.to_owned()),
+    ]);
+    environment
 }
 
 pub(super) fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -237,7 +257,23 @@ mod tests {
                 pair("TMPDIR", "/run/p/tmp"),
                 pair("CARGO_HOME", "/home/a/.cargo"),
                 pair("RUSTUP_HOME", "/opt/rustup"),
+                pair("GIT_CONFIG_COUNT", "1"),
+                pair("GIT_CONFIG_KEY_0", "core.sharedRepository"),
+                pair("GIT_CONFIG_VALUE_0", "umask"),
             ]
         );
+    }
+
+    #[test]
+    fn a_setting_of_git_comes_after_those_of_the_program() {
+        let environment = vec![
+            pair("GIT_CONFIG_COUNT", "1"),
+            pair("GIT_CONFIG_KEY_0", "user.name"),
+            pair("GIT_CONFIG_VALUE_0", "A"),
+        ];
+        let with_setting = with_git_setting(environment, "a.b", "c");
+        assert_eq!(value(&with_setting, "GIT_CONFIG_COUNT"), Some("2"));
+        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_0"), Some("user.name"));
+        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_1"), Some("a.b"));
     }
 }

@@ -10,7 +10,7 @@ mod protected;
 use std::time::{Duration, Instant};
 
 use place::{Place, alive, ended, helper, names, put, said};
-use repertoire_agent::process::{Exceeded, Stopped, UsageLimits};
+use repertoire_agent::process::{LimitedResource, Stopped, UsageLimits};
 use repertoire_agent::sandbox::{Guarantee, Network, Sandbox};
 
 /// Every kind that works here. None at all is no reason to pass in silence.
@@ -170,10 +170,22 @@ async fn a_command_that_passes_a_limit_ends_with_all_that_it_started() {
         processes_max: Some(40),
         disk_bytes_max: Some(50_000_000),
     };
-    for (script, exceeded) in [
-        ("for i in $(seq 60); do sleep 300 & done; wait", Exceeded::Processes),
-        ("head -c 200000000 /dev/zero | (tail; sleep 300) > /dev/null", Exceeded::Memory),
-        ("for i in 1 2 3; do head -c 40000000 /dev/zero > $i; done; sleep 300", Exceeded::Disk),
+    for (script, resource) in [
+        ("for i in $(seq 60); do sleep 300 & done; wait", LimitedResource::Processes),
+        ("head -c 200000000 /dev/zero | (tail; sleep 300) > /dev/null", LimitedResource::Memory),
+        (
+            "for i in 1 2 3; do head -c 40000000 /dev/zero > $i; done; sleep 300",
+            LimitedResource::Disk,
+        ),
+        ("for i in 1 2 3; do head -c 40000000 /dev/zero > $i; done", LimitedResource::Disk),
+        (
+            "fallocate -l 120000000 big || head -c 120000000 /dev/zero > big; sleep 300",
+            LimitedResource::Disk,
+        ),
+        (
+            "python3 -c \"import signal,os,time\nsignal.signal(17, signal.SIG_IGN)\nfor i in range(12):\n if os.fork()==0:\n  open(str(i),'wb').write(bytes(10000000)); os._exit(0)\ntime.sleep(300)\"",
+            LimitedResource::Disk,
+        ),
     ] {
         for sandbox in kinds() {
             let place = Place::new();
@@ -181,11 +193,47 @@ async fn a_command_that_passes_a_limit_ends_with_all_that_it_started() {
             workplace.limits.usage = limits;
             let spawn = sandbox.confine(place.spawn(script), &workplace, Network::Off);
             let ended = ended(&spawn).await;
-            let stopped = Some(Stopped::Exceeded(exceeded));
-            assert_eq!(ended.stopped, stopped, "{}: {}", sandbox.describe(), said(&ended));
+            let Some(Stopped::Exceeded(exceeded)) = ended.stopped else {
+                panic!("{}: {:?} {}", sandbox.describe(), ended.stopped, said(&ended));
+            };
+            assert_eq!(exceeded.resource, resource, "{}: {exceeded}", sandbox.describe());
             assert!(ended.duration < Duration::from_secs(15), "{:?}", ended.duration);
         }
     }
+}
+
+#[tokio::test]
+async fn files_that_others_write_do_not_count_for_a_command() {
+    for sandbox in kinds() {
+        let place = Place::new();
+        if is_in_memory(&place) {
+            return;
+        }
+        let mut workplace = place.workplace(&sandbox);
+        workplace.limits.usage.disk_bytes_max = Some(50_000_000);
+        let script = "touch started; while [ ! -e done ]; do sleep 0.02; done; head -c 20000000 /dev/zero > own";
+        let spawn = sandbox.confine(place.spawn(script), &workplace, Network::Off);
+        let dir = workplace.dir.clone();
+        let other = std::thread::spawn(move || {
+            while !dir.join("started").exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            repertoire_text::fs::write_atomic(&dir.join("others"), &vec![7; 100_000_000]).unwrap();
+            // Long enough for the supervisor to look several times.
+            std::thread::sleep(Duration::from_millis(1500));
+            std::fs::File::create(dir.join("done")).unwrap();
+        });
+        let ended = ended(&spawn).await;
+        other.join().unwrap();
+        assert_eq!((ended.stopped, ended.code), (None, Some(0)), "{}", said(&ended));
+    }
+}
+
+/// Whether the kernel does not count what is written to a place.
+fn is_in_memory(place: &Place) -> bool {
+    let dir = place.workplace(&Sandbox::None).dir;
+    let kind = rustix::fs::statfs(dir.as_str()).unwrap().f_type;
+    kind == 0x0102_1994
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ fn has_failed(result: &CheckResult) -> bool {
 fn section(result: &CheckResult, share: usize) -> String {
     let how = match (&result.status, result.exit_code) {
         (CheckStatus::TimedOut, _) => "stopped, because it took too long".to_owned(),
+        _ if result.exceeded.is_some() => result.exceeded.clone().unwrap_or_default(),
         (_, Some(code)) => format!("exit code {code}"),
         (_, None) => "no exit code".to_owned(),
     };

@@ -34,6 +34,7 @@ pub(super) async fn run(
             flaky: attempts > 1 && attempt.status == CheckStatus::Passed,
             status: attempt.status,
             exit_code: attempt.exit_code,
+            exceeded: attempt.exceeded,
             attempts,
             duration_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
             output: attempt.output,
@@ -53,6 +54,7 @@ pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
         critical: check.critical,
         status: CheckStatus::Skipped(why.to_owned()),
         exit_code: None,
+        exceeded: None,
         attempts: 0,
         flaky: false,
         duration_ms: 0,
@@ -69,6 +71,7 @@ pub(super) const STOPPED: &str = "the run was stopped";
 struct Attempt {
     status: CheckStatus,
     exit_code: Option<i32>,
+    exceeded: Option<String>,
     duration: Duration,
     output: String,
     heard: Arc<str>,
@@ -88,6 +91,7 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
             return Attempt {
                 status: CheckStatus::Failed,
                 exit_code: None,
+                exceeded: None,
                 duration: Duration::ZERO,
                 output: error.to_string(),
                 heard: Arc::default(),
@@ -110,8 +114,11 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
         .lines()
         .for_each(|line| output.take(line.as_bytes()));
     ran.changes.iter().for_each(|change| output.take(told(change).as_bytes()));
-    if let Some(Stopped::Exceeded(exceeded)) = ended.stopped {
-        let reason = exceeded.to_string();
+    let exceeded = match ended.stopped {
+        Some(Stopped::Exceeded(exceeded)) => Some(exceeded.to_string()),
+        _ => None,
+    };
+    if let Some(reason) = &exceeded {
         bytes_total += reason.len() as u64;
         output.take(reason.as_bytes());
     }
@@ -120,6 +127,7 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     Attempt {
         status,
         exit_code,
+        exceeded,
         duration: ended.duration,
         output: shown,
         heard: heard.into(),

@@ -94,6 +94,14 @@ pub fn analyse(
 /// Analyses what a check said. What was not understood has the check's command, since its words say nothing.
 pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
     let mut analysis = analyse(result.said(), result.exit_code, read);
+    if let Some(limit) = &result.exceeded {
+        // Whatever else it said, it was stopped for this.
+        analysis.errors.retain(|error| error.category != Category::Unknown);
+        let error = ParsedError::new(Tool::Generic, Category::Environment, found::short(limit));
+        analysis.errors.insert(0, error);
+        analysis.groups = group::groups(&analysis.errors);
+        analysis.fix_first = Some(0);
+    }
     for error in &mut analysis.errors {
         if error.category == Category::Unknown {
             error.command = Some(result.command.clone());

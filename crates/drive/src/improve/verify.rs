@@ -290,12 +290,14 @@ fn outcome(result: &CheckResult) -> (CheckOutcome, Option<String>) {
             (CheckOutcome::CouldNotRun, Some("a command is not there".to_owned()))
         }
         CheckStatus::Failed if result.exit_code == Some(126) => {
-            (CheckOutcome::CouldNotRun, Some("a command may not be run".to_owned()))
+            let refused = result.output.lines().find(|line| line.starts_with("sandbox: "));
+            let reason = refused.unwrap_or("a command may not be run");
+            (CheckOutcome::CouldNotRun, Some(reason.to_owned()))
         }
         CheckStatus::Failed if said_nothing && !result.output.is_empty() => {
             (CheckOutcome::CouldNotRun, Some(result.output.clone()))
         }
-        CheckStatus::Failed => (CheckOutcome::Failed, None),
+        CheckStatus::Failed => (CheckOutcome::Failed, result.exceeded.clone()),
     }
 }
 

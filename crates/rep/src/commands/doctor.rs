@@ -76,11 +76,29 @@ fn running(ctx: &Ctx<'_>) -> RunningJson {
         sandbox: sandbox.describe(),
         sandbox_is_enforced: sandbox.is_enforced(),
         sandbox_guarantees: sandbox.guarantees().iter().map(ToString::to_string).collect(),
-        sandbox_lacks: sandbox.degradations(),
+        sandbox_lacks: sandbox.degradations().into_iter().chain(output_elsewhere(ctx)).collect(),
         model: ctx.config.text("model").unwrap_or_default().to_owned(),
         services: Service::ALL.iter().filter(|one| has(one)).map(|one| one.to_string()).collect(),
         agent_clis: ctx.agent_clis().into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// A line on where long output and the private folders of commands are, if that is not beneath the cache.
+fn output_elsewhere(ctx: &Ctx<'_>) -> Option<String> {
+    let (cache, used) = (ctx.env.cache_dir(), ctx.env.output_dir());
+    let is_lasting = used.starts_with(&cache);
+    if !is_lasting {
+        return Some(format!(
+            "`{cache}` cannot be written to: output and the private folders of commands are in `{used}`. Set \
+             XDG_CACHE_HOME to a folder that you may write to."
+        ));
+    }
+    (!used.is_dir()).then(|| {
+        format!(
+            "Commands cannot be run: neither `{cache}` nor the temporary folder can be written to. Set \
+             XDG_CACHE_HOME to a folder that you may write to."
+        )
+    })
 }
 
 /// Where runs are recorded, and what they wait for; nothing where nobody has run anything.

@@ -126,7 +126,7 @@ async fn attend(
     cancel: &CancellationToken,
     ui: &mut Ui<'_>,
 ) -> Result<Verification, Failure> {
-    let spill = ctx.env.cache_dir().join("output").join("verify");
+    let spill = ctx.env.output_dir().join("verify");
     let mut workplace = Workplace::new(ctx.project_dir(None), spill, ctx.sandbox()?);
     workplace.environment = ctx.env.tool_environment(false);
     workplace.limits.usage = ctx.usage_limits();

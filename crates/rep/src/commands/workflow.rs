@@ -154,7 +154,7 @@ impl Ctx<'_> {
 
     /// Where programs of workflows run: in the folder of the run, as an agent's commands do.
     pub(crate) fn make_workplace(&self) -> Result<MakeWorkplace, Failure> {
-        let spill = self.env.cache_dir().join("output").join("workflows");
+        let spill = self.env.output_dir().join("workflows");
         let (sandbox, environment) = (self.sandbox()?, self.env.tool_environment(false));
         let usage = self.usage_limits();
         Ok(Arc::new(move |folder| {

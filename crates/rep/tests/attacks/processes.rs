@@ -13,6 +13,10 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         everywhere("a double-forked process ends with its command", double_fork),
         everywhere("a double-forked process does not write .git/hooks later", late_hook),
         everywhere("nothing runs on after kill -9 of rep", killed_rep),
+        everywhere(
+            "a double-forked process that /proc hides ends with its command",
+            hidden_double_fork,
+        ),
         once("a double-forked process ends with its command without a sandbox", double_fork_off),
         once("killing the supervisor from inside gains nothing", killed_supervisor),
         everywhere("many processes end the command", many_processes),
@@ -21,6 +25,8 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         everywhere("memory behind a descriptor ends the command", memory_behind_a_descriptor),
         everywhere("many small files end the command", many_files),
         everywhere("a file without a name ends the command", nameless_file),
+        everywhere("files written just before the end count", files_at_the_end),
+        everywhere("a command is not stopped for files of others", files_of_others),
         once("3 GB of memory end the command by default", three_gigabytes_of_memory),
         once("3 GB of disk end the command by default", three_gigabytes_of_disk),
     ]
@@ -53,6 +59,34 @@ fn double_fork(scene: &Scene) {
     let (_, said) = said(&mut check(scene, DAEMON));
     assert!(scene.exists("project/alive"), "the attack did not start: {said}");
     nothing_is_left(scene);
+}
+
+/// Leaves the session, cannot be looked at any more, and writes a line every 20 ms.
+const HIDDEN_DAEMON: &str = "python3 -c \"
+import os, time, ctypes
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+        for fd in (0, 1, 2): os.close(fd)
+        for i in range(1000):
+            open('alive', 'a').write('x'); time.sleep(0.02)
+    os._exit(0)
+\"; while [ ! -e alive ]; do sleep 0.01; done";
+
+/// Only root can mount `/proc` with `hidepid`, and only other accounts are hidden from by it.
+fn hidden_double_fork(scene: &Scene) {
+    let Some(id) = scene.user_id() else { return };
+    let attacked = check(scene, HIDDEN_DAEMON);
+    let mut command = Command::new("unshare");
+    let mount = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid $0 --regid $0 --clear-groups \"$@\"";
+    command.args(["--mount", "sh", "-c", mount, &id.to_string()]);
+    command.arg(attacked.get_program()).args(attacked.get_args()).stdin(Stdio::null());
+    command.env_clear().current_dir(scene.path("project"));
+    command.envs(attacked.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (_, said) = said(&mut command);
+    assert!(scene.exists("project/alive"), "the attack did not start: {said}");
+    assert!(stays_as_it_is(&scene.path("project/alive"), Duration::from_millis(300)), "{said}");
 }
 
 fn double_fork_off(scene: &Scene) {
@@ -105,6 +139,7 @@ fn is_stopped(scene: &Scene, script: &str, limit: &str, variables: &[(&str, &str
     let (code, said) = said(&mut command);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains(limit), "{said}");
+    assert!(said.contains("more than ") && !said.contains("unknown"), "{said}");
     let token = scene.path("project");
     let gone = || processes_with(token.as_str()).is_empty();
     assert!(until(Duration::from_secs(1), gone), "{:?}", processes_with(token.as_str()));
@@ -146,6 +181,29 @@ fn nameless_file(scene: &Scene) {
     let script = "exec 9> big; rm big; head -c 300000000 /dev/zero >&9; sleep 8";
     let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
     is_stopped(scene, script, "limits.command_disk", &small);
+}
+
+fn files_at_the_end(scene: &Scene) {
+    let script = "for i in 1 2 3 4 5 6; do head -c 30000000 /dev/zero > big-$i; done";
+    let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
+    is_stopped(
+        scene,
+        script,
+        "more than 95.3 MiB to the disk; raise `limits.command_disk`",
+        &small,
+    );
+}
+
+fn files_of_others(scene: &Scene) {
+    scene.write("project/.gitignore", "big-*\n");
+    scene.commit("Ignore large files");
+    let write = |number: u32| format!("head -c 40000000 /dev/zero > big-{number}; sleep 1");
+    let scripts = [write(1), write(2), write(3)];
+    let mut args = vec!["verify"];
+    args.extend(scripts.iter().flat_map(|script| ["--check", script.as_str()]));
+    let mut command = scene.rep_command(&args);
+    let (code, said) = said(command.env("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB"));
+    assert_eq!(code, 0, "{said}");
 }
 
 fn three_gigabytes_of_memory(scene: &Scene) {

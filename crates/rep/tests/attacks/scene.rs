@@ -158,7 +158,7 @@ impl Scene {
         }
     }
 
-    fn user_id(&self) -> Option<u32> {
+    pub(crate) fn user_id(&self) -> Option<u32> {
         (self.situation.account == Account::Nobody).then_some(NOBODY)
     }
 

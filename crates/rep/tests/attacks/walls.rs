@@ -27,6 +27,15 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             new_nested_repositories,
         ),
         everywhere("no setuid or setgid file is left behind", no_setuid_file_is_left),
+        everywhere("git works in a shared repository", git_works_in_a_shared_repository),
+        everywhere(
+            "a command without user namespaces reads nothing of the supervisor's in /proc",
+            the_supervisor_is_closed,
+        ),
+        everywhere(
+            "commands run where the cache cannot be written to",
+            commands_run_without_a_cache,
+        ),
         everywhere(
             "a Unix socket in the work folder is not reachable",
             sockets_of_the_work_folder_are_closed,
@@ -185,6 +194,34 @@ fn no_setuid_file_is_left(scene: &Scene) {
         let mode = metadata.map_or(0, |metadata| metadata.permissions().mode());
         assert_eq!(mode & 0o6000, 0, "{name} has mode {mode:o}: {ran:?}");
     }
+}
+
+fn git_works_in_a_shared_repository(scene: &Scene) {
+    scene.git("project", &["config", "core.sharedRepository", "group"]);
+    let ran = commands(scene, &["umask 022; echo x > new.txt; git add new.txt && touch added"]);
+    assert!(scene.exists("project/added"), "{ran:?}");
+}
+
+fn the_supervisor_is_closed(scene: &Scene) {
+    if scene.situation.namespaces == UserNamespaces::Allowed {
+        return;
+    }
+    let ran = commands(
+        scene,
+        &[
+            "for name in cmdline limits mountinfo net/tcp environ; do cat /proc/$PPID/$name; done > seen; true",
+        ],
+    );
+    assert_eq!(scene.read("project/seen").as_deref(), Some(""), "{ran:?}");
+}
+
+fn commands_run_without_a_cache(scene: &Scene) {
+    scene.write("home/file", "");
+    scene.folder("temporary");
+    let mut command = scene.rep_command(&["verify", "--check", "test -d $TMPDIR"]);
+    command.env("XDG_CACHE_HOME", scene.path("home/file")).env("TMPDIR", scene.path("temporary"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 fn sockets_of_the_work_folder_are_closed(scene: &Scene) {

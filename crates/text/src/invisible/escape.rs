@@ -2,27 +2,63 @@
 
 const ESCAPE: char = '\u{1b}';
 
-/// The end of the complete escape sequence that starts at a position; `None` if none does.
-pub(super) fn end_of_sequence(text: &str, start: usize) -> Option<usize> {
-    let mut chars = text[start..].char_indices().map(|(at, c)| (start + at, c));
-    let (_, introducer) = chars.next()?;
-    let command = match introducer {
-        ESCAPE => chars.next()?.1,
-        // The same commands as one character.
-        '\u{90}' => 'P',
-        '\u{98}' => 'X',
-        '\u{9b}' => '[',
-        '\u{9d}' => ']',
-        '\u{9e}' => '^',
-        '\u{9f}' => '_',
-        _ => return None,
-    };
-    match command {
-        '[' => end_of_command(chars, '\u{20}'..='\u{3f}', '\u{40}'..='\u{7e}'),
-        ']' | 'P' | 'X' | '^' | '_' => end_of_string(chars),
-        '\u{20}'..='\u{2f}' => end_of_command(chars, '\u{20}'..='\u{2f}', '\u{30}'..='\u{7e}'),
-        '\u{30}'..='\u{7e}' => Some(start + 2),
-        _ => None,
+/// The maximum length of a string such as a window title or a link. A longer one is text that somebody hides.
+const STRING_BYTES_MAX: usize = 4096;
+
+/// Finds the ends of escape sequences in one text. Positions have to grow from call to call, so that no byte is searched
+/// twice.
+#[derive(Debug, Default)]
+pub(super) struct SequenceScanner {
+    /// The position up to which no string ends, counted from the string that was looked at last.
+    searched_to: usize,
+}
+
+impl SequenceScanner {
+    /// The end of the complete escape sequence that starts at a position; `None` if none does.
+    pub(super) fn end_of_sequence(&mut self, text: &str, start: usize) -> Option<usize> {
+        let mut chars = text[start..].char_indices().map(|(at, c)| (start + at, c));
+        let (_, introducer) = chars.next()?;
+        let command = match introducer {
+            ESCAPE => chars.next()?.1,
+            // The same commands as one character.
+            '\u{90}' => 'P',
+            '\u{98}' => 'X',
+            '\u{9b}' => '[',
+            '\u{9d}' => ']',
+            '\u{9e}' => '^',
+            '\u{9f}' => '_',
+            _ => return None,
+        };
+        match command {
+            '[' => end_of_command(chars, '\u{20}'..='\u{3f}', '\u{40}'..='\u{7e}'),
+            ']' | 'P' | 'X' | '^' | '_' => {
+                let (inside, _) = chars.next()?;
+                self.end_of_string(text.as_bytes(), inside)
+            }
+            '\u{20}'..='\u{2f}' => end_of_command(chars, '\u{20}'..='\u{2f}', '\u{30}'..='\u{7e}'),
+            '\u{30}'..='\u{7e}' => Some(start + 2),
+            _ => None,
+        }
+    }
+
+    /// A string ends with BEL, U+009C or `ESC \`, and never goes past its line.
+    fn end_of_string(&mut self, bytes: &[u8], inside: usize) -> Option<usize> {
+        let limit = bytes.len().min(inside + STRING_BYTES_MAX);
+        let from = self.searched_to.max(inside);
+        let is_last = |at: &usize| match bytes[*at] {
+            b'\x07' | b'\x1b' | b'\n' => true,
+            0xc2 => bytes.get(at + 1) == Some(&0x9c),
+            _ => false,
+        };
+        let last = (from..limit).find(is_last);
+        self.searched_to = last.unwrap_or(limit).max(from);
+        let last = last?;
+        match bytes[last] {
+            b'\n' => None,
+            b'\x1b' => (bytes.get(last + 1) == Some(&b'\\')).then_some(last + 2),
+            0xc2 => Some(last + 2),
+            _ => Some(last + 1),
+        }
     }
 }
 
@@ -35,23 +71,13 @@ fn end_of_command(
     rest.next().filter(|(_, c)| last.contains(c)).map(|(at, c)| at + c.len_utf8())
 }
 
-/// A string such as a window title or a link ends with BEL or `ESC \`, and never goes past its line.
-fn end_of_string(mut chars: impl Iterator<Item = (usize, char)>) -> Option<usize> {
-    let (at, last) = chars.find(|(_, c)| matches!(*c, '\u{7}' | '\u{9c}' | ESCAPE | '\n'))?;
-    match last {
-        '\n' => None,
-        ESCAPE => chars.next().filter(|(_, c)| *c == '\\').map(|(at, _)| at + 1),
-        last => Some(at + last.len_utf8()),
-    }
-}
-
 /// Removes escape sequences and control characters from the output of a program; line breaks and tabs stay. A carriage
 /// return becomes a line break, so that each state of a progress bar has its line.
 pub fn without_terminal_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
+    let (mut at, mut scanner) = (0, SequenceScanner::default());
     while let Some(c) = text[at..].chars().next() {
-        if let Some(end) = end_of_sequence(text, at) {
+        if let Some(end) = scanner.end_of_sequence(text, at) {
             at = end;
             continue;
         }

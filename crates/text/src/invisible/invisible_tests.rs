@@ -162,6 +162,78 @@ fn the_table_is_in_order_and_the_scan_misses_nothing() {
     }
 }
 
+/// Everything that reads or cleans text, on a stack that no recursion into the text would fit on.
+fn clean_in_every_way(text: &str) {
+    let text = text.to_owned();
+    let work = move || {
+        let shown = shown(&text);
+        assert!(is_clean(&shown) && is_clean(&removed(&text).0));
+        let _ =
+            (escaped_in_json(&text), without_terminal_control(&text), InvisibleSummary::of(&text));
+    };
+    std::thread::Builder::new().stack_size(128 * 1024).spawn(work).unwrap().join().unwrap();
+}
+
+/// The shortest of three times, because other tests run at the same time.
+fn time_to_clean(text: &str) -> std::time::Duration {
+    let time = || {
+        let start = std::time::Instant::now();
+        clean_in_every_way(text);
+        start.elapsed()
+    };
+    time().min(time()).min(time())
+}
+
+/// Repeats a text, with an end that closes escape sequences. A linear pass takes about 20 ms; a quadratic one more than a
+/// second.
+fn check_linear(repeated: &str, last: &str) {
+    const BYTES: usize = 128 * 1024;
+    let limit = std::time::Duration::from_millis(500);
+    let text = repeated.repeat(BYTES / repeated.len()) + last;
+    let start = std::time::Instant::now();
+    clean_in_every_way(&text);
+    // A busy machine gets a second chance.
+    assert!(start.elapsed() < limit || time_to_clean(&text) < limit, "{repeated:?} and {last:?}");
+}
+
+#[test]
+fn every_character_of_the_table_is_cleaned_in_linear_time_without_recursion() {
+    let ends = table::TABLE.iter().flat_map(|(first, last, _)| [*first, *last]);
+    for c in ends.chain(0x80..0xa0).filter_map(char::from_u32) {
+        check_linear(&c.to_string(), "\u{7}");
+    }
+}
+
+#[test]
+fn pairs_of_characters_that_are_judged_by_others_are_cleaned_in_linear_time() {
+    let judged = "\u{1b}\u{90}\u{9b}\u{9d}]P[\\0\u{2800}\u{2801}\u{200d}\u{200f}\u{e0067}😀";
+    for first in judged.chars() {
+        for second in judged.chars() {
+            check_linear(&format!("{first}{second}"), "\u{7}");
+        }
+    }
+}
+
+#[test]
+fn four_times_the_text_takes_about_four_times_as_long() {
+    for repeated in
+        ["\u{9d}", "\u{2800}", "\u{1b}]", "\u{9d}\u{1b}", "\u{1b}[0", "\u{90}a", "\u{200f}"]
+    {
+        let text = |bytes: usize| repeated.repeat(bytes / repeated.len()) + "\u{7}";
+        let (small, large) = (time_to_clean(&text(256 * 1024)), time_to_clean(&text(1024 * 1024)));
+        assert!(large < small * 10, "{repeated:?}: {small:?} and {large:?}");
+    }
+}
+
+#[test]
+fn a_string_sequence_has_a_maximum_length() {
+    let title = |length: usize| format!("\u{1b}]0;{}\u{7}x", "a".repeat(length));
+    assert_eq!(removed(&title(4000)).0, "x");
+    assert_eq!(removed(&title(5000)).0, format!("]0;{}x", "a".repeat(5000)));
+    assert_eq!(shown("\u{9d}\u{9d}a\u{7}"), "⟨U+009D⟩⟨U+009D⟩a⟨U+0007⟩");
+    assert_eq!(removed("\u{9d}\u{9d}a\u{7}b").0, "b");
+}
+
 proptest::proptest! {
     #[test]
     fn what_is_removed_or_shown_is_clean(text in "(?s)[a \n\r\u{1b}\\[\\]m;\u{7}\u{200b}-\u{200f}\u{202e}\u{fe0f}\u{e0041}😀葛م\u{e0100}\u{2800}⠹🏴]{0,40}") {

@@ -49,8 +49,21 @@ pub(super) fn ranges_never_proper() -> Vec<(u32, u32)> {
     out
 }
 
+/// The run of blank Braille patterns that was looked at last, so that a long one is read once.
+#[derive(Debug, Default)]
+pub(super) struct BrailleRun {
+    end: usize,
+    has_dots_beside: bool,
+}
+
 /// The end of an invisible character (or a sequence of them) that is in place at `start`; `None` if it is not in place.
-pub(super) fn end_of_proper_use(text: &str, start: usize, c: char) -> Option<usize> {
+/// For one text, `braille` is the same in all calls and `start` grows from call to call.
+pub(super) fn end_of_proper_use(
+    text: &str,
+    start: usize,
+    c: char,
+    braille: &mut BrailleRun,
+) -> Option<usize> {
     let (before, end) = (&text[..start], start + c.len_utf8());
     let after = &text[end..];
     let previous = before.chars().next_back();
@@ -72,7 +85,7 @@ pub(super) fn end_of_proper_use(text: &str, start: usize, c: char) -> Option<usi
             is_visible_in(previous, HANGUL_JAMO) || is_visible_in(next, HANGUL_JAMO)
         }
         '\u{180b}'..='\u{180f}' => is_visible_in(previous, MONGOLIAN),
-        '\u{2800}' => is_in_braille(before, after),
+        '\u{2800}' => braille.is_in_place(text, start),
         '\u{13430}'..='\u{1343f}' => is_visible_in(previous, EGYPTIAN),
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
             previous.is_some_and(|base| takes_selector(base, c, after))
@@ -118,12 +131,18 @@ fn is_near_right_to_left(before: &str, after: &str) -> bool {
     near(&mut before.chars().rev()) || near(&mut after.chars())
 }
 
-/// Whether a blank Braille pattern stands among patterns with dots, as in pictures made of them.
-fn is_in_braille(before: &str, after: &str) -> bool {
-    let has_dots = |c: Option<char>| matches!(c, Some('\u{2801}'..='\u{28ff}'));
-    let blank = |c: &char| *c == '\u{2800}';
-    has_dots(before.chars().rev().find(|c| !blank(c)))
-        || has_dots(after.chars().find(|c| !blank(c)))
+impl BrailleRun {
+    /// Whether a blank Braille pattern stands among patterns with dots, as in pictures made of them.
+    fn is_in_place(&mut self, text: &str, start: usize) -> bool {
+        if start >= self.end {
+            let has_dots = |c: Option<char>| matches!(c, Some('\u{2801}'..='\u{28ff}'));
+            let after = text[start..].trim_start_matches('\u{2800}');
+            self.end = text.len() - after.len();
+            self.has_dots_beside =
+                has_dots(text[..start].chars().next_back()) || has_dots(after.chars().next());
+        }
+        self.has_dots_beside
+    }
 }
 
 fn is_visible_in(c: Option<char>, ranges: &[(char, char)]) -> bool {

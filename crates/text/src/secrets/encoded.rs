@@ -93,7 +93,8 @@ fn replaced(text: &str, searched: &str, form: &str, mark: &str) -> String {
     }
     let (mut out, mut last) = (String::with_capacity(text.len()), 0);
     for at in places {
-        out.push_str(&text[last..at]);
+        // Empty if the form begins with what was taken for the padding of the one before.
+        out.push_str(text.get(last..at).unwrap_or_default());
         out.push_str(mark);
         last = at + form.len();
         // The padding of Base64 goes with it.
@@ -133,7 +134,8 @@ fn percent_encoded(secret: &str) -> String {
 
 fn json_escaped(secret: &str) -> String {
     let quoted = serde_json::to_string(secret).unwrap_or_default();
-    quoted.trim_matches('"').to_owned()
+    let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -204,5 +206,46 @@ mod tests {
         let secret = EncodedSecret::new("0123456789").unwrap();
         assert_eq!(secret.hide("a MDEyMzQ1Njc4OQ== b", "***"), "a *** b");
         assert!(secret.is_in("x9876543210y") && !secret.is_in("012345"));
+    }
+    #[test]
+    fn a_secret_that_begins_like_padding_is_hidden_twice_in_a_row() {
+        let secret = EncodedSecret::new("=abcdefg").unwrap();
+        assert_eq!(secret.hide("=abcdefg=abcdefg.", "***"), "******.");
+        let secret = EncodedSecret::new("======").unwrap();
+        assert_eq!(secret.hide(&"=".repeat(19), "***"), "*********");
+    }
+
+    /// A secret in every encoding that is searched for.
+    fn encodings(secret: &str) -> Vec<String> {
+        let hex = |separator: &str| {
+            let bytes: Vec<String> = secret.bytes().map(|byte| format!("{byte:02X}")).collect();
+            bytes.join(separator)
+        };
+        let mut texts = vec![secret.to_owned(), secret.chars().rev().collect()];
+        texts.extend([json_escaped(secret), percent_encoded(secret)]);
+        texts.extend([base64(secret, STANDARD), base64(secret, URL_SAFE)]);
+        texts.extend(["", ":", " "].map(hex));
+        texts
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_secret_is_hidden_in_any_text(
+            secret in "\\PC{6,20}|[=%\\\\\"/+ a\u{e9}\u{1}]{6,16}|[^*]{6,12}",
+            between in "[= a\n%\\\\]{0,4}",
+            order in proptest::collection::vec((0_usize..9, 1_usize..4), 1..8),
+        ) {
+            let secret = secret.trim().replace('*', "x");
+            let Some(encoded) = EncodedSecret::new(&secret) else { return Ok(()) };
+            let forms = encodings(&secret);
+            let mut text = between.clone();
+            for (form, times) in order {
+                text.push_str(&forms[form].repeat(times));
+                text.push_str(&between);
+            }
+            let hidden = encoded.hide(&text, "***");
+            proptest::prop_assert!(!hidden.contains(&secret), "{text:?} became {hidden:?}");
+            proptest::prop_assert!(!encoded.is_in(&hidden), "{text:?} became {hidden:?}");
+        }
     }
 }

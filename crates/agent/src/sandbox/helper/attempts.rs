@@ -11,19 +11,41 @@ use std::path::Path;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
+use crate::process::table::ProcessTable;
 use crate::sandbox::Guarantee;
 use crate::sandbox::policy::{Policy, SECRETS, Walls, value};
 use crate::sandbox::probe::{ABSTRACT_SOCKET, GUARANTEE, OUTSIDE, PROBER, PROTECTED_FILE};
 
+/// Whether the supervisor finds every descendant, also one that `/proc` hides from it (`hidepid`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Descendants {
+    /// It adopts orphans, and the kernel lists its children.
+    AllFound,
+    /// Some may stay unknown to it.
+    MaybeHidden,
+}
+
+impl Descendants {
+    /// Finds out in the supervisor, before there are any walls.
+    pub(super) fn of_supervisor() -> Descendants {
+        let lists_children = || ProcessTable::open().ok().and_then(|table| table.own_children());
+        match is_adopting() && lists_children().is_some() {
+            true => Descendants::AllFound,
+            false => Descendants::MaybeHidden,
+        }
+    }
+}
+
 /// Tells every guarantee that holds, a line each on standard error.
 #[expect(clippy::print_stderr, reason = "the probe reads it")]
-pub(super) fn tell(policy: &Policy) {
-    for guarantee in Guarantee::ALL.iter().filter(|guarantee| holds(**guarantee, policy)) {
+pub(super) fn tell(policy: &Policy, descendants: Descendants) {
+    let holds = |guarantee: &&Guarantee| holds(**guarantee, policy, descendants);
+    for guarantee in Guarantee::ALL.iter().filter(holds) {
         eprintln!("{GUARANTEE}{guarantee}");
     }
 }
 
-fn holds(guarantee: Guarantee, policy: &Policy) -> bool {
+fn holds(guarantee: Guarantee, policy: &Policy, descendants: Descendants) -> bool {
     let named = |name| value(&policy.environment, name).unwrap_or_default();
     let outside = Path::new(named(OUTSIDE));
     match guarantee {
@@ -60,7 +82,9 @@ fn holds(guarantee: Guarantee, policy: &Policy) -> bool {
             has_own_process_numbers(policy)
                 || prober.is_ok_and(|prober| kill(prober, None).is_err())
         }
-        Guarantee::ProcessesEndWithCommand => has_own_process_numbers(policy) || is_adopting(),
+        Guarantee::ProcessesEndWithCommand => {
+            has_own_process_numbers(policy) || descendants == Descendants::AllFound
+        }
     }
 }
 

@@ -38,7 +38,18 @@ pub(super) fn apply(network: Network, unix_sockets: UnixSockets) -> Result<(), R
     // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
     // are out of a filter's sight.
     let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    install(with_x32(unknown), libc::ENOSYS)
+    install(with_x32(unknown), libc::ENOSYS)?;
+    // The kernel does not count space that is reserved as written. Programs write the blocks instead, as on file systems
+    // that cannot reserve any.
+    install(with_x32(reserving()?), libc::EOPNOTSUPP)
+}
+
+/// Reserving space in a file; making holes is left.
+fn reserving() -> Result<Rules, Refused> {
+    let punch_hole = libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs();
+    let others = condition(1, SeccompCmpOp::MaskedEq(u64::from(punch_hole)), 0)?;
+    let rules = vec![SeccompRule::new(vec![others]).during("seccomp")?];
+    Ok(Rules::from([(libc::SYS_fallocate, rules)]))
 }
 
 fn install(rules: Rules, errno: i32) -> Result<(), Refused> {

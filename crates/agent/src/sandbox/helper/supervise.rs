@@ -17,7 +17,7 @@ use crate::process::control_group::ControlGroup;
 use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
-use crate::process::{Exceeded, UsageLimits};
+use crate::process::{LimitedResource, UsageLimits};
 
 /// The time between two looks at the number of tasks of the machine, and at the parent.
 const TICK_PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ enum End {
     /// The program ended.
     Exited(ExitCode),
     /// It used more than it may.
-    Exceeded(Exceeded),
+    Exceeded(LimitedResource),
     /// The caller asked for it, or is gone.
     Asked,
 }
@@ -96,7 +96,7 @@ pub(super) fn supervise(
     }
     let table = ProcessTable::open().during("/proc")?;
     let own = getpid().as_raw_nonzero().get();
-    let watch = UsageWatch::new(&table, order.limits, own, &order.folders);
+    let mut watch = UsageWatch::new(&table, order.limits, own, &order.folders);
     limit_tasks(&table, &order.limits)?;
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let nothing = nothing.during("streams")?;
@@ -109,6 +109,7 @@ pub(super) fn supervise(
         Start::Child(id) => Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?,
         Start::Failed(code) => return Ok(code),
     };
+    watch.open_counters(&table, child.as_raw_nonzero().get());
     // Only root may; a supervisor has to run also when the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
     let mut supervisor =
@@ -128,7 +129,8 @@ impl Supervisor {
         let mut next_look = Instant::now() + LOOK_PAUSE_MIN;
         loop {
             if let Some(code) = self.exited {
-                return self.exceeded().map_or(End::Exited(code), End::Exceeded);
+                let exceeded = self.exceeded().or_else(|| self.watch.exceeded_at_end(&self.table));
+                return exceeded.map_or(End::Exited(code), End::Exceeded);
             }
             tokio::select! {
                 biased;
@@ -175,7 +177,7 @@ impl Supervisor {
     }
 
     /// The limit that the kernel had to enforce, where it does.
-    fn exceeded(&self) -> Option<Exceeded> {
+    fn exceeded(&self) -> Option<LimitedResource> {
         self.group.as_ref().and_then(ControlGroup::exceeded)
     }
 
@@ -206,9 +208,9 @@ impl Supervisor {
         self.forward(Signal::KILL);
         let own = getpid().as_raw_nonzero().get();
         let left = self.table.kill_descendants(own, &|_| false);
-        self.reap();
-        if left > 0 {
-            super::told(&format!("{left} processes could not be ended"), REFUSED);
+        // The table does not show a process that `hidepid` hides; the kernel still counts it as a child.
+        if !self.table.kill_own_children() || left > 0 {
+            super::told(&"some processes of the program could not be ended", REFUSED);
         }
     }
 }

@@ -258,6 +258,7 @@ mod tests {
             critical: true,
             status,
             exit_code: None,
+            exceeded: None,
             attempts: 1,
             flaky: false,
             duration_ms: 1,

@@ -2,7 +2,8 @@
 //! temporary one, which then takes the name of the target.
 //!
 //! A killed write leaves nothing behind, except in the moment between two system calls and on systems without nameless
-//! files. The next write of the same target removes such a temporary file, once no process holds it any more.
+//! files. The next write of the same target removes such a temporary file, once no process holds it any more. On a file
+//! system without locks nothing tells whether a process does: there each write takes a random name.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,8 +17,14 @@ use crate::fs::TEMPORARY_PREFIX;
 
 /// The maximum number of processes that write the same file at the same time.
 const NAMES_MAX: usize = 256;
+/// The maximum number of random names that are tried.
+const RANDOM_NAMES_MAX: usize = 16;
 /// Permissions of files, without the bits that make a program run as its owner.
 const PERMISSIONS: rustix::fs::RawMode = 0o777;
+
+/// Flags that open a file which did not exist.
+const CREATING: OFlags =
+    OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::CLOEXEC);
 
 /// The permissions of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +63,7 @@ pub(crate) fn replace(
     }
     let (file, temporary) = named(folder, name, kept)?;
     if let Err(error) = fill(&file, contents) {
-        let _ = rustix::fs::unlinkat(folder, temporary.as_str(), AtFlags::empty());
+        give_up(folder, &temporary);
         return Err(error);
     }
     rename(folder, &temporary, name)
@@ -69,9 +76,14 @@ fn fill(mut file: &File, contents: &[u8]) -> std::io::Result<()> {
 
 fn rename(folder: BorrowedFd<'_>, temporary: &str, name: &str) -> std::io::Result<()> {
     rustix::fs::renameat(folder, temporary, folder, name).map_err(|error| {
-        let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
+        give_up(folder, temporary);
         error.into()
     })
+}
+
+/// Removes a temporary file of ours that will not become the target.
+fn give_up(folder: BorrowedFd<'_>, temporary: &str) {
+    let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
 }
 
 /// A file without a name, which disappears with the process; `None` where the file system has none.
@@ -115,10 +127,12 @@ fn link_temporary(
     folder: BorrowedFd<'_>,
     name: &str,
 ) -> std::io::Result<Option<String>> {
-    if !take_lock(file) {
-        return Ok(None);
-    }
-    for temporary in temporary_names(name) {
+    let names: Vec<String> = match take_lock(file) {
+        WriterLock::Taken => temporary_names(name).collect(),
+        WriterLock::Unsupported => random_names().collect(),
+        WriterLock::HeldByAnother => return Ok(None),
+    };
+    for temporary in names {
         // Twice, if the process that has the name is gone.
         for _ in 0..2 {
             match link(file, folder, &temporary) {
@@ -133,20 +147,26 @@ fn link_temporary(
 }
 
 /// A new file with a temporary name.
-fn named(
+pub(super) fn named(
     folder: BorrowedFd<'_>,
     name: &str,
     kept: Option<Mode>,
 ) -> std::io::Result<(File, String)> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     for temporary in temporary_names(name) {
         for _ in 0..2 {
-            match rustix::fs::openat(folder, temporary.as_str(), flags, first_mode(kept)) {
+            match rustix::fs::openat(folder, temporary.as_str(), CREATING, first_mode(kept)) {
                 Ok(handle) => {
                     let file = File::from(handle);
-                    // Another process may have taken it for an abandoned one before it was locked, and removed it.
-                    if take_lock(&file) && is_named(&file, folder, &temporary) {
-                        return Ok((with_mode(file, kept)?, temporary));
+                    match take_lock(&file) {
+                        WriterLock::Taken if is_named(&file, folder, &temporary) => {
+                            return with_mode_or_removed(file, folder, temporary, kept);
+                        }
+                        // Another process took it for an abandoned one before it was locked, and removes it.
+                        WriterLock::Taken | WriterLock::HeldByAnother => {}
+                        WriterLock::Unsupported => {
+                            give_up(folder, &temporary);
+                            return randomly_named(folder, name, kept);
+                        }
                     }
                 }
                 Err(Errno::EXIST) if remove_stale(folder, &temporary) => {}
@@ -158,6 +178,46 @@ fn named(
     Err(too_many(name))
 }
 
+/// A new file with a random name, where locks cannot tell which files are abandoned.
+fn randomly_named(
+    folder: BorrowedFd<'_>,
+    name: &str,
+    kept: Option<Mode>,
+) -> std::io::Result<(File, String)> {
+    for temporary in random_names() {
+        match rustix::fs::openat(folder, temporary.as_str(), CREATING, first_mode(kept)) {
+            Ok(handle) => return with_mode_or_removed(handle.into(), folder, temporary, kept),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(too_many(name))
+}
+
+fn with_mode_or_removed(
+    file: File,
+    folder: BorrowedFd<'_>,
+    temporary: String,
+    kept: Option<Mode>,
+) -> std::io::Result<(File, String)> {
+    match with_mode(file, kept) {
+        Ok(file) => Ok((file, temporary)),
+        Err(error) => {
+            give_up(folder, &temporary);
+            Err(error)
+        }
+    }
+}
+
+/// Temporary names that no other process takes.
+fn random_names() -> impl Iterator<Item = String> {
+    use std::hash::BuildHasher;
+    (0..RANDOM_NAMES_MAX).map(|number| {
+        let random = std::hash::RandomState::new().hash_one(number);
+        format!("{TEMPORARY_PREFIX}{:06x}", random & 0xff_ffff)
+    })
+}
+
 /// The temporary names of a target: the same for every process, so that each finds the files of others.
 pub(super) fn temporary_names(name: &str) -> impl Iterator<Item = String> {
     // FNV-1a. Targets whose hashes collide share temporary names, which is harmless.
@@ -167,10 +227,45 @@ pub(super) fn temporary_names(name: &str) -> impl Iterator<Item = String> {
     (0..NAMES_MAX).map(move |number| format!("{TEMPORARY_PREFIX}{hash:08x}-{number}"))
 }
 
+/// The answer of a file system to a request for the lock of a temporary file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriterLock {
+    Taken,
+    HeldByAnother,
+    /// The file system, or a filter of system calls, does not allow locks.
+    Unsupported,
+}
+
 /// Takes the lock that tells other processes that this one is writing the file. The kernel releases it when the process
 /// ends, however it ends.
-fn take_lock(file: &File) -> bool {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+fn take_lock(file: &File) -> WriterLock {
+    loop {
+        match request_lock(file) {
+            Ok(()) => return WriterLock::Taken,
+            Err(Errno::WOULDBLOCK) => return WriterLock::HeldByAnother,
+            Err(Errno::INTR) => {}
+            Err(_) => return WriterLock::Unsupported,
+        }
+    }
+}
+
+#[cfg(not(test))]
+fn request_lock(file: &File) -> rustix::io::Result<()> {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The error that stands for a file system without locks.
+    pub(super) static LOCK_ERROR: std::cell::Cell<Option<Errno>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+fn request_lock(file: &File) -> rustix::io::Result<()> {
+    match LOCK_ERROR.get() {
+        Some(error) => Err(error),
+        None => rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive),
+    }
 }
 
 /// Removes a temporary file that no process holds any more. Returns whether its name is free.
@@ -179,7 +274,7 @@ fn remove_stale(folder: BorrowedFd<'_>, temporary: &str) -> bool {
     match rustix::fs::openat(folder, temporary, flags, Mode::empty()) {
         Ok(handle) => {
             let file = File::from(handle);
-            take_lock(&file)
+            take_lock(&file) == WriterLock::Taken
                 && is_named(&file, folder, temporary)
                 && rustix::fs::unlinkat(folder, temporary, AtFlags::empty()).is_ok()
         }

@@ -230,6 +230,27 @@ fn writers_of_the_same_file_do_not_disturb_each_other() {
 }
 
 #[test]
+fn a_file_system_without_locks_is_written_to_and_nothing_is_left() {
+    use rustix::io::Errno;
+    use std::os::fd::AsFd;
+    let ground = Ground::new();
+    for error in [Errno::NOSYS, Errno::NOLCK, Errno::OPNOTSUPP] {
+        replace::LOCK_ERROR.set(Some(error));
+        for text in ["1", "2"] {
+            ground.folder().write_atomic(Utf8Path::new("notes.txt"), text.as_bytes()).unwrap();
+            assert_eq!(ground.names("."), ["notes.txt"]);
+        }
+        // The way without nameless files.
+        let folder = std::fs::File::open(&ground.inside).unwrap();
+        let (_file, temporary) = replace::named(folder.as_fd(), "notes.txt", None).unwrap();
+        assert!(crate::fs::is_temporary_name(&temporary), "{temporary}");
+        assert_eq!(ground.names("."), [temporary.as_str(), "notes.txt"]);
+        std::fs::remove_file(ground.inside.join(temporary)).unwrap();
+    }
+    replace::LOCK_ERROR.set(None);
+}
+
+#[test]
 fn bits_that_change_the_user_are_not_kept() {
     let ground = Ground::new();
     ground.file("program", "1");
