@@ -72,8 +72,9 @@ fn main() -> ExitCode {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // With so many processes of their own, more attacks at once than cores would only time each other out.
-    arguments.test_threads.get_or_insert(2);
+    // Attacks wait for processes and clocks more than half of the time.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    arguments.test_threads.get_or_insert(2 * cores);
     libtest_mimic::run(&arguments, trials()).exit_code()
 }
 
