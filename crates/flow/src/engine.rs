@@ -17,7 +17,7 @@ mod person;
 mod refusal;
 mod review;
 
-pub use person::Choice;
+pub use person::{Choice, gate_acceptance};
 pub use refusal::Refusal;
 pub use review::{CheckRecord, ItemRecord, Verdict, is_id, is_proven, verdict};
 
@@ -56,6 +56,8 @@ pub enum Action {
         /// The questions.
         questions: Vec<UserQuestion>,
     },
+    /// The engine asks a person to accept the gate that the run is at.
+    AskAcceptance,
     /// The user answers.
     Answer {
         /// The answers, by the names of the questions.
@@ -157,6 +159,7 @@ pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Re
             review::record(checked, &mut state, gate.as_ref(), items, checks)?;
         }
         Action::Ask { questions } => person::ask(&mut state, questions)?,
+        Action::AskAcceptance => person::ask_acceptance(checked, &mut state)?,
         Action::Answer { answers } => person::answer(&mut state, answers)?,
         Action::Choose { choice, note } => {
             person::choose(checked, &mut state, choice, note, digest(&input.action))?;

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CLEAN_PASSES_MAX, LINE_CHARS_MAX, TEXT_BYTES_MAX};
 
+mod addresses;
 mod blocks;
 mod entities;
 mod fence;
 mod formulas;
 mod html;
-mod markdown;
-mod references;
+mod markup;
 mod tables;
 
 pub use fence::{Origin, fence, fence_code, line_of};
@@ -72,7 +72,7 @@ pub enum Hidden {
     FenceInfo,
     /// A cell beyond the columns of its table.
     TableCell,
-    /// An address of a link that is a text of its own.
+    /// A part of an address of a link: readers see the text of the link only.
     LinkAddress,
     /// What looks like a fence of ours.
     Fence,
@@ -98,7 +98,7 @@ impl Hidden {
             Hidden::Picture => "blocks that are drawn as maps or models",
             Hidden::FenceInfo => "words behind fences of code",
             Hidden::TableCell => "cells beyond the columns of tables",
-            Hidden::LinkAddress => "addresses of links that carry text",
+            Hidden::LinkAddress => "addresses of links that were cut",
             Hidden::Fence => "fences like ours",
             Hidden::Length => "ends of texts that are too long",
         }
@@ -171,15 +171,14 @@ pub fn quoted(text: &str) -> String {
 fn pass(text: &str, counts: &mut Counts) -> String {
     let text = without_invisible(text, counts);
     let text = fence::without_fences(&text, counts);
+    let text = html::without_hidden_in_blocks(&text, counts);
     let text = html::without_comments(&text, counts);
     let text = entities::without_invisible(&text, counts);
     let text = html::without_hidden_elements(&text, counts);
     let text = html::without_attributes(&text, counts);
-    let text = blocks::without_hidden_text(&text, counts);
     let text = formulas::without_hidden_text(&text, counts);
     let text = tables::without_excess_cells(&text, counts);
-    let text = markdown::without_hidden_text(&text, counts);
-    references::without_unreferenced(&text, counts).trim_end().to_owned()
+    markup::without_hidden_text(&text, counts).trim_end().to_owned()
 }
 
 fn without_invisible(text: &str, counts: &mut Counts) -> String {

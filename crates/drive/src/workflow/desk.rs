@@ -6,11 +6,11 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
 use repertoire_flow::engine::{
-    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, is_id, is_proven,
-    verdict,
+    self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, gate_acceptance, is_id,
+    is_proven, verdict,
 };
 use repertoire_flow::file::{self, Loaded};
-use repertoire_flow::state::{CheckResult, ItemStatus, Proof, Review, Status, UserQuestion};
+use repertoire_flow::state::{CheckResult, ItemStatus, Proof, Review, Status};
 use repertoire_flow::step::{Addressing, StepView, ViewError, view};
 use repertoire_flow::workflow::StepId;
 use repertoire_skill::catalog::{Catalog, NotFound};
@@ -168,21 +168,6 @@ pub enum DeskError {
     Program(#[from] ProgramError),
 }
 
-/// The answer that accepts a gate.
-const ACCEPT: &str = "accept";
-
-/// The question to a person about a gate that no declared check has confirmed.
-fn acceptance(gate: &StepId, name: &str) -> UserQuestion {
-    UserQuestion {
-        id: format!("accept-{gate}"),
-        ask: format!(
-            "Gate \"{name}\" would be passed by what was recorded in this run alone: no declared check has confirmed it. \
-             Look at the work. Do you accept it?"
-        ),
-        options: vec![ACCEPT.to_owned(), "reject".to_owned()],
-    }
-}
-
 impl From<NotFound> for DeskError {
     fn from(error: NotFound) -> Self {
         DeskError::Find(error.into())
@@ -305,14 +290,11 @@ impl Desk {
         if !is_passed || is_proven(&gate, review) {
             return Ok(None);
         }
-        let question = acceptance(&id, &gate.name);
-        let given = run.state.answers.iter().rev().find(|given| given.id == question.id);
-        match given.map(|given| given.answer.trim().eq_ignore_ascii_case(ACCEPT)) {
+        match gate_acceptance(&run.workflow, &run.state) {
             Some(true) => Ok(None),
             Some(false) => Err(DeskError::NotAccepted { gate: id, run: run.state.run.to_string() }),
             None => {
-                let action = Action::Ask { questions: vec![question] };
-                let input = Input { at: Some(run.state.turn), action };
+                let input = Input { at: Some(run.state.turn), action: Action::AskAcceptance };
                 Ok(Some(self.runs.report(wanted, &input, (self.now_ms)())?))
             }
         }

@@ -96,6 +96,47 @@ impl fmt::Display for Waiting {
     }
 }
 
+/// Begins the names of the engine's own questions about gates.
+const ACCEPTANCE_PREFIX: &str = "accept-";
+
+/// The answer that accepts a gate.
+const ACCEPTED: &str = "accept";
+
+/// The question to a person about a gate that no declared check has confirmed.
+fn acceptance_question(gate: &StepId, name: &str) -> UserQuestion {
+    UserQuestion {
+        id: format!("{ACCEPTANCE_PREFIX}{gate}"),
+        ask: format!(
+            "Gate \"{name}\" would be passed by what was recorded in this run alone: no declared check has confirmed it. \
+             Look at the work. Do you accept it?"
+        ),
+        options: vec![ACCEPTED.to_owned(), "reject".to_owned()],
+    }
+}
+
+/// Whether a person has accepted the gate that the run is at: `None` if nobody was asked during this visit. Only an answer
+/// to the engine's own question counts.
+pub fn gate_acceptance(checked: &Checked, state: &State) -> Option<bool> {
+    let question = current_acceptance(checked, state)?;
+    let is_about = |given: &&Answer| given.id == question.id && given.ask == question.ask;
+    let given = state.answers.iter().rev().find(is_about)?;
+    Some(given.answer.trim().eq_ignore_ascii_case(ACCEPTED))
+}
+
+fn current_acceptance(checked: &Checked, state: &State) -> Option<UserQuestion> {
+    let gate = checked.step(&state.step)?.decide.as_gate()?;
+    Some(acceptance_question(&state.step, &gate.name))
+}
+
+/// Asks a person to accept the gate that the run is at. This does not count as a question of the worker.
+pub(super) fn ask_acceptance(checked: &Checked, state: &mut State) -> Result<(), Refusal> {
+    expect_active(state)?;
+    let question = current_acceptance(checked, state)
+        .ok_or_else(|| Refusal::NoSuchGate { gate: state.step.clone() })?;
+    state.status = Status::Waiting(Waiting::Questions { questions: vec![question] });
+    Ok(())
+}
+
 /// Somebody asks the user.
 pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), Refusal> {
     if let Status::Waiting(Waiting::Questions { questions: open }) = &state.status
@@ -115,6 +156,12 @@ pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), R
         return Err(Refusal::AskedOften);
     }
     check_questions(questions)?;
+    if let Some(asked) = questions.iter().find(|asked| asked.id.starts_with(ACCEPTANCE_PREFIX)) {
+        let id = &asked.id;
+        return Err(Refusal::BadQuestions(format!(
+            "question `{id}`: names that begin with `{ACCEPTANCE_PREFIX}` are reserved for the engine; choose another name"
+        )));
+    }
     state.asked += 1;
     state.status = Status::Waiting(Waiting::Questions { questions: questions.to_vec() });
     Ok(())

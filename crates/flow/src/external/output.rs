@@ -222,37 +222,78 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
     if !ways.is_empty() {
         return Next::Ways { ways, on_error: None };
     }
-    let said = body.routing.trim();
-    let says_complete = said.contains("COMPLETE");
+    let said = without_label(body.routing);
+    let says_complete = says_complete(said);
     // The text form that scripts share says COMPLETE one step early when it is used with numbers from 1.
     let is_early = body.form == Form::Text && says_complete && step + 1 == total;
     if is_early {
         return Next::Ways { ways: vec![untold(step + 1, said)], on_error: None };
     }
-    if let Some(to) = named_step(said).filter(|_| body.form == Form::Text && !says_complete) {
-        let ways = vec![untold(numbering.to_ours(to), said)];
+    if let Some(to) = named_step(said).filter(|_| body.form == Form::Text) {
+        let ways = vec![untold(numbering.to_ours(to), body.routing)];
         return Next::Ways { ways, on_error: None };
     }
-    if says_complete || total > 0 && step >= total {
+    // A last step that routes nowhere ends the workflow. One with routing that was not understood may lead anywhere.
+    let is_last = said.is_empty() && total > 0 && step >= total;
+    if says_complete || is_last {
         let message = if said.is_empty() { "The workflow is complete." } else { said };
         return Next::Complete { message: message.to_owned() };
     }
     let shown: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
-    person(match shown.is_empty() {
-        true => format!("the script does not say what comes after step {step}"),
-        false => format!("what comes after step {step} was not understood: {shown}"),
+    person(if shown.is_empty() {
+        format!("the script does not say what comes after step {step}")
+    } else {
+        format!("what comes after step {step} was not understood: {shown}")
     })
+}
+
+/// The routing without the label that introduces it in the text form.
+fn without_label(routing: &str) -> &str {
+    let said = routing.trim();
+    let labels = ["INVOKE AFTER:", "INVOKE_AFTER:", "NEXT STEP:", "NEXT:"];
+    let after = |label: &&str| said.get(..label.len()).filter(|start| start == label);
+    match labels.iter().find(|label| after(label).is_some()) {
+        Some(label) => said[label.len()..].trim_start(),
+        None => said,
+    }
+}
+
+/// Whether routing says that the workflow is complete: `COMPLETE` or `WORKFLOW COMPLETE`, alone or with a remark behind a
+/// punctuation mark. `INCOMPLETE`, `COMPLETE the list` and a remark that names a step say something else.
+fn says_complete(said: &str) -> bool {
+    let said = said.strip_prefix("WORKFLOW").map_or(said, str::trim_start);
+    let Some(remark) = said.strip_prefix("COMPLETE") else { return false };
+    let first = remark.trim_start_matches([' ', '\t']).chars().next();
+    let is_apart = first.is_none_or(|c| {
+        matches!(c, '\n' | '\r' | ':' | '.' | ',' | ';' | '!' | '-' | '–' | '—' | '(')
+    });
+    is_apart && step_number(remark).is_none()
 }
 
 /// How much of a routing that was not understood is shown.
 const ROUTING_SHOWN_CHARS: usize = 200;
 
-/// The step that a line such as `NEXT: Step 2 - Go on` names.
-fn named_step(routing: &str) -> Option<usize> {
-    let line = routing.lines().find(|line| !line.trim().is_empty())?;
-    let upper = line.to_ascii_uppercase();
-    let at = upper.find("STEP ")? + "STEP ".len();
-    leading_number(line.get(at..)?.trim_start()).map(|(number, _)| number)
+/// The step that routing such as `Step 2 - Go on` or `Continue with step 2.` names. Routing with a condition names none.
+fn named_step(said: &str) -> Option<usize> {
+    const VERBS: &[&str] = &["GO", "ON", "CONTINUE", "PROCEED", "MOVE", "TO", "WITH"];
+    let line = said.lines().next()?;
+    let (number, at, rest) = step_number(line)?;
+    let is_plain = line[..at].split_whitespace().all(|word| {
+        let word = word.to_ascii_uppercase();
+        VERBS.contains(&word.as_str())
+    });
+    let next = rest.trim_start().chars().next();
+    let is_apart = next.is_none_or(|c| !c.is_alphanumeric());
+    (is_plain && is_apart && step_number(rest).is_none()).then_some(number)
+}
+
+/// The first step that a text names by its number, where it does so, and the text behind the number.
+fn step_number(text: &str) -> Option<(usize, usize, &str)> {
+    let upper = text.to_ascii_uppercase();
+    upper.match_indices("STEP").find_map(|(at, word)| {
+        let (number, rest) = leading_number(text[at + word.len()..].trim_start())?;
+        Some((number, at, rest))
+    })
 }
 
 /// The step that follows, where the script has given no command for it.

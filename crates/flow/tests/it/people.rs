@@ -57,6 +57,10 @@ fn questions_have_limits() {
     let silent = UserQuestion { ask: " ".into(), ..question("a", 2) };
     assert_eq!(says(vec![silent]), "question `a` asks nothing");
     assert!(!says(vec![question("a\nb", 2)]).is_empty());
+    assert_eq!(
+        says(vec![question("accept-gate", 2)]),
+        "question `accept-gate`: names that begin with `accept-` are reserved for the engine; choose another name"
+    );
     let long = UserQuestion { ask: "x".repeat(9000), ..question("a", 2) };
     assert_eq!(says(vec![long]), "question `a` is longer than 8192 bytes");
 }

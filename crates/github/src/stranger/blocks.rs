@@ -1,6 +1,9 @@
 //! Fenced blocks: info strings that are not shown, and blocks that GitHub draws as a picture instead of showing their text.
 
-use super::{Counts, Hidden, formulas};
+use std::ops::Range;
+
+use super::markup::Edit;
+use super::{Hidden, formulas};
 
 /// Languages whose name may stay behind a fence. All else there is not shown, so it goes.
 const LANGUAGES: &[&str] = &[
@@ -113,111 +116,99 @@ const DIAGRAM_LINES: &[&str] = &[
     "properties",
 ];
 
-/// A fence at the start of a line: what stands before it, its marks, and its info string.
-struct Fence<'t> {
-    before: &'t str,
-    marks: &'t str,
-    info: &'t str,
-}
+/// Longest name in a diagram. Names of nodes with a label are not drawn.
+const DIAGRAM_NAME_CHARS_MAX: usize = 24;
 
-impl<'t> Fence<'t> {
-    fn of(line: &'t str) -> Option<Self> {
-        let is_before = |c: char| c.is_whitespace() || c.is_ascii_digit() || ">*+-.)".contains(c);
-        let body = line.trim_start_matches(is_before);
-        let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-        let info = body.trim_start_matches(mark);
-        let (before, marks) = (&line[..line.len() - body.len()], &body[..body.len() - info.len()]);
-        let is_fence = marks.len() >= 3 && !(mark == '`' && info.contains('`'));
-        is_fence.then_some(Fence { before, marks, info: info.trim() })
-    }
+/// Most words of such a name.
+const DIAGRAM_NAME_WORDS_MAX: usize = 3;
 
-    fn closes(&self, opening: &Fence<'_>) -> bool {
-        self.info.is_empty() && self.marks.starts_with(opening.marks)
+/// The edits that clean a fenced block. `block` is the block with its fences, `content` the ranges of its lines.
+pub(super) fn edits_of_fenced(
+    text: &str,
+    block: &Range<usize>,
+    content: &[Range<usize>],
+) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let first_line = text[block.clone()].lines().next().unwrap_or_default();
+    let marks = first_line.chars().take_while(|c| matches!(c, '`' | '~')).count();
+    let info = &first_line[marks..];
+    let language = language_of(info);
+    let kept = if LANGUAGES.contains(&language.as_str()) { language.as_str() } else { "" };
+    if info != kept {
+        let is_hidden = info.trim().to_lowercase() != kept;
+        let range = block.start + marks..block.start + first_line.len();
+        edits.push(Edit::new(range, kept, is_hidden.then_some(Hidden::FenceInfo)));
     }
-
-    fn language(&self) -> String {
-        let is_name = |c: char| c.is_alphanumeric() || "+#._-".contains(c);
-        let word: String = self.info.chars().take_while(|c| is_name(*c)).collect();
-        word.to_lowercase()
-    }
-}
-
-/// Cleans fences and the blocks between them.
-pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
-    if !text.contains("```") && !text.contains("~~~") {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut lines = text.split_inclusive('\n');
-    while let Some(line) = lines.next() {
-        let Some(fence) = Fence::of(line.trim_end_matches('\n')) else {
-            out.push_str(line);
-            continue;
-        };
-        let mut block = Vec::new();
-        let mut closing = None;
-        for line in lines.by_ref() {
-            if Fence::of(line.trim_end_matches('\n')).is_some_and(|end| end.closes(&fence)) {
-                closing = Some(line);
-                break;
-            }
-            block.push(line);
+    let lines = || content.iter().flat_map(|range| lines_of(text, range.clone()));
+    let source: String = content.iter().map(|range| &text[range.clone()]).collect();
+    match language.as_str() {
+        "mermaid" => edits.extend(hidden_diagram_lines(text, lines())),
+        "math" if formulas::hides_in_block(&source) => {
+            edits.extend(content.iter().map(|range| Edit::removal(range.clone(), Hidden::Formula)));
         }
-        push_fence(&mut out, &fence, line.ends_with('\n'), counts);
-        push_block(&mut out, &fence.language(), &block, counts);
-        out.push_str(closing.unwrap_or_default());
+        picture if PICTURES.contains(&picture) => {
+            edits.extend(content.iter().map(|range| Edit::removal(range.clone(), Hidden::Picture)));
+        }
+        _ => {}
     }
-    out
+    edits
 }
 
-fn push_fence(out: &mut String, fence: &Fence<'_>, is_ended: bool, counts: &mut Counts) {
-    let language = fence.language();
-    let is_known = LANGUAGES.contains(&language.as_str());
-    let kept = if is_known { language.as_str() } else { "" };
-    if fence.info.to_lowercase() != kept {
-        counts.add(Hidden::FenceInfo);
-    }
-    out.push_str(&format!("{}{}{kept}", fence.before, fence.marks));
-    if is_ended {
-        out.push('\n');
-    }
+fn language_of(info: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || "+#._-".contains(c);
+    let word: String = info.trim().chars().take_while(|c| is_name(*c)).collect();
+    word.to_lowercase()
 }
 
-fn push_block(out: &mut String, language: &str, block: &[&str], counts: &mut Counts) {
-    match language {
-        "mermaid" => push_diagram(out, block, counts),
-        "math" if formulas::hides_in_block(&block.concat()) => counts.add(Hidden::Formula),
-        picture if PICTURES.contains(&picture) && !block.is_empty() => counts.add(Hidden::Picture),
-        _ => block.iter().for_each(|line| out.push_str(line)),
-    }
+fn lines_of(text: &str, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut at = range.start;
+    text[range].split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        start..at
+    })
 }
 
 /// A diagram keeps the lines that name what is drawn.
-fn push_diagram(out: &mut String, block: &[&str], counts: &mut Counts) {
-    let mut is_inside = false;
-    for line in block {
-        let plain = line.trim_start_matches(|c: char| c.is_whitespace() || c == '>').to_lowercase();
+fn hidden_diagram_lines(text: &str, lines: impl Iterator<Item = Range<usize>>) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let (mut is_description, mut is_settings) = (false, false);
+    for (number, range) in lines.enumerate() {
+        let line = &text[range.clone()];
+        let plain = line.trim().to_lowercase();
+        let is_ruler = plain == "---" && (number == 0 || is_settings);
+        if is_ruler {
+            is_settings = number == 0;
+        }
         let word = plain.split(|c: char| c.is_whitespace() || c == ':' || c == '{').next();
-        let is_hidden = plain.starts_with("%%")
+        let is_hidden = is_ruler
+            || is_settings
+            || is_description
+            || plain.starts_with("%%")
             || word.is_some_and(|word| DIAGRAM_LINES.contains(&word))
-            || is_inside;
+            || has_long_name(line);
         if plain.starts_with("accdescr") && plain.contains('{') {
-            is_inside = true;
+            is_description = true;
         }
         if plain.contains('}') {
-            is_inside = false;
+            is_description = false;
         }
         if is_hidden {
-            counts.add(Hidden::Diagram);
-            continue;
-        }
-        match line.split_once("%%") {
-            None => out.push_str(line),
-            Some((drawn, _)) => {
-                counts.add(Hidden::Diagram);
-                out.push_str(drawn.trim_end());
-                out.push('\n');
-            }
+            edits.push(Edit::removal(range, Hidden::Diagram));
+        } else if let Some(at) = line.find("%%") {
+            let start = range.start + line[..at].trim_end().len();
+            let end = range.start + line.trim_end_matches('\n').len();
+            edits.push(Edit::removal(start..end, Hidden::Diagram));
         }
     }
+    edits
+}
+
+fn has_long_name(line: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    line.split(|c: char| !is_name(c)).any(|name| {
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        name.chars().count() > DIAGRAM_NAME_CHARS_MAX && name.chars().any(char::is_alphanumeric)
+            || words.count() > DIAGRAM_NAME_WORDS_MAX
+    })
 }

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::markdown::without_words;
-use super::{Counts, Hidden, part, replace_all};
+use super::markup::{Ranges, holding};
+use super::{Counts, Hidden, addresses, part, replace_all};
 
 /// Comments and what else no browser shows. What is not closed goes on to the end.
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -123,20 +123,25 @@ pub(super) fn without_hidden_elements(text: &str, counts: &mut Counts) -> String
         counts.add(Hidden::Element);
         Some(String::new())
     });
+    if !ANY_TAG.is_match(text) {
+        return text.clone();
+    }
+    let ranges = Ranges::of(text);
     let mut out = String::with_capacity(text.len());
     let mut last = 0;
     for found in ANY_TAG.captures_iter(text) {
         let tag = found.get(0).expect("a match has a whole");
         let name = found[1].to_ascii_lowercase();
         let attributes = found.get(2).map_or("", |attributes| attributes.as_str());
-        if tag.start() < last || !is_hidden(&name, attributes) {
+        let is_shown = ranges.is_code(tag.start()) || !is_hidden(&name, attributes);
+        if tag.start() < last || is_shown {
             continue;
         }
         counts.add(Hidden::Element);
         out.push_str(&text[last..tag.start()]);
         last = match EMPTY.contains(&name.as_str()) {
             true => tag.end(),
-            false => tag.end() + length_of_element(&text[tag.end()..], &name),
+            false => end_of_element(text, tag.end(), &name, &ranges),
         };
         part(&mut out, &text[last..]);
     }
@@ -149,20 +154,129 @@ static ANY_TAG: LazyLock<Regex> =
 
 static EDGE: LazyLock<Regex> = LazyLock::new(|| regex(r"<(/?)([A-Za-z][A-Za-z0-9-]*)"));
 
-/// The bytes up to the end of the element that has begun.
-fn length_of_element(rest: &str, name: &str) -> usize {
+/// Where the element ends that has begun. A closing tag in code or other text is no tag, and closes nothing.
+fn end_of_element(text: &str, from: usize, name: &str, ranges: &Ranges) -> usize {
     let mut depth = 1usize;
-    for edge in EDGE.captures_iter(rest) {
-        if !edge[2].eq_ignore_ascii_case(name) {
+    for edge in EDGE.captures_iter(&text[from..]) {
+        let whole = edge.get(0).expect("a match has a whole");
+        let is_tag = holding(&ranges.html, from + whole.start()).is_some();
+        if !is_tag || !edge[2].eq_ignore_ascii_case(name) {
             continue;
         }
         depth = if edge[1].is_empty() { depth + 1 } else { depth - 1 };
         if depth == 0 {
-            let from = edge.get(0).expect("a match has a whole").end();
-            return rest[from..].find('>').map_or(rest.len(), |end| from + end + 1);
+            let end = from + whole.end();
+            return text[end..].find('>').map_or(text.len(), |close| end + close + 1);
         }
     }
-    rest.len()
+    text.len()
+}
+
+/// Removes what browsers make of HTML blocks and readers do not see. Markdown passes such a block on as it is. A comment or a
+/// tag that the block does not close goes on through everything that follows: quotes and brackets there are escaped.
+pub(super) fn without_hidden_in_blocks(text: &str, counts: &mut Counts) -> String {
+    if !text.contains('<') {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut last = 0;
+    for block in Ranges::of(text).html_blocks {
+        let mut at = block.start;
+        while let Some(start) = text[at..block.end].find('<').map(|start| at + start) {
+            let Some(piece) = Piece::of(&text[start..block.end]) else {
+                at = start + 1;
+                continue;
+            };
+            let Some(length) = piece.length() else {
+                counts.add(piece.what());
+                out.push_str(&text[last..start]);
+                return out;
+            };
+            at = start + length;
+            let tag = &text[start..at];
+            if let Piece::Tag { name, .. } = piece
+                && tag.len() > name.len() + 2
+                && !is_whole_tag(tag)
+            {
+                counts.add(Hidden::Attribute);
+                out.push_str(&text[last..start]);
+                out.push_str(&format!("<{name} …>"));
+                last = at;
+            }
+        }
+    }
+    out.push_str(&text[last..]);
+    out
+}
+
+/// Whether a pattern for tags takes all of a tag.
+fn is_whole_tag(tag: &str) -> bool {
+    let is_whole =
+        |pattern: &Regex| pattern.find(tag).is_some_and(|found| found.range() == (0..tag.len()));
+    is_whole(&ANY_TAG) || is_whole(&ANY_CLOSING)
+}
+
+static COMMENT_END: LazyLock<Regex> = LazyLock::new(|| regex("--!?>"));
+
+static ANY_CLOSING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)</[A-Za-z][^<>]*>"));
+
+/// A piece of HTML as browsers divide it, with its length if it is closed.
+enum Piece<'t> {
+    Comment { length: Option<usize> },
+    Tag { name: &'t str, length: Option<usize> },
+}
+
+impl<'t> Piece<'t> {
+    /// The piece that a text begins with, which has to begin with `<`.
+    fn of(text: &'t str) -> Option<Self> {
+        let behind = |end: &str| text.find(end).map(|at| at + end.len());
+        if text.starts_with("<!--") {
+            let short = ["<!-->", "<!--->"].into_iter().find(|short| text.starts_with(short));
+            let closed = || COMMENT_END.find(text).map(|end| end.end());
+            return Some(Piece::Comment { length: short.map(str::len).or_else(closed) });
+        }
+        let after = text[1..].strip_prefix('/').unwrap_or(&text[1..]);
+        let first = after.chars().next()?;
+        if first.is_ascii_alphabetic() {
+            let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '>');
+            let name = &after[..after.find(is_end).unwrap_or(after.len())];
+            let start = text.len() - after.len() + name.len();
+            let length = length_of_attributes(&text[start..]).map(|length| start + length);
+            return Some(Piece::Tag { name, length });
+        }
+        let is_bogus = matches!(first, '!' | '?') || text.starts_with("</");
+        is_bogus.then(|| Piece::Comment { length: behind(">") })
+    }
+
+    fn length(&self) -> Option<usize> {
+        match self {
+            Piece::Comment { length } | Piece::Tag { length, .. } => *length,
+        }
+    }
+
+    fn what(&self) -> Hidden {
+        match self {
+            Piece::Comment { .. } => Hidden::Comment,
+            Piece::Tag { .. } => Hidden::Attribute,
+        }
+    }
+}
+
+/// The bytes up to the end of a tag whose name was read. A quotation mark counts only where a value begins.
+fn length_of_attributes(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut is_value = false;
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '>' => return Some(at + 1),
+            None if is_value && matches!(c, '"' | '\'') => quote = Some(c),
+            None => {}
+        }
+        is_value = c == '=' || is_value && c.is_whitespace();
+    }
+    None
 }
 
 fn is_hidden(name: &str, attributes: &str) -> bool {
@@ -215,7 +329,7 @@ fn bare_tag(name: &str, attributes: &str) -> String {
         let attribute = found[1].to_ascii_lowercase();
         let leads = matches!(attribute.as_str(), "href" | "src");
         let is_address = !value.is_empty() && value.chars().all(plain);
-        match leads && is_address && without_words(value).is_none() {
+        match leads && is_address && addresses::shortened(value).is_none() {
             true => kept.push_str(&format!(" {attribute}=\"{value}\"")),
             false => more = " …",
         }

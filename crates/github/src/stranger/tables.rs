@@ -35,7 +35,8 @@ pub(super) fn without_excess_cells(text: &str, counts: &mut Counts) -> String {
 fn columns_of_delimiter(line: &str) -> Option<usize> {
     let inner = line.trim();
     let is_bar = |c: char| matches!(c, '|' | '-' | ':' | ' ' | '\t');
-    if !inner.contains('-') || !inner.contains('|') || !inner.chars().all(is_bar) {
+    // GitHub takes `:-:` for the delimiter of one column; `---` alone is a ruler.
+    if !inner.contains('-') || !inner.contains(['|', ':']) || !inner.chars().all(is_bar) {
         return None;
     }
     let cells = inner.trim_matches('|').split('|');

@@ -13,11 +13,21 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             a_failed_gate_of_a_script,
         ),
         once("routing that is not understood stops for a person", routing_not_understood),
+        once("INCOMPLETE does not complete a workflow", incomplete_is_not_complete),
+        once("the last step completes nothing if its routing says more", a_last_step_with_routing),
         once("a planner run passes no gate without a plan file", no_gate_without_a_plan),
         once("a planner run passes its gate with a plan that is valid", a_valid_plan_passes),
         once(
             "a gate that no declared check confirms needs a person, and is shown as self-reviewed",
             a_gate_without_checks,
+        ),
+        once(
+            "a gate is accepted only by the answer to the engine's own question about it",
+            an_answer_to_another_question,
+        ),
+        once(
+            "a worker that has used up its questions cannot keep a person from being asked about a gate",
+            a_worker_that_uses_up_the_questions,
         ),
     ]
 }
@@ -82,6 +92,30 @@ fn routing_not_understood(scene: &Scene) {
     tried_to_leave(scene, "lost");
 }
 
+fn incomplete_is_not_complete(scene: &Scene) {
+    script_skill(
+        scene,
+        "unfinished",
+        "<step_header script=\"unfinished\" step=\"1\" total=\"3\">Work</step_header>\n\
+         <current_action>Work.</current_action>\n\
+         <invoke_after>INCOMPLETE: ask the user how to go on</invoke_after>",
+    );
+    tried_to_leave(scene, "unfinished");
+}
+
+fn a_last_step_with_routing(scene: &Scene) {
+    script_skill(
+        scene,
+        "last",
+        "<step_header script=\"last\" step=\"3\" total=\"3\">Review</step_header>\n\
+         <current_action>Review.</current_action>\n\
+         <invoke_after>If the reviewer found anything, return to step 1; otherwise hand over to the user</invoke_after>",
+    );
+    rep(scene, &["workflow", "start", "last", "--id", "last"]);
+    rep(scene, &["workflow", "step", "last", "--outcome", "ok"]);
+    assert_eq!(standing(scene, "last").0, "waiting");
+}
+
 /// Goes by hand to the first gate of the planner, with every item recorded as passed by whoever does the work.
 fn to_the_first_gate(scene: &Scene) {
     rep(scene, &["workflow", "start", "planner", "--id", "p", "--param", "task=Build it"]);
@@ -134,7 +168,38 @@ steps:
     next: { ok: end, fail: work }
 ";
 
+/// A worker asks another question under the name of the engine's.
+fn an_answer_to_another_question(scene: &Scene) {
+    to_the_unchecked_gate(scene);
+    let asked = r#"{"id":"accept-gate","ask":"Which indentation do you accept: tabs?","options":["accept","use spaces"]}"#;
+    rep(scene, &["workflow", "ask", "u", asked]);
+    rep(scene, &["workflow", "resume", "u", "--answer", "accept-gate=accept"]);
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u"), ("waiting".to_owned(), "gate".to_owned()));
+}
+
+/// A worker that has asked as often as it may does not keep the engine from asking.
+fn a_worker_that_uses_up_the_questions(scene: &Scene) {
+    to_the_unchecked_gate(scene);
+    for id in ["a", "b", "c"] {
+        let asked = format!(r#"{{"id":"{id}","ask":"Which?","options":["x","y"]}}"#);
+        rep(scene, &["workflow", "ask", "u", &asked]);
+        rep(scene, &["workflow", "resume", "u", "--answer", &format!("{id}=x")]);
+    }
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u"), ("waiting".to_owned(), "gate".to_owned()));
+}
+
 fn a_gate_without_checks(scene: &Scene) {
+    to_the_unchecked_gate(scene);
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u"), ("waiting".to_owned(), "gate".to_owned()));
+    rep(scene, &["workflow", "resume", "u", "--answer", "accept-gate=accept"]);
+    rep(scene, &["workflow", "step", "u", "--at", "3"]);
+    assert_eq!(standing(scene, "u").0, "done");
+}
+
+fn to_the_unchecked_gate(scene: &Scene) {
     let skill = "---\nname: unchecked\ndescription: Work and a gate. Use when asked.\n---\nWork.\n";
     scene.write("home/.claude/skills/unchecked/SKILL.md", skill);
     scene.write("home/.claude/skills/unchecked/workflow.yaml", UNCHECKED);
@@ -144,9 +209,4 @@ fn a_gate_without_checks(scene: &Scene) {
     rep(scene, &["workflow", "record", "u", item]);
     let gate = rep(scene, &["workflow", "step", "u", "--at", "2"]);
     assert!(gate.stdout.contains("self-reviewed"), "{gate:?}");
-    rep(scene, &["workflow", "step", "u", "--at", "3"]);
-    assert_eq!(standing(scene, "u"), ("waiting".to_owned(), "gate".to_owned()));
-    rep(scene, &["workflow", "resume", "u", "--answer", "accept-gate=accept"]);
-    rep(scene, &["workflow", "step", "u", "--at", "3"]);
-    assert_eq!(standing(scene, "u").0, "done");
 }

@@ -157,6 +157,50 @@ fn plain_text_is_read() {
     assert_eq!(texts(&view), ["Read it.\n  Closely."]);
 }
 
+/// Reads routing in both forms, at a step of three.
+#[track_caller]
+fn check_routing(step: usize, routing: &str, expect: &str) {
+    let tags = format!(
+        "<step_header script=\"x\" step=\"{step}\" total=\"3\">T</step_header>\n<current_action>A</current_action>\n\
+         <invoke_after>{routing}</invoke_after>"
+    );
+    let text = format!("STEP {step}/3: T\nDO:\n  A.\nNEXT: {routing}");
+    for output in [tags, text] {
+        let lines = way_lines(&read(&output));
+        assert_eq!(lines.len(), 1, "{output}");
+        assert!(lines[0].starts_with(expect), "{output}: {lines:?}");
+    }
+}
+
+#[test]
+fn routing_that_is_not_understood_never_completes() {
+    for step in [1, 2, 3] {
+        for routing in [
+            "INCOMPLETE: ask the user how to go on",
+            "NOT COMPLETE",
+            "If the review is COMPLETE, hand over; otherwise ask",
+            "If the reviewer found anything, return to step 1; otherwise hand over to the user",
+            "COMPLETE the list with the user",
+            "COMPLETELY rewrite it",
+            "COMPLETE, unless the tests fail: then step 1",
+            "Step 2 if the tests pass, otherwise ask",
+            "Ask the user.",
+        ] {
+            check_routing(step, routing, "person: what comes after step");
+        }
+    }
+    for routing in [
+        "COMPLETE",
+        "COMPLETE: say what was found",
+        "WORKFLOW COMPLETE - Return the step above.",
+        "",
+    ] {
+        check_routing(3, routing, "complete");
+    }
+    check_routing(1, "", "person: the script does not say");
+    check_routing(1, "COMPLETE", "complete");
+}
+
 #[test]
 fn several_commands_are_told_apart_by_where_they_lead() {
     let view = read(

@@ -575,6 +575,46 @@ fn settings_of_a_pull_request_start_nothing_and_the_comment_says_so() {
     assert!(!trees.iter().any(|tree| tree.join("head-ran").exists()), "{ran}");
 }
 
+/// The checkout of a pull request has a repository in it where the head has a submodule, and git of that repository would run
+/// filters and monitors.
+#[test]
+fn a_nested_repository_of_a_hostile_head_starts_nothing() {
+    let base = "[plan]\nattempts = 1\nreview = false\n";
+    let stage = stage_of(base, says("Yes."), |fake| fake);
+    let marker = |name: &str| stage.ws.path(&format!("outside-{name}"));
+    let payload = |name: &str| format!("sh -c 'echo ran > {}; exec cat'", marker(name));
+    let sub = stage.ws.path("project/sub");
+    stage.ws.write("project/sub/file.txt", "one\n");
+    stage.git(&["init", "--quiet", "-b", "main", "sub"]);
+    super::stage::commit(&sub, "inner");
+    let inner = super::stage::git(&sub, &["rev-parse", "HEAD"]);
+    let entry = format!("160000,{},sub", inner.trim());
+    stage.git(&["checkout", "--quiet", "-b", "feature"]);
+    stage.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    let setup = format!("{base}setup = \"touch {}\"\n", marker("setup"));
+    stage.ws.write("project/repertoire.toml", &setup);
+    stage.git(&["commit", "--quiet", "--all", "-m", "a submodule"]);
+    stage.git(&["push", "--quiet", "origin", "feature"]);
+    let head = stage.git(&["rev-parse", "HEAD"]);
+    super::stage::git(&sub, &["config", "filter.x.clean", &payload("clean")]);
+    super::stage::git(&sub, &["config", "core.fsmonitor", &payload("monitor")]);
+    stage.ws.write("project/sub/.git/info/attributes", "* filter=x\n");
+    stage.ws.write("project/sub/file.txt", "two\n");
+    stage.github.change(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
+    let mut entity = issue(7, "A change", "x", "stranger");
+    entity["pull_request"] = json!({ "url": "x" });
+    for words in ["@repertoire look", "@repertoire do it"] {
+        let event = comment(entity.clone(), words, "ada");
+        let ran = stage.handle("issue_comment", &event, &[]);
+        for name in ["clean", "monitor", "setup"] {
+            assert!(!marker(name).exists(), "{name} ran: {ran}");
+        }
+    }
+    assert!(!stage.model.requests().is_empty(), "the run has begun");
+    stage.git(&["status"]);
+    assert!(marker("clean").exists(), "git by itself runs the filter");
+}
+
 /// A checkout of a fork has a `main` as well.
 #[test]
 fn a_branch_is_what_the_service_says_and_not_what_the_checkout_calls_so() {

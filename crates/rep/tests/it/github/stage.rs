@@ -228,7 +228,7 @@ pub(crate) fn git(dir: &Utf8Path, args: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
 
-fn commit(dir: &Utf8Path, message: &str) {
+pub(crate) fn commit(dir: &Utf8Path, message: &str) {
     git(dir, &["add", "--all"]);
     git(dir, &["commit", "--quiet", "-m", message]);
 }

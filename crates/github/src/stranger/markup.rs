@@ -1,0 +1,483 @@
+//! Markdown as GitHub's parser reads it: code blocks, links, pictures, definitions, footnotes and tables.
+//!
+//! Where something begins and ends is decided by a CommonMark parser and not by patterns, which an author can put out of
+//! step. The text is left as it is but for the [`Edit`]s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+use regex::Regex;
+
+use super::{Counts, Hidden, addresses, blocks, part};
+
+/// A change of a part of the text.
+pub(super) struct Edit {
+    range: Range<usize>,
+    with: String,
+    what: Option<Hidden>,
+}
+
+impl Edit {
+    pub(super) fn new(range: Range<usize>, with: &str, what: Option<Hidden>) -> Self {
+        Edit { range, with: with.to_owned(), what }
+    }
+
+    pub(super) fn removal(range: Range<usize>, what: Hidden) -> Self {
+        Edit { range, with: String::new(), what: Some(what) }
+    }
+}
+
+/// The events of a text with their places.
+pub(super) fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_GFM;
+    Parser::new_ext(text, options).into_offset_iter()
+}
+
+/// The parts of a text that are code, and those that are HTML, each in order.
+#[derive(Default)]
+pub(super) struct Ranges {
+    /// Code blocks.
+    pub(super) blocks: Vec<Range<usize>>,
+    /// Code in lines, with its backticks.
+    pub(super) spans: Vec<Range<usize>>,
+    /// HTML blocks, whole.
+    pub(super) html_blocks: Vec<Range<usize>>,
+    /// HTML, in blocks and in lines.
+    pub(super) html: Vec<Range<usize>>,
+}
+
+impl Ranges {
+    pub(super) fn of(text: &str) -> Self {
+        let mut ranges = Ranges::default();
+        for (event, range) in events(text) {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => ranges.blocks.push(range),
+                Event::Code(_) => ranges.spans.push(range),
+                Event::Start(Tag::HtmlBlock) => ranges.html_blocks.push(range),
+                Event::Html(_) | Event::InlineHtml(_) => ranges.html.push(range),
+                _ => {}
+            }
+        }
+        ranges
+    }
+
+    /// Whether a place is in code.
+    pub(super) fn is_code(&self, at: usize) -> bool {
+        holding(&self.blocks, at).is_some() || holding(&self.spans, at).is_some()
+    }
+}
+
+/// The range that a place is in. The ranges are in order and apart from each other.
+pub(super) fn holding(ranges: &[Range<usize>], at: usize) -> Option<&Range<usize>> {
+    let after = ranges.partition_point(|range| range.start <= at);
+    ranges[..after].last().filter(|range| range.contains(&at))
+}
+
+/// Removes what the page does not show of blocks, links, pictures, definitions, footnotes and tables.
+pub(super) fn without_hidden_text(text: &str, counts: &mut Counts) -> String {
+    let mut reader = Reader::new(text);
+    let mut links = LinkReader::new(text);
+    let events: Vec<_> = events(text).collect();
+    let masked = masked_references(text, &events);
+    match &masked {
+        Some(masked) => {
+            self::events(masked).for_each(|(event, range)| links.read(&event, range));
+        }
+        None => events.iter().for_each(|(event, range)| links.read(event, range.clone())),
+    }
+    for (event, range) in events {
+        reader.read(event, range);
+    }
+    applied(text, reader.finished(links), counts)
+}
+
+/// The text with other characters for references to footnotes: GitHub's parser takes them in the text of a link, ours does
+/// not. `None` if there are none.
+fn masked_references(text: &str, events: &[(Event<'_>, Range<usize>)]) -> Option<String> {
+    let is_reference = |event: &Event<'_>| matches!(event, Event::FootnoteReference(_));
+    let references = || events.iter().filter(|(event, _)| is_reference(event));
+    references().next()?;
+    let mut masked = String::with_capacity(text.len());
+    for (_, range) in references() {
+        masked.push_str(&text[masked.len()..range.start]);
+        masked.extend(std::iter::repeat_n('x', range.len()));
+    }
+    masked.push_str(&text[masked.len()..]);
+    Some(masked)
+}
+
+/// Makes the edits. One inside another is left for the next pass.
+fn applied(text: &str, mut edits: Vec<Edit>, counts: &mut Counts) -> String {
+    edits.sort_by_key(|edit| (edit.range.start, usize::MAX - edit.range.end));
+    let mut out = String::with_capacity(text.len());
+    let mut last = 0;
+    for edit in edits {
+        if edit.range.start < last {
+            continue;
+        }
+        out.push_str(&text[last..edit.range.start]);
+        last = edit.range.end;
+        if let Some(what) = edit.what {
+            counts.add(what);
+        }
+        if edit.with.is_empty() && edit.what.is_some() {
+            part(&mut out, &text[last..]);
+        } else {
+            out.push_str(&edit.with);
+        }
+    }
+    out.push_str(&text[last..]);
+    out
+}
+
+/// A link or picture that has begun.
+struct OpenLink {
+    link_type: LinkType,
+    address: String,
+    has_title: bool,
+    label: String,
+    is_picture: bool,
+    /// Where the last part of its text ends.
+    text_end: usize,
+    has_text: bool,
+}
+
+/// Reads links and pictures.
+struct LinkReader<'t> {
+    text: &'t str,
+    edits: Vec<Edit>,
+    open: Vec<OpenLink>,
+    /// Folded names of the definitions that are used.
+    used: BTreeSet<String>,
+}
+
+impl<'t> LinkReader<'t> {
+    fn new(text: &'t str) -> Self {
+        LinkReader { text, edits: Vec::new(), open: Vec::new(), used: BTreeSet::new() }
+    }
+
+    fn read(&mut self, event: &Event<'_>, range: Range<usize>) {
+        if matches!(event, Event::End(TagEnd::Link | TagEnd::Image)) {
+            self.close_link(range);
+            return;
+        }
+        if let Some(open) = self.open.last_mut() {
+            open.text_end = open.text_end.max(range.end);
+            open.has_text |= is_seen(event);
+        }
+        let Event::Start(
+            tag @ (Tag::Link { link_type, dest_url, title, id }
+            | Tag::Image { link_type, dest_url, title, id }),
+        ) = event
+        else {
+            return;
+        };
+        let is_picture = matches!(tag, Tag::Image { .. });
+        self.used.insert(folded(id));
+        self.open.push(OpenLink {
+            link_type: *link_type,
+            address: dest_url.to_string(),
+            has_title: !title.is_empty(),
+            label: id.to_string(),
+            is_picture,
+            text_end: range.start + if is_picture { 2 } else { 1 },
+            has_text: false,
+        });
+    }
+
+    fn close_link(&mut self, mut range: Range<usize>) {
+        let Some(open) = self.open.pop() else { return };
+        if open.link_type == LinkType::Collapsed && self.text[range.end..].starts_with("[]") {
+            range.end += "[]".len();
+        }
+        if matches!(open.link_type, LinkType::Autolink | LinkType::Email) {
+            return;
+        }
+        let short = addresses::shortened(&open.address);
+        let what = if open.is_picture && open.has_text {
+            Some(Hidden::PictureText)
+        } else if open.has_title {
+            Some(Hidden::LinkTitle)
+        } else if short.is_some() {
+            Some(Hidden::LinkAddress)
+        } else if open.link_type == LinkType::Reference && open.label.split_whitespace().count() > 1
+        {
+            Some(Hidden::Reference)
+        } else {
+            None
+        };
+        let address = short.unwrap_or(open.address);
+        if open.is_picture {
+            let with = format!("![]({address})");
+            if self.text[range.clone()] != with {
+                self.edits.push(Edit::new(range.clone(), &with, what));
+            }
+            return;
+        }
+        if !open.has_text {
+            self.edits.push(Edit::removal(range.clone(), Hidden::LinkAddress));
+            return;
+        }
+        let text_end = open.text_end.min(range.end);
+        let Some(bracket) = self.text[text_end..range.end].find(']') else { return };
+        let tail = text_end + bracket..range.end;
+        let with = format!("]({address})");
+        if self.text[tail.clone()] != with {
+            self.edits.push(Edit::new(tail, &with, what));
+        }
+    }
+}
+
+/// A footnote: its folded name, its place, and the names that it refers to.
+struct Footnote {
+    name: String,
+    range: Range<usize>,
+    refers: BTreeSet<String>,
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    edits: Vec<Edit>,
+    /// Definitions of addresses, with their folded names.
+    definitions: Vec<(String, Range<usize>)>,
+    /// The fenced block that has begun, with its content so far.
+    fenced: Option<(Range<usize>, Vec<Range<usize>>)>,
+    footnotes: Vec<Footnote>,
+    /// Footnotes that have begun, the innermost last.
+    open_footnotes: Vec<usize>,
+    /// Names of footnotes that the text itself refers to.
+    referred: BTreeSet<String>,
+    /// Where the part of the text ends that has been shown so far.
+    shown_to: usize,
+    /// Blocks without other blocks in them, and parts of lines that stand in no such block.
+    leaves: Vec<Range<usize>>,
+    /// Code and HTML.
+    verbatim: Vec<Range<usize>>,
+    row_cells_end: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str) -> Self {
+        Reader {
+            text,
+            edits: Vec::new(),
+            definitions: Vec::new(),
+            fenced: None,
+            footnotes: Vec::new(),
+            open_footnotes: Vec::new(),
+            referred: BTreeSet::new(),
+            shown_to: 0,
+            leaves: Vec::new(),
+            verbatim: Vec::new(),
+            row_cells_end: 0,
+        }
+    }
+
+    fn read(&mut self, event: Event<'_>, range: Range<usize>) {
+        self.note_shown(&event, &range);
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                self.verbatim.push(range.clone());
+                if matches!(kind, CodeBlockKind::Fenced(_)) {
+                    self.fenced = Some((range, Vec::new()));
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                if let Some((block, content)) = self.fenced.take() {
+                    self.edits.extend(blocks::edits_of_fenced(self.text, &block, &content));
+                }
+            }
+            Event::Text(_) => {
+                if let Some((_, content)) = &mut self.fenced {
+                    content.push(range);
+                }
+            }
+            Event::Code(_) | Event::Html(_) | Event::InlineHtml(_) => self.verbatim.push(range),
+            Event::Start(Tag::FootnoteDefinition(name)) => {
+                let footnote = Footnote { name: folded(&name), range, refers: BTreeSet::new() };
+                self.open_footnotes.push(self.footnotes.len());
+                self.footnotes.push(footnote);
+            }
+            Event::End(TagEnd::FootnoteDefinition) => {
+                self.open_footnotes.pop();
+            }
+            Event::FootnoteReference(name) if !is_plain_name(&name) => {
+                self.edits.push(Edit::removal(range, Hidden::Footnote));
+            }
+            Event::FootnoteReference(name) => {
+                let inside = self.open_footnotes.last().map(|at| &mut self.footnotes[*at].refers);
+                inside.unwrap_or(&mut self.referred).insert(folded(&name));
+            }
+            Event::Start(Tag::TableRow) => self.row_cells_end = range.start,
+            Event::End(TagEnd::TableCell) => self.row_cells_end = range.end,
+            Event::End(TagEnd::TableRow) => self.close_row(&range),
+            _ => {}
+        }
+    }
+
+    /// Cells beyond the columns of a table give no events.
+    fn close_row(&mut self, range: &Range<usize>) {
+        let rest = &self.text[self.row_cells_end.min(range.end)..range.end];
+        let plain = rest.trim_end();
+        let from = range.end - rest.len();
+        if plain.chars().any(|c| !c.is_whitespace() && c != '|') {
+            let bar = usize::from(plain.starts_with('|'));
+            self.edits.push(Edit::removal(from + bar..from + plain.len(), Hidden::TableCell));
+        }
+    }
+
+    /// Looks at what stands between the parts that are shown: a definition gives no event.
+    fn note_shown(&mut self, event: &Event<'_>, range: &Range<usize>) {
+        let is_inside_leaf = self.leaves.last().is_some_and(|leaf| range.end <= leaf.end);
+        if is_inside_leaf {
+            return;
+        }
+        let is_leaf = match event {
+            Event::Start(tag) => !is_container(tag),
+            Event::End(_) => return,
+            _ => true,
+        };
+        if !is_leaf {
+            return;
+        }
+        self.note_gap(range.start);
+        self.shown_to = self.shown_to.max(range.end);
+        self.leaves.push(range.clone());
+    }
+
+    fn note_gap(&mut self, end: usize) {
+        if end <= self.shown_to {
+            return;
+        }
+        let mut at = self.shown_to;
+        let mut is_definition = false;
+        for line in self.text[self.shown_to..end].split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let body = line.trim_end();
+            let rest = &body[MARKERS.find(body).map_or(0, |found| found.end())..];
+            is_definition = match rest.chars().next() {
+                None => continue,
+                Some('[') => !rest.starts_with("[!"),
+                Some(_) => is_definition,
+            };
+            if is_definition {
+                let from = start + body.len() - rest.len();
+                let name = rest.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
+                let name = name.map(|(name, _)| folded(name)).unwrap_or_default();
+                self.definitions.push((name, from..start + body.len()));
+            }
+        }
+    }
+
+    fn finished(mut self, links: LinkReader<'_>) -> Vec<Edit> {
+        self.note_gap(self.text.len());
+        self.edits.extend(links.edits);
+        let mut used = links.used;
+        for (name, range) in std::mem::take(&mut self.definitions) {
+            // Links have their addresses now. Only the first definition of a name was ever used.
+            let what = (name.is_empty() || !used.remove(&name)).then_some(Hidden::Reference);
+            self.edits.push(Edit::new(range, "", what));
+        }
+        let shown = self.shown_footnotes();
+        for (at, footnote) in self.footnotes.iter().enumerate() {
+            if !shown.contains(&at) {
+                self.edits.push(Edit::removal(footnote.range.clone(), Hidden::Footnote));
+            }
+        }
+        self.remove_doubtful_footnotes();
+        for (range, short) in addresses::on_github(self.text) {
+            if holding(&self.verbatim, range.start).is_none() {
+                self.edits.push(Edit::new(range, &short, Some(Hidden::LinkAddress)));
+            }
+        }
+        self.edits
+    }
+
+    /// Removes what GitHub's parser may take for a footnote and ours does not, such as `[^a[b]: text`.
+    fn remove_doubtful_footnotes(&mut self) {
+        for found in FOOTNOTE.captures_iter(self.text) {
+            let Some(start) = found.get(1).map(|mark| mark.start()) else { continue };
+            let is_known = self
+                .footnotes
+                .binary_search_by_key(&start, |footnote| footnote.range.start)
+                .is_ok();
+            if is_known || holding(&self.verbatim, start).is_some() {
+                continue;
+            }
+            let end = holding(&self.leaves, start).map_or(start, |leaf| leaf.end);
+            if start < end {
+                self.edits.push(Edit::removal(start..end, Hidden::Footnote));
+            }
+        }
+    }
+
+    /// The footnotes that the page shows: the first of each name, if the text or a footnote that is shown refers to it.
+    fn shown_footnotes(&self) -> BTreeSet<usize> {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        let plain = self.footnotes.iter().enumerate().filter(|(_, note)| is_plain_name(&note.name));
+        for (at, footnote) in plain {
+            first.entry(&footnote.name).or_insert(at);
+        }
+        let mut shown = BTreeSet::new();
+        let mut left: Vec<&String> = self.referred.iter().collect();
+        while let Some(name) = left.pop() {
+            let Some(at) = first.get(name.as_str()) else { continue };
+            if shown.insert(*at) {
+                left.extend(&self.footnotes[*at].refers);
+            }
+        }
+        shown
+    }
+}
+
+/// The markers of quotations, lists and footnotes before the text of a line.
+static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^(?:[ \t>*+.)\-0-9]|\[\^[^\[\]\n]+\]:|\[![A-Za-z]+\])*";
+    Regex::new(pattern).expect("the pattern is a constant")
+});
+
+/// The start of a footnote as GitHub's parser looks for it.
+static FOOTNOTE: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(?m)^[ \t>*+.)\-0-9]*(\[\^)[^\]\s]+\]:";
+    Regex::new(pattern).expect("the pattern is a constant")
+});
+
+/// Longest name of a footnote. The page shows a number instead.
+const FOOTNOTE_NAME_CHARS_MAX: usize = 24;
+
+/// Most words in the name of a footnote.
+const FOOTNOTE_NAME_WORDS_MAX: usize = 3;
+
+/// Whether both parsers take a name for that of a footnote, and it says nothing by itself.
+fn is_plain_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.chars().all(is_word)
+        && name.chars().count() <= FOOTNOTE_NAME_CHARS_MAX
+        && name.split(['-', '_', '.']).count() <= FOOTNOTE_NAME_WORDS_MAX
+}
+
+fn is_container(tag: &Tag<'_>) -> bool {
+    matches!(tag, Tag::BlockQuote(_) | Tag::List(_) | Tag::Item | Tag::FootnoteDefinition(_))
+}
+
+/// Whether an event in a link is something to see.
+fn is_seen(event: &Event<'_>) -> bool {
+    match event {
+        Event::Text(text) | Event::Code(text) => !text.trim().is_empty(),
+        Event::InlineHtml(tag) => tag.to_ascii_lowercase().starts_with("<img"),
+        Event::Start(Tag::Image { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Names are compared without regard to case and blanks.
+fn folded(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
