@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::guard::PICTURES;
 pub(crate) use self::policy::private_dir;
 use self::policy::{Policy, Walls};
 pub(crate) use self::search::SearchedTree;

@@ -62,6 +62,8 @@ struct Inner {
     chain: Vec<Arc<dyn Middleware>>,
     work_dir: Utf8PathBuf,
     spill_dir: Utf8PathBuf,
+    /// The folder for output if the caller named none. It is removed with the last system that uses it.
+    _own_spill_dir: Option<Arc<tempfile::TempDir>>,
     /// Folders outside of it that may be read.
     readable: Vec<Utf8PathBuf>,
     environment: Vec<(String, String)>,

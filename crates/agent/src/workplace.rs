@@ -7,7 +7,7 @@ use repertoire_text::fs::{Folder, PlaceError};
 
 use crate::limits::ToolLimits;
 use crate::protected::protected_in;
-use crate::sandbox::{Probed, SearchedTree, private_dir};
+use crate::sandbox::{PICTURES, Probed, SearchedTree, private_dir};
 
 /// Where a run works.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Workplace {
         };
         let Ok(base) = Folder::open(base) else { return };
         let private = inner.join(private_dir(self).file_name().unwrap_or_default());
-        for folder in ["tmp", "home", "root"] {
+        for folder in ["tmp", "home", "root", PICTURES] {
             let _ = base.remove_all(&private.join(folder));
         }
         let _ = base.remove_empty(&private);

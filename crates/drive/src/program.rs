@@ -42,8 +42,9 @@ pub(crate) async fn run(
     // What a program does to protected paths is undone where no sandbox has kept it from them.
     let place = workplace.clone();
     let (spawn, guard) = blocking(&name, move || {
+        let guard = Guard::before(&place);
         let spawn = place.sandbox.confine(spawn(&program, &place), &place, program.network);
-        (spawn, Guard::before(&place))
+        (spawn, guard)
     })
     .await?;
     let ended = process::run(&spawn, cancel, on_line).await;

@@ -38,13 +38,25 @@ pub(crate) struct SupervisorOrder {
     pub(crate) limits: UsageLimits,
     /// Folders that the program writes to.
     pub(crate) folders: Vec<Utf8PathBuf>,
+    /// The work folder that the supervisor puts right if the process that asked for it is gone.
+    #[serde(default)]
+    pub(crate) guarded: Option<GuardedFolder>,
+}
+
+/// A work folder with a picture of its protected paths.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GuardedFolder {
+    /// The folder.
+    pub(crate) dir: Utf8PathBuf,
+    /// The file with the picture.
+    pub(crate) picture: Utf8PathBuf,
 }
 
 impl SupervisorOrder {
     /// An order from this process.
     pub(crate) fn new(limits: UsageLimits, folders: Vec<Utf8PathBuf>) -> SupervisorOrder {
         let marker = uuid::Uuid::now_v7().simple().to_string();
-        SupervisorOrder { parent: std::process::id(), marker, limits, folders }
+        SupervisorOrder { parent: std::process::id(), marker, limits, folders, guarded: None }
     }
 }
 

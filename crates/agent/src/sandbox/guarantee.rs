@@ -82,7 +82,7 @@ impl Guarantee {
                 "Programs may send signals to your other processes. Use Linux 6.12 or later."
             }
             ProcessesEndWithCommand => {
-                "Processes that leave the group of a command may outlive it."
+                "A command can kill its supervisor and outlive it. Use Linux 6.12 or later."
             }
         }
     }

@@ -5,15 +5,19 @@
 //! the filter, starts the program and reaps whatever the program leaves behind. Without namespaces the program is started
 //! by a thread of the supervisor that has put up the walls round itself alone.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use camino::{Utf8Path, Utf8PathBuf};
 use nix::sys::signal::SigSet;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::policy::{POLICY_VARIABLE, Policy, Stage, Walls};
 use super::probe::REPORT;
+use crate::process::measure::THREADS_PER_PROCESS;
 use crate::process::supervisor::{MARKER_VARIABLE, SUPERVISE_WORD, SupervisorOrder};
 
 mod attempts;
@@ -32,8 +36,6 @@ const REFUSED: u8 = 126;
 const NOT_FOUND: u8 = 127;
 /// The amount by which the priority of a program is lower than that of its supervisor.
 const PRIORITY_STEP: i32 = 5;
-/// Most processes and threads in a user namespace.
-const PROCESSES_MAX: u64 = 4096;
 
 /// Why a wall did not go up.
 #[derive(Debug, thiserror::Error)]
@@ -150,9 +152,21 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
     lower_priority();
-    limit(Resource::Nproc, PROCESSES_MAX)?;
+    if let Some(most) = policy.supervisor.limits.processes_max {
+        // The kernel counts tasks in a user namespace by themselves. This process is one of them.
+        limit(Resource::Nproc, most.saturating_mul(THREADS_PER_PROCESS).saturating_add(1))?;
+    }
     root::build(policy)?;
-    confine(policy, filter::UnixSockets::Allowed, Descendants::MaybeHidden)?;
+    // Nothing else runs here yet that could put a link in their place.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = |folder: &Utf8PathBuf| rustix::fs::open(folder.as_str(), flags, Mode::empty());
+    let private = policy.private_folders().iter().map(open).collect::<Result<Vec<_>, _>>();
+    confine(
+        policy,
+        &private.during("private folder")?,
+        filter::UnixSockets::Allowed,
+        Descendants::MaybeHidden,
+    )?;
     first_process(policy, program)
 }
 
@@ -169,9 +183,9 @@ fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refuse
 
 /// Without namespaces. The walls bind the thread that puts them up and what it starts, not the supervisor.
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    prepare(policy)?;
+    let private = prepare(policy)?;
     let confined = || {
-        confine(policy, filter::UnixSockets::Denied, Descendants::of_supervisor())?;
+        confine(policy, &private, filter::UnixSockets::Denied, Descendants::of_supervisor())?;
         Ok(start(&mut command(policy, program), program))
     };
     supervise(&policy.supervisor, || in_thread(confined))
@@ -205,31 +219,45 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     first_process(policy, program)
 }
 
-/// What needs no walls yet.
-fn prepare(policy: &Policy) -> Result<(), Refused> {
-    for folder in [policy.temporary(), policy.home(), policy.private.join("root")] {
-        // A program that ran before may have left a link to somewhere else.
-        let removed = match folder.is_symlink() {
-            true => std::fs::remove_file(&folder),
-            false => Ok(()),
-        };
-        let made = removed.and_then(|()| std::fs::create_dir_all(&folder));
-        let named = made.map_err(|error| {
-            format!("{folder}: {error}; set XDG_CACHE_HOME to a folder that you may write to")
-        });
-        named.during("private folder")?;
-    }
+/// What needs no walls yet. Returns handles of the folders that the program may write to besides its work folder.
+fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
     close_inherited()?;
-    limit(Resource::Core, 0)
+    limit(Resource::Core, 0)?;
+    let made = std::fs::create_dir_all(&policy.private).map_err(|error| {
+        let private = &policy.private;
+        format!("{private}: {error}; set XDG_CACHE_HOME to a folder that you may write to")
+    });
+    made.during("private folder")?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let private = rustix::fs::open(policy.private.as_str(), flags, Mode::empty());
+    let private = private.during("private folder")?;
+    let make = |folder: &Utf8Path| {
+        let name = folder.file_name().unwrap_or_default();
+        match rustix::fs::statat(&private, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+            found => {
+                // A program that ran before may have left a link to somewhere else.
+                if found.is_ok() {
+                    rustix::fs::unlinkat(&private, name, AtFlags::empty())?;
+                }
+                rustix::fs::mkdirat(&private, name, Mode::from_raw_mode(0o777))?;
+            }
+        }
+        rustix::fs::openat(&private, name, flags, Mode::empty())
+    };
+    make(&policy.private.join("root")).during("private folder")?;
+    let folders = policy.private_folders();
+    folders.iter().map(|folder| make(folder)).collect::<Result<_, _>>().during("private folder")
 }
 
 fn confine(
     policy: &Policy,
+    private: &[OwnedFd],
     unix_sockets: filter::UnixSockets,
     descendants: Descendants,
 ) -> Result<(), Refused> {
     drop_capabilities()?;
-    let abi = rules::apply(policy)?;
+    let abi = rules::apply(policy, private)?;
     filter::apply(policy.network, unix_sockets)?;
     if policy.report {
         report(abi);

@@ -4,11 +4,14 @@
 //! no hooks, and it points to no other folder. Test suites and generators make such repositories. The user's own
 //! `git status` would run the filters and monitors of any other.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
 use super::search::Found;
@@ -19,8 +22,8 @@ use crate::protected::{GIT, GIT_PARTS};
 pub(super) struct Nested {
     /// The paths that fit into a policy. With namespaces they are mounted read-only.
     pub(super) mounted: Vec<Utf8PathBuf>,
-    /// The rest, whose contents are compared.
-    pub(super) compared: Vec<Utf8PathBuf>,
+    /// The rest, whose contents are compared: a policy is text, and some paths are not.
+    pub(super) compared: Vec<PathBuf>,
 }
 
 impl Nested {
@@ -28,17 +31,20 @@ impl Nested {
         let mut nested = Nested { mounted: Vec::new(), compared: Vec::new() };
         let mut bytes = 0;
         for path in found.protected.iter().flat_map(|path| parts_of(path)) {
-            bytes += path.as_str().len();
-            match nested.mounted.len() < NESTED_MOUNTED_MAX && bytes < NESTED_MOUNTED_BYTES_MAX {
-                true => nested.mounted.push(path),
-                false => nested.compared.push(path),
+            bytes += path.as_os_str().len();
+            let fits =
+                nested.mounted.len() < NESTED_MOUNTED_MAX && bytes < NESTED_MOUNTED_BYTES_MAX;
+            match Utf8PathBuf::from_path_buf(path) {
+                Ok(path) if fits => nested.mounted.push(path),
+                Ok(path) => nested.compared.push(path.into_std_path_buf()),
+                Err(path) => nested.compared.push(path),
             }
         }
         nested
     }
 }
 
-fn parts_of(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+fn parts_of(path: &Path) -> Vec<PathBuf> {
     match path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(GIT)) {
         true => GIT_PARTS.iter().map(|part| path.join(part)).collect(),
         false => vec![path.to_owned()],
@@ -47,7 +53,7 @@ fn parts_of(path: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 /// Whether git runs nothing for a repository, given the folder that its `.git` is in. A `.git` that is a file or a link
 /// may lead anywhere, and is not inert.
-pub(super) fn is_inert_repository(parent: &OwnedFd, name: &str) -> bool {
+pub(super) fn is_inert_repository(parent: &OwnedFd, name: &OsStr) -> bool {
     let Ok(git) = open_folder(parent, name) else { return false };
     let is_absent = |part: &str| {
         rustix::fs::statat(&git, part, AtFlags::SYMLINK_NOFOLLOW)
@@ -59,7 +65,7 @@ pub(super) fn is_inert_repository(parent: &OwnedFd, name: &str) -> bool {
         && config_of(&git).is_some_and(|config| is_inert_config(&config))
 }
 
-fn open_folder(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+fn open_folder(parent: &OwnedFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
@@ -89,23 +95,46 @@ fn config_of(git: &OwnedFd) -> Option<String> {
 
 /// Whether every line of a configuration is a plain one with a key that runs nothing. What is not understood is not inert.
 fn is_inert_config(config: &str) -> bool {
-    let mut section = String::new();
-    config.lines().map(str::trim).all(|line| {
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            return true;
-        }
-        if line.ends_with('\\') {
-            return false;
-        }
-        if let Some(header) = line.strip_prefix('[') {
-            let Some(header) = header.strip_suffix(']') else { return false };
-            let name = header.split([' ', '\t', '"', '.']).next().unwrap_or_default();
-            section = name.to_ascii_lowercase();
-            return !header.contains(']');
-        }
-        let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
-        INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key.as_str()))
+    is_inert_change("", config)
+}
+
+/// Whether every line of a configuration that was not there before, in a section of the same header, is a plain one with
+/// a key that runs nothing.
+pub(super) fn is_inert_change(before: &str, now: &str) -> bool {
+    let known: HashSet<(&str, &str)> = lines_of(before).collect();
+    lines_of(now).all(|(header, line)| {
+        known.contains(&(header, line)) || (!line.ends_with('\\') && is_inert_line(header, line))
     })
+}
+
+/// The lines of a configuration that say something, each with the header of its section.
+fn lines_of(config: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut header = "";
+    config.lines().map(str::trim).filter(|line| !is_comment(line)).map(move |line| {
+        if line.starts_with('[') {
+            header = line;
+        }
+        (header, line)
+    })
+}
+
+/// A line that ends with a backslash goes on in the next one, so it is not a comment for sure.
+fn is_comment(line: &str) -> bool {
+    line.is_empty() || (line.starts_with(['#', ';']) && !line.ends_with('\\'))
+}
+
+fn is_inert_line(header: &str, line: &str) -> bool {
+    let Some(inner) = header.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+        return false;
+    };
+    if inner.contains(']') {
+        return false;
+    }
+    let section = inner.split([' ', '\t', '"', '.']).next().unwrap_or_default();
+    let section = section.to_ascii_lowercase();
+    let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
+    line == header
+        || INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key.as_str()))
 }
 
 /// Sections and keys of a configuration that name things and start nothing.
@@ -175,8 +204,26 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_inert_if_what_it_adds_is() {
+        let before = "[core]\n\thooksPath = mine\n[alias]\n\tst = status\n";
+        let remote = "[remote \"o\"]\n\turl = x\n";
+        assert!(is_inert_change(before, before));
+        assert!(is_inert_change(before, &format!("{before}{remote}")));
+        assert!(is_inert_change(before, remote));
+        for added in [
+            "[core]\n\tfsmonitor = evil\n",
+            "[core]\n\thooksPath = other\n",
+            "[alias]\n\tco = !x\n",
+        ] {
+            assert!(!is_inert_change(before, &format!("{before}{added}")), "{added}");
+        }
+        assert!(!is_inert_change(before, "[diff \"x\"]\n\tst = status\n"));
+    }
+
+    #[test]
     fn paths_beyond_the_limit_are_compared() {
-        let protected = (0..600).map(|number| format!("{number:04}/AGENTS.md").into()).collect();
+        let name = |number| PathBuf::from(format!("{number:04}/AGENTS.md"));
+        let protected = (0..600).map(name).collect();
         let nested = Nested::of(&Found { protected, ..Found::default() });
         assert_eq!(nested.mounted.len(), NESTED_MOUNTED_MAX);
         assert_eq!(nested.compared.len(), 600 - NESTED_MOUNTED_MAX);

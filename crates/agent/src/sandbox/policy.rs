@@ -6,11 +6,13 @@ use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Network;
+use super::guard::{found_in, picture_of};
 use super::nested::Nested;
+use super::search::JUST_SEARCHED;
 use super::toolchains::tool_chains;
 use crate::limits::{NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX};
 use crate::process::Spawn;
-use crate::process::supervisor::SupervisorOrder;
+use crate::process::supervisor::{GuardedFolder, SupervisorOrder};
 use crate::protected::GIT;
 use crate::workplace::Workplace;
 
@@ -111,6 +113,9 @@ impl Policy {
             protected.clear();
             read.append(&mut write);
         }
+        let guarded = picture_of(workplace)
+            .map(|picture| GuardedFolder { dir: workplace.dir.clone(), picture });
+        let supervisor = SupervisorOrder::new(workplace.limits.usage, folders);
         Policy {
             walls,
             stage: Stage::Outer,
@@ -124,7 +129,7 @@ impl Policy {
             environment: confined_environment(&spawn.environment, &workplace.environment, &private),
             private,
             report: false,
-            supervisor: SupervisorOrder::new(workplace.limits.usage, folders),
+            supervisor: SupervisorOrder { guarded, ..supervisor },
         }
     }
 
@@ -159,11 +164,16 @@ fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8
     if protected.is_empty() || walls == Walls::Unprivileged {
         return (protected, Vec::new());
     }
-    let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
+    // The guard has kept no contents of the paths that it found and expects to be mounted.
+    let guarded = found_in(workplace);
+    let age_max = if guarded.is_some() { JUST_SEARCHED } else { Duration::ZERO };
+    let now = workplace.searched.search(&workplace.dir, age_max);
+    let found = guarded.unwrap_or_else(|| now.clone());
     protected.extend(Nested::of(&found).mounted.iter().map(|path| workplace.dir.join(path)));
     protected.extend(worktree_pointers(&workplace.dir));
-    let sockets = found.sockets.iter().take(NESTED_MOUNTED_MAX);
-    (protected, sockets.map(|path| workplace.dir.join(path)).collect())
+    let sockets = now.sockets.iter().filter_map(|path| Utf8Path::from_path(path));
+    let sockets = sockets.take(NESTED_MOUNTED_MAX).map(|path| workplace.dir.join(path));
+    (protected, sockets.collect())
 }
 
 /// Files of a repository that say where the configuration of its other worktrees is. They are mounted only: the engine

@@ -2,16 +2,21 @@
 //!
 //! It runs before and after every command, so it must cost little: a folder whose change time is the one of the last
 //! search is not read again, only looked at. Programs cannot set the change time of a folder. The nearest folders are
-//! searched first; folders that only build tools fill are left out.
+//! searched first; folders that only build tools fill are left out. A folder that cannot be listed is part of the result.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
+use super::guard::unlock;
 use crate::limits::{NESTED_FOUND_MAX, SEARCHED_FOLDERS_MAX};
 use crate::protected::{GIT, is_protected_name};
 
@@ -21,7 +26,7 @@ const NOT_SEARCHED: &[&str] = &["node_modules", "target", ".venv", "__pycache__"
 /// Two changes within this time may leave a folder with the same change time.
 const CHANGE_TIME_GRAIN: Duration = Duration::from_millis(50);
 
-/// How old a search may be for the guard, which is made right after the walls.
+/// How old a search may be for the walls, which are made right after the guard.
 pub(super) const JUST_SEARCHED: Duration = Duration::from_millis(100);
 
 /// The folders below a work folder as the last search found them. Clones share it.
@@ -32,17 +37,22 @@ pub(crate) struct SearchedTree(Arc<Mutex<Searched>>);
 struct Searched {
     dir: Utf8PathBuf,
     /// In the order of the search: the nearest first.
-    folders: Vec<(Utf8PathBuf, Folder)>,
+    folders: Vec<(PathBuf, Folder)>,
+    closed: ClosedFolders,
     is_cut: bool,
     last: Option<(Instant, Arc<Found>)>,
 }
 
+/// Folders that could not be listed.
+pub(super) type ClosedFolders = BTreeMap<PathBuf, Identity>;
+
 /// The result of a search, with paths relative to the work folder.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Protected files and folders. A nested repository is named by its `.git`.
-    pub(super) protected: Vec<Utf8PathBuf>,
-    pub(super) sockets: Vec<Utf8PathBuf>,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) sockets: Vec<PathBuf>,
+    pub(super) closed: ClosedFolders,
     /// Whether a limit ended the search.
     pub(super) is_cut: bool,
 }
@@ -52,47 +62,76 @@ struct Folder {
     identity: Identity,
     /// Whether a change after the folder was read must show in its change time.
     is_settled: bool,
-    folders: Vec<String>,
-    protected: Vec<String>,
-    sockets: Vec<String>,
+    folders: Vec<OsString>,
+    protected: Vec<OsString>,
+    sockets: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
+/// A folder at a moment: any change to its entries or its mode makes it another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) changed: (i64, i64),
+}
+
+/// The outcome of reading a folder.
+enum Reading {
+    Listed(Folder),
+    /// There is no such folder any more.
+    Gone,
+    Closed(Identity),
 }
 
 impl SearchedTree {
     /// Searches a work folder. The answer of a search that is not older than `age_max` is given again.
     pub(super) fn search(&self, dir: &Utf8Path, age_max: Duration) -> Arc<Found> {
-        let mut searched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if searched.dir != dir {
-            *searched = Searched { dir: dir.to_owned(), ..Searched::default() };
-        }
+        let mut searched = self.of(dir);
         if let Some((at, found)) = &searched.last
             && at.elapsed() <= age_max
             && age_max > Duration::ZERO
         {
             return found.clone();
         }
-        let found = Arc::new(searched.walk());
-        searched.last = Some((Instant::now(), found.clone()));
-        found
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match rustix::fs::open(dir.as_str(), flags, Mode::empty()) {
+            Ok(open) => searched.walk(&open, None),
+            Err(_) => {
+                let closed = ClosedFolders::from([(PathBuf::new(), Identity::default())]);
+                Arc::new(Found { closed, ..Found::default() })
+            }
+        }
+    }
+
+    /// Searches an open work folder after a program. A folder that cannot be listed is made listable, if it belongs to
+    /// this user and is not one of `closed_before`.
+    pub(super) fn search_after(
+        &self,
+        dir: &Utf8Path,
+        open: &OwnedFd,
+        closed_before: &ClosedFolders,
+    ) -> Arc<Found> {
+        self.of(dir).walk(open, Some(closed_before))
+    }
+
+    fn of(&self, dir: &Utf8Path) -> std::sync::MutexGuard<'_, Searched> {
+        let mut searched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched.dir != dir {
+            *searched = Searched { dir: dir.to_owned(), ..Searched::default() };
+        }
+        searched
     }
 }
 
 impl Searched {
-    fn walk(&mut self) -> Found {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(dir) = rustix::fs::open(self.dir.as_str(), flags, Mode::empty()) else {
-            return Found::default();
-        };
-        if self.folders.is_empty() || self.is_cut || !self.refresh(&dir) {
-            self.search(&dir);
+    fn walk(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) -> Arc<Found> {
+        let is_known = !self.folders.is_empty() && !self.is_cut && self.closed.is_empty();
+        if !is_known || !self.refresh(dir) {
+            self.search(dir, closed_before);
         }
-        self.found()
+        let found = Arc::new(self.found());
+        self.last = Some((Instant::now(), found.clone()));
+        found
     }
 
     /// Looks at the known folders again. Tells whether there are still the same ones, which is usual and needs no search.
@@ -101,33 +140,42 @@ impl Searched {
             if is_unchanged(dir, path, folder) {
                 return true;
             }
-            let Some(now) = read(dir, path) else { return false };
+            let Reading::Listed(now) = read(dir, path) else { return false };
             let has_same_folders = now.folders == folder.folders;
             *folder = now;
             has_same_folders
         })
     }
 
-    fn search(&mut self, dir: &OwnedFd) {
+    fn search(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) {
         let mut before: HashMap<_, _> = std::mem::take(&mut self.folders).into_iter().collect();
-        let mut waiting = VecDeque::from([Utf8PathBuf::new()]);
+        let mut waiting = VecDeque::from([PathBuf::new()]);
         let mut hits = 0;
         self.is_cut = false;
+        self.closed.clear();
         while let Some(path) = waiting.pop_front() {
             if self.folders.len() >= SEARCHED_FOLDERS_MAX || hits >= NESTED_FOUND_MAX {
                 self.is_cut = true;
                 break;
             }
             let known = before.remove(&path).filter(|known| is_unchanged(dir, &path, known));
-            let Some(folder) = known.or_else(|| read(dir, &path)) else { continue };
-            waiting.extend(folder.folders.iter().map(|name| path.join(name)));
-            hits += folder.protected.len() + folder.sockets.len();
-            self.folders.push((path, folder));
+            let reading =
+                known.map_or_else(|| read_or_unlock(dir, &path, closed_before), Reading::Listed);
+            match reading {
+                Reading::Listed(folder) => {
+                    waiting.extend(folder.folders.iter().map(|name| path.join(name)));
+                    hits += folder.protected.len() + folder.sockets.len();
+                    self.folders.push((path, folder));
+                }
+                Reading::Gone => {}
+                Reading::Closed(identity) => drop(self.closed.insert(path, identity)),
+            }
         }
     }
 
     fn found(&self) -> Found {
-        let mut found = Found { is_cut: self.is_cut, ..Found::default() };
+        let closed = self.closed.clone();
+        let mut found = Found { is_cut: self.is_cut, closed, ..Found::default() };
         for (path, folder) in &self.folders {
             found.protected.extend(folder.protected.iter().map(|name| path.join(name)));
             found.sockets.extend(folder.sockets.iter().map(|name| path.join(name)));
@@ -139,17 +187,40 @@ impl Searched {
 }
 
 /// Whether nothing was made, removed or renamed in a folder since it was read.
-fn is_unchanged(dir: &OwnedFd, path: &Utf8Path, known: &Folder) -> bool {
+fn is_unchanged(dir: &OwnedFd, path: &Path, known: &Folder) -> bool {
     let stat = || rustix::fs::statat(dir, here(path), AtFlags::SYMLINK_NOFOLLOW);
     known.is_settled && stat().is_ok_and(|stat| identity(&stat) == known.identity)
 }
 
+fn read_or_unlock(dir: &OwnedFd, path: &Path, closed_before: Option<&ClosedFolders>) -> Reading {
+    match read(dir, path) {
+        Reading::Closed(_)
+            if closed_before.is_some_and(|before| !before.contains_key(path))
+                && unlock(dir, here(path)) =>
+        {
+            read(dir, path)
+        }
+        reading => reading,
+    }
+}
+
 /// Reads a folder. A link on the way, left by a program that still runs, can only make it read other names: whatever is
 /// done about a name follows no link.
-fn read(dir: &OwnedFd, path: &Utf8Path) -> Option<Folder> {
+fn read(dir: &OwnedFd, path: &Path) -> Reading {
+    match listed(dir, path) {
+        Ok(folder) => Reading::Listed(folder),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Reading::Gone,
+        Err(_) => {
+            let stat = rustix::fs::statat(dir, here(path), AtFlags::SYMLINK_NOFOLLOW);
+            Reading::Closed(stat.map(|stat| identity(&stat)).unwrap_or_default())
+        }
+    }
+}
+
+fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, here(path), flags, Mode::empty()).ok()?;
-    let identity = identity(&rustix::fs::fstat(&fd).ok()?);
+    let fd = rustix::fs::openat(dir, here(path), flags, Mode::empty())?;
+    let identity = identity(&rustix::fs::fstat(&fd)?);
     let mut folder = Folder {
         identity,
         is_settled: is_settled(identity.changed),
@@ -157,9 +228,9 @@ fn read(dir: &OwnedFd, path: &Utf8Path) -> Option<Folder> {
         protected: Vec::new(),
         sockets: Vec::new(),
     };
-    for entry in Dir::read_from(&fd).ok()?.flatten() {
-        // A name that is not UTF-8 is not a protected one; a folder of that name is not searched.
-        let Ok(name) = entry.file_name().to_str() else { continue };
+    for entry in Dir::read_from(&fd)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
         let kind = match entry.file_type() {
             FileType::Unknown => kind_of(&fd, name),
             kind => kind,
@@ -168,22 +239,23 @@ fn read(dir: &OwnedFd, path: &Utf8Path) -> Option<Folder> {
     }
     // Folders are compared by their names, and the order of a file system may change.
     folder.folders.sort_unstable();
-    Some(folder)
+    Ok(folder)
 }
 
 impl Folder {
-    fn note(&mut self, path: &Utf8Path, name: &str, kind: FileType) {
-        if matches!(name, "." | "..") {
+    fn note(&mut self, path: &Path, name: &OsStr, kind: FileType) {
+        if name == "." || name == ".." {
             return;
         }
         let is_git = name.eq_ignore_ascii_case(GIT);
         let is_github_skills = name.eq_ignore_ascii_case("skills") && path.ends_with(".github");
-        if is_git || is_protected_name(name) || is_github_skills {
+        // A name that is not UTF-8 is not a protected one.
+        if is_git || name.to_str().is_some_and(is_protected_name) || is_github_skills {
             // The repository of the work folder itself is not nested.
-            if !(is_git && path == "") {
+            if !(is_git && path.as_os_str().is_empty()) {
                 self.protected.push(name.to_owned());
             }
-        } else if kind == FileType::Directory && !NOT_SEARCHED.contains(&name) {
+        } else if kind == FileType::Directory && !NOT_SEARCHED.iter().any(|other| name == *other) {
             self.folders.push(name.to_owned());
         } else if kind == FileType::Socket {
             self.sockets.push(name.to_owned());
@@ -191,13 +263,13 @@ impl Folder {
     }
 }
 
-fn kind_of(fd: &OwnedFd, name: &str) -> FileType {
+fn kind_of(fd: &OwnedFd, name: &OsStr) -> FileType {
     let stat = rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW);
     stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-fn here(path: &Utf8Path) -> &str {
-    if path == "" { "." } else { path.as_str() }
+fn here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 fn identity(stat: &Stat) -> Identity {
@@ -227,6 +299,10 @@ mod tests {
         std::fs::File::create(dir.join(path)).unwrap();
     }
 
+    fn paths(texts: &[&str]) -> Vec<PathBuf> {
+        texts.iter().map(PathBuf::from).collect()
+    }
+
     fn scratch() -> (tempfile::TempDir, Utf8PathBuf) {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
@@ -249,16 +325,19 @@ mod tests {
         }
         let tree = SearchedTree::default();
         let found = tree.search(&dir, Duration::ZERO);
-        assert_eq!(found.protected, [".claude", "a/.git", "a/.github/skills", "a/b/AGENTS.md"]);
+        assert_eq!(
+            found.protected,
+            paths(&[".claude", "a/.git", "a/.github/skills", "a/b/AGENTS.md"])
+        );
         let _server = std::os::unix::net::UnixListener::bind(dir.join("a/b/socket")).unwrap();
         put(&dir, "src/deep/er/.envrc");
         std::fs::remove_file(dir.join("a/b/AGENTS.md")).unwrap();
         let found = tree.search(&dir, Duration::ZERO);
         assert_eq!(
             found.protected,
-            [".claude", "a/.git", "a/.github/skills", "src/deep/er/.envrc"]
+            paths(&[".claude", "a/.git", "a/.github/skills", "src/deep/er/.envrc"])
         );
-        assert_eq!(found.sockets, ["a/b/socket"]);
+        assert_eq!(found.sockets, paths(&["a/b/socket"]));
     }
 
     #[test]
@@ -267,10 +346,42 @@ mod tests {
         put(&dir, "a/file");
         std::thread::sleep(CHANGE_TIME_GRAIN * 2);
         let fd = rustix::fs::open(dir.as_str(), OFlags::RDONLY, Mode::empty()).unwrap();
-        let folder = read(&fd, Utf8Path::new("a")).unwrap();
+        let folder = listed(&fd, Path::new("a")).unwrap();
         assert!(folder.is_settled);
-        assert!(is_unchanged(&fd, Utf8Path::new("a"), &folder));
+        assert!(is_unchanged(&fd, Path::new("a"), &folder));
         put(&dir, "a/other");
-        assert!(!is_unchanged(&fd, Utf8Path::new("a"), &folder));
+        assert!(!is_unchanged(&fd, Path::new("a"), &folder));
+    }
+
+    #[test]
+    fn names_that_are_not_text_are_searched() {
+        let (_keep, dir) = scratch();
+        let odd = dir.as_std_path().join(OsStr::from_bytes(b"\xff"));
+        std::fs::create_dir(&odd).unwrap();
+        std::fs::File::create(odd.join("AGENTS.md")).unwrap();
+        let found = SearchedTree::default().search(&dir, Duration::ZERO);
+        assert_eq!(found.protected, [Path::new(OsStr::from_bytes(b"\xff/AGENTS.md"))]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_is_reported_or_made_listable() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_keep, dir) = scratch();
+        put(&dir, "hidden/AGENTS.md");
+        let mode = |mode| std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(dir.join("hidden"), mode(0o111)).unwrap();
+        let before = SearchedTree::default().search(&dir, Duration::ZERO);
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(before.protected, paths(&["hidden/AGENTS.md"]));
+            return;
+        }
+        assert!(before.protected.is_empty());
+        assert_eq!(before.closed.keys().collect::<Vec<_>>(), [Path::new("hidden")]);
+        let open = rustix::fs::open(dir.as_str(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let search = |closed| SearchedTree::default().search_after(&dir, &open, closed);
+        assert_eq!(*search(&before.closed), *before, "the user closed it");
+        let after = search(&ClosedFolders::new());
+        assert_eq!(after.protected, paths(&["hidden/AGENTS.md"]));
+        assert!(after.closed.is_empty());
     }
 }

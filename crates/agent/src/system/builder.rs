@@ -1,5 +1,6 @@
 //! Putting a system together.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -43,6 +44,12 @@ pub enum BuildError {
     WorkDir {
         /// The folder.
         path: Utf8PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is no temporary folder for output.
+    #[error("no temporary folder for output can be made: {source}; name one with `spill_dir`")]
+    SpillDir {
         /// Why not.
         source: std::io::Error,
     },
@@ -172,7 +179,9 @@ impl Builder {
         self
     }
 
-    /// Sets where output goes that is too large for a conversation.
+    /// Sets where output goes that is too large for a conversation, and where the private folders of programs are. By
+    /// default it is a temporary folder that is removed with the system. Do not choose one in the working folder: programs
+    /// could change what is in it.
     pub fn spill_dir(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
         self.spill_dir = Some(dir.into());
         self
@@ -232,7 +241,14 @@ impl Builder {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(BuildError::TwoTools { name: twice[0].to_owned() });
         }
-        let spill_dir = self.spill_dir.unwrap_or_else(|| work_dir.join(".repertoire/output"));
+        let (spill_dir, own_spill_dir) = match self.spill_dir {
+            Some(dir) => (dir, None),
+            None => {
+                let (dir, keep) = temporary_outside(&work_dir)
+                    .map_err(|source| BuildError::SpillDir { source })?;
+                (dir, Some(Arc::new(keep)))
+            }
+        };
         let library = Library::open(request);
         let prices = self.prices;
         let provider = self.provider.unwrap_or_else(|| {
@@ -252,6 +268,7 @@ impl Builder {
                 chain: standard(self.own_middleware),
                 work_dir,
                 spill_dir,
+                _own_spill_dir: own_spill_dir,
                 readable: Vec::new(),
                 environment: self.environment,
                 sandbox: self.sandbox,
@@ -264,6 +281,20 @@ impl Builder {
     }
 }
 
+/// A temporary folder that is not in the working folder, if there is one.
+fn temporary_outside(work_dir: &Utf8Path) -> std::io::Result<(Utf8PathBuf, tempfile::TempDir)> {
+    let usual = std::env::temp_dir();
+    let places = [usual.as_path(), Path::new("/var/tmp"), Path::new("/dev/shm")];
+    let is_outside = |place: &&&Path| {
+        place.canonicalize().is_ok_and(|place| !place.starts_with(work_dir.as_std_path()))
+    };
+    let place = places.iter().find(is_outside).copied().unwrap_or(&usual);
+    let keep = tempfile::Builder::new().prefix("repertoire-").tempdir_in(place)?;
+    let dir = Utf8PathBuf::from_path_buf(keep.path().canonicalize()?)
+        .map_err(|path| std::io::Error::other(format!("`{}` is not UTF-8", path.display())))?;
+    Ok((dir, keep))
+}
+
 /// Nothing but the folders that were named.
 fn only_these(roots: Vec<Root>, work_dir: &Utf8Path) -> Request {
     let places =
@@ -272,4 +303,21 @@ fn only_these(roots: Vec<Root>, work_dir: &Utf8Path) -> Request {
     request.roots = Some(roots);
     request.sync_pack = false;
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_folders_are_outside_of_the_working_folder_by_default() {
+        let keep = tempfile::tempdir().unwrap();
+        let work = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+        for work in [work.clone(), work.parent().unwrap().to_owned()] {
+            let system = Builder::default().work_dir(&work).build().unwrap();
+            let spill = system.workplace_of("x").spill_dir;
+            assert!(!spill.starts_with(&work), "{spill} is in {work}");
+            assert!(spill.parent().unwrap().is_dir());
+        }
+    }
 }

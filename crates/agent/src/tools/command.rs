@@ -6,13 +6,16 @@ use crate::effect::Effect;
 use crate::event::EventKind;
 use crate::limits::SEARCHED_FOLDERS_MAX;
 use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
-use crate::sandbox::{Change, Guard, Network, Outcome};
+use crate::sandbox::{Change, Guard, Network};
 use crate::spill;
 use crate::tool::{Call, Output};
 use crate::workplace::Workplace;
 
 /// Longest command or argument.
 const COMMAND_BYTES_MAX: usize = 100_000;
+
+/// Most changes to protected paths that are listed one by one.
+const CHANGES_TOLD_MAX: usize = 50;
 
 /// A program to run.
 pub(super) struct Command {
@@ -77,11 +80,13 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
             workplace.spill_dir
         )));
     }
-    workplace.protected.retain(|path| !command.may_change.iter().any(|may| path.ends_with(may)));
     let network = if command.network { Network::On } else { Network::Off };
     let (spawn, guard) = blocking(move || {
+        let may_change = command.may_change;
+        let guard = Guard::allowing(&workplace, may_change);
+        workplace.protected.retain(|path| !may_change.iter().any(|may| path.ends_with(may)));
         let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
-        (spawn, Guard::before(&workplace))
+        (spawn, guard)
     })
     .await?;
     if guard.search_was_cut() {
@@ -90,10 +95,16 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
         );
         call.run.events.emit_once(EventKind::Degraded { what: "sandbox".to_owned(), message });
     }
+    for folder in guard.closed_folders() {
+        let message = format!(
+            "The folder `{folder}` cannot be listed, so it is not searched for protected paths."
+        );
+        call.run.events.emit_once(EventKind::Degraded { what: "sandbox".to_owned(), message });
+    }
     let mut pass = |_: &[u8]| process::Flow::Continue;
     let ended = process::run(&spawn, &call.run.cancel, &mut pass).await;
     let changes = blocking(move || guard.after()).await?;
-    let told: Vec<String> = changes.iter().map(told).collect();
+    let told = told(&changes);
     for message in &told {
         call.run.events.emit(EventKind::Warning { message: message.clone() });
     }
@@ -142,19 +153,18 @@ fn spawn_of(workplace: &Workplace, command: Command) -> Spawn {
     }
 }
 
-fn told(change: &Change) -> String {
-    let path = &change.path;
-    match &change.outcome {
-        Outcome::Restored => {
-            format!("the protected path `{path}` was changed, and is as it was before")
-        }
-        Outcome::MovedTo(aside) => {
-            format!("the protected path `{path}` was made, and is now in {aside}")
-        }
-        Outcome::Failed(why) => {
-            format!("the protected path `{path}` was changed and not put back: {why}")
-        }
+/// A line for each change, up to a limit, failures first.
+fn told(changes: &[Change]) -> Vec<String> {
+    let mut sorted: Vec<&Change> = changes.iter().collect();
+    sorted.sort_by_key(|change| !change.is_failure());
+    let mut told: Vec<String> =
+        sorted.iter().take(CHANGES_TOLD_MAX).map(|change| change.describe()).collect();
+    if let Some(more) = changes.len().checked_sub(CHANGES_TOLD_MAX).filter(|more| *more > 0) {
+        told.push(format!(
+            "{more} more protected paths were changed, and put right or moved aside"
+        ));
     }
+    told
 }
 
 /// How it ended, in words; `None` if all went well.

@@ -237,6 +237,32 @@ fn is_in_memory(place: &Place) -> bool {
 }
 
 #[tokio::test]
+async fn the_limit_of_the_kernel_on_tasks_follows_the_limit_on_processes() {
+    let with_namespaces = |sandbox: &Sandbox| sandbox.describe().contains("namespaces, Landlock");
+    for sandbox in kinds().into_iter().filter(with_namespaces) {
+        for most in [20, 2000] {
+            let place = Place::new();
+            let mut workplace = place.workplace(&sandbox);
+            workplace.limits.usage.processes_max = Some(most);
+            let spawn = sandbox.confine(place.spawn("ulimit -Hu"), &workplace, Network::Off);
+            let ended = ended(&spawn).await;
+            let limit: u64 =
+                String::from_utf8_lossy(&ended.stdout.bytes).trim().parse().unwrap_or(0);
+            assert_eq!(limit, 4 * most + 1, "{}", said(&ended));
+        }
+    }
+}
+
+#[test]
+fn processes_end_with_their_command_only_where_they_cannot_kill_its_supervisor() {
+    for sandbox in kinds() {
+        let guarantees = sandbox.guarantees();
+        let ends = guarantees.contains(&Guarantee::ProcessesEndWithCommand);
+        assert!(!ends || guarantees.contains(&Guarantee::SignalsScoped), "{}", sandbox.describe());
+    }
+}
+
+#[tokio::test]
 async fn a_confined_program_may_tidy_up_when_asked_to_end() {
     for sandbox in kinds() {
         let place = Place::new();

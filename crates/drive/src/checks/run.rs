@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use repertoire_agent::process::{Flow, Stopped};
-use repertoire_agent::sandbox::{Change, Network, Outcome};
+use repertoire_agent::sandbox::Network;
 use repertoire_agent::workplace::Workplace;
 use tokio_util::sync::CancellationToken;
 
@@ -113,7 +113,9 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     String::from_utf8_lossy(&ended.stderr.bytes)
         .lines()
         .for_each(|line| output.take(line.as_bytes()));
-    ran.changes.iter().for_each(|change| output.take(told(change).as_bytes()));
+    for change in &ran.changes {
+        output.take(format!("[{}]", change.describe()).as_bytes());
+    }
     let exceeded = match ended.stopped {
         Some(Stopped::Exceeded(exceeded)) => Some(exceeded.to_string()),
         _ => None,
@@ -147,18 +149,5 @@ fn program(check: &Check) -> Program {
         timeout: check.timeout,
         network: if check.network { Network::On } else { Network::Off },
         kept_bytes_max: crate::limits::CHECK_NOTE_BYTES_MAX,
-    }
-}
-
-fn told(change: &Change) -> String {
-    let path = &change.path;
-    match &change.outcome {
-        Outcome::Restored => format!("[the protected path `{path}` was changed, and is as before]"),
-        Outcome::MovedTo(aside) => {
-            format!("[the protected path `{path}` was made, and is now in {aside}]")
-        }
-        Outcome::Failed(why) => {
-            format!("[the protected path `{path}` was changed and not put back: {why}]")
-        }
     }
 }

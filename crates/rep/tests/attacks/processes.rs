@@ -17,6 +17,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             "a double-forked process that /proc hides ends with its command",
             hidden_double_fork,
         ),
+        everywhere("protected paths are put right after kill -9 of rep", killed_rep_is_put_right),
         once("a double-forked process ends with its command without a sandbox", double_fork_off),
         once("killing the supervisor from inside gains nothing", killed_supervisor),
         everywhere("many processes end the command", many_processes),
@@ -120,6 +121,22 @@ fn killed_rep(scene: &Scene) {
     rep.kill().unwrap();
     rep.wait().unwrap();
     nothing_is_left(scene);
+}
+
+fn killed_rep_is_put_right(scene: &Scene) {
+    let config = scene.read("project/.git/config");
+    let script =
+        "printf '[core]\\n\\tfsmonitor = evil\\n' >> .git/config; ln -s README.md AGENTS.md
+        mkdir nest; echo evil > nest/CLAUDE.md; touch alive; sleep 60";
+    let mut rep = started(scene, &mut check(scene, script));
+    rep.kill().unwrap();
+    rep.wait().unwrap();
+    let is_right = || {
+        scene.read("project/.git/config") == config
+            && !scene.exists("project/AGENTS.md")
+            && !scene.exists("project/nest/CLAUDE.md")
+    };
+    assert!(until(Duration::from_secs(5), is_right), "{:?}", scene.read("project/.git/config"));
 }
 
 fn killed_supervisor(scene: &Scene) {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use repertoire_scripted::{Script, Server, Turn};
+use repertoire_scripted::{Recorded, Script, Server, Turn};
 use serde_json::json;
 
 use crate::scene::{Ran, Scene, UserNamespaces, ran};
@@ -25,6 +25,23 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         everywhere(
             "a new nested repository stays if git runs nothing for it, and is moved aside otherwise",
             new_nested_repositories,
+        ),
+        everywhere(
+            "a command keeps nothing that another one, which ran at the same time, planted",
+            parallel_commands_share_one_picture,
+        ),
+        everywhere(
+            "a folder that cannot be listed, or whose name is not text, hides no repository",
+            hidden_folders_are_searched,
+        ),
+        Guarantee {
+            holds: "more protected paths than a search finds are moved aside, all of them",
+            tried: Tried::Once,
+            attack: many_protected_paths_are_moved,
+        },
+        everywhere(
+            "a repository in a folder without one stays if git runs nothing for it",
+            new_repository_of_the_work_folder,
         ),
         everywhere("no setuid or setgid file is left behind", no_setuid_file_is_left),
         everywhere("git works in a shared repository", git_works_in_a_shared_repository),
@@ -79,10 +96,14 @@ fn commands_with(
     for text in scripts {
         script = script.turn(Turn::tool("bash", json!({ "command": text })));
     }
+    run_script(scene, script.turn(Turn::text("Done.")), flags, variables)
+}
+
+fn run_script(scene: &Scene, script: Script, flags: &[&str], variables: &[(&str, &str)]) -> Ran {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.unwrap();
-    let server = runtime.block_on(Server::start(script.turn(Turn::text("Done."))));
+    let server = runtime.block_on(Server::start(script));
     let mut args = vec!["run", "--no-auto", "--accept-edits"];
     args.extend(flags);
     args.push("work");
@@ -178,6 +199,81 @@ fn new_nested_repositories(scene: &Scene) {
     for path in ["monitor/.git", "hook/.git", "file/.git"] {
         assert!(!scene.exists(&format!("project/{path}")), "{path}: {ran:?}");
     }
+}
+
+fn parallel_commands_share_one_picture(scene: &Scene) {
+    let config = scene.read("project/.git/config");
+    // The first agent plants again and again until the second one has started another command, and ends before that.
+    let plant = "evil=$(cat .git/config; printf '[core]\\n\\tfsmonitor = evil\\n'); mkdir nest; touch planted
+        for i in $(seq 500); do [ -e second ] && break; sleep 0.01
+        ln -s notes.md AGENTS.md; echo evil > nest/CLAUDE.md
+        grep -q evil .git/config || echo \"$evil\" > .git/config; done 2> errors";
+    let wait = "for i in $(seq 500); do [ -e planted ] && break; sleep 0.02; done";
+    let second = "touch second; sleep 2";
+    let answer = move |request: &Recorded| {
+        let first = request.body["messages"][0].to_string();
+        let bash = |command: &str| Turn::tool("bash", json!({ "command": command }));
+        let delegate = |task: &str| json!({ "agent": "general-purpose", "task": task });
+        match (first.contains("Plant it."), first.contains("Wait for it."), request.tool_results())
+        {
+            (true, _, 0) => bash(plant),
+            (_, true, 0) => bash(wait),
+            (_, true, 1) => {
+                // The end of the command before has removed what was planted; it is there again soon.
+                std::thread::sleep(std::time::Duration::from_millis(700));
+                bash(second)
+            }
+            (false, false, 0) => Turn::tool("delegate", delegate("Plant it."))
+                .and_tool("delegate", delegate("Wait for it.")),
+            _ => Turn::text("Done."),
+        }
+    };
+    let script = Script::new().turn(Turn::respond(answer)).repeat_last();
+    let ran = run_script(scene, script, &["--agent", "general-purpose"], &[]);
+    assert!(scene.exists("project/planted") && scene.exists("project/second"), "{ran:?}");
+    assert_eq!(scene.read("project/.git/config"), config, "{ran:?}");
+    assert!(!scene.exists("project/AGENTS.md"), "{ran:?}");
+    assert!(!scene.exists("project/nest/CLAUDE.md"), "{ran:?}");
+}
+
+fn hidden_folders_are_searched(scene: &Scene) {
+    let marker = scene.path("outside/ran");
+    let repository = |folder: &str| {
+        format!(
+            "git init -q {folder} && cd {folder} && git config user.name A && git config user.email a@b \\
+             && git commit -q --allow-empty -m x && head=$(git rev-parse HEAD) \\
+             && printf '[core]\\n\\tfsmonitor = touch {marker}; false\\n' >> .git/config && cd .. \\
+             && git update-index --add --cacheinfo 160000,$head,{folder}; echo evil > {folder}/AGENTS.md\n"
+        )
+    };
+    let hidden = repository("hidden") + "chmod 111 hidden; touch worked";
+    let odd = repository("$'\\xff'");
+    let ran = commands(scene, &[&hidden, &odd]);
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert!(!scene.exists("project/hidden/.git"), "{ran:?}");
+    assert!(!scene.exists("project/hidden/AGENTS.md"), "{ran:?}");
+    scene.git("project", &["status", "--short"]);
+    assert!(!scene.exists("outside/ran"), "the user's git ran it: {ran:?}");
+}
+
+fn many_protected_paths_are_moved(scene: &Scene) {
+    let ran = commands(
+        scene,
+        &["mkdir -p $(seq -f many/%g 5000); for d in many/*; do echo evil > $d/AGENTS.md; done"],
+    );
+    let folders: Vec<_> = scene.path("project/many").read_dir_utf8().unwrap().flatten().collect();
+    assert_eq!(folders.len(), 5000, "{ran:?}");
+    let left = folders.iter().filter(|folder| folder.path().join("AGENTS.md").exists()).count();
+    assert_eq!(left, 0, "{ran:?}");
+}
+
+fn new_repository_of_the_work_folder(scene: &Scene) {
+    std::fs::remove_dir_all(scene.path("project/.git")).unwrap();
+    let ran = commands(scene, &["git init -q .", "git add README.md && touch worked"]);
+    assert!(scene.exists("project/.git/HEAD") && scene.exists("project/worked"), "{ran:?}");
+    std::fs::remove_dir_all(scene.path("project/.git")).unwrap();
+    let ran = commands(scene, &["git init -q . && git config core.fsmonitor evil"]);
+    assert!(!scene.exists("project/.git"), "{ran:?}");
 }
 
 fn no_setuid_file_is_left(scene: &Scene) {

@@ -77,15 +77,19 @@ fn holds(guarantee: Guarantee, policy: &Policy, descendants: Descendants) -> boo
                 && UnixStream::connect(outside.join("socket")).is_err()
                 && UnixStream::connect(policy.dir.join("socket")).is_err()
         }
-        Guarantee::SignalsScoped => {
-            let prober = named(PROBER).parse().map(Pid::from_raw);
-            has_own_process_numbers(policy)
-                || prober.is_ok_and(|prober| kill(prober, None).is_err())
-        }
+        Guarantee::SignalsScoped => has_own_process_numbers(policy) || signals_are_scoped(policy),
+        // A program that can kill the supervisor and the process above it outlives its command.
         Guarantee::ProcessesEndWithCommand => {
-            has_own_process_numbers(policy) || descendants == Descendants::AllFound
+            has_own_process_numbers(policy)
+                || (descendants == Descendants::AllFound && signals_are_scoped(policy))
         }
     }
+}
+
+/// Whether the process that probes cannot be signalled.
+fn signals_are_scoped(policy: &Policy) -> bool {
+    let prober = value(&policy.environment, PROBER).unwrap_or_default().parse().map(Pid::from_raw);
+    prober.is_ok_and(|prober| kill(prober, None).is_err())
 }
 
 /// Whether the processes are in a namespace of their own, whose end is theirs.

@@ -1,5 +1,6 @@
 //! A file system in which only that exists which the policy names.
 
+use std::collections::HashSet;
 use std::os::unix::fs::symlink;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,6 +24,8 @@ struct Entry {
     source: Utf8PathBuf,
     target: Utf8PathBuf,
     access: Access,
+    /// Whether it is a folder of the run, which is never reached through a link.
+    is_private: bool,
 }
 
 /// Builds it, moves there, and forgets the old one.
@@ -57,6 +60,7 @@ fn entries(policy: &Policy) -> Vec<Entry> {
         source: path.to_owned(),
         target: path.to_owned(),
         access,
+        is_private: false,
     };
     let resolver = match policy.network {
         Network::Off => &[][..],
@@ -68,10 +72,14 @@ fn entries(policy: &Policy) -> Vec<Entry> {
         source: policy.temporary(),
         target: Utf8PathBuf::from(target),
         access: Access::Write,
+        is_private: true,
     });
-    let write = policy.write.iter().cloned().chain(policy.private_folders());
-    let write = write.map(|path| plain(&path, Access::Write));
-    let mut entries: Vec<Entry> = system.chain(read).chain(temporary).chain(write).collect();
+    let write = policy.write.iter().map(|path| plain(path, Access::Write));
+    let private = policy.private_folders();
+    let private =
+        private.iter().map(|path| Entry { is_private: true, ..plain(path, Access::Write) });
+    let mut entries: Vec<Entry> =
+        system.chain(read).chain(temporary).chain(write).chain(private).collect();
     entries.sort_by(|a, b| a.target.components().cmp(b.target.components()));
     entries
 }
@@ -84,7 +92,7 @@ fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
         return symlink(link, &target).during("links of the system");
     }
     // What a program of ours left there decides nothing.
-    if entry.source != entry.target && entry.source.is_symlink() {
+    if entry.is_private && entry.source.is_symlink() {
         return Err("it is a link").during("private folder");
     }
     let Ok(source) = entry.source.canonicalize_utf8() else { return Ok(()) };
@@ -217,12 +225,12 @@ fn within(root: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
 struct Protection<'a> {
     policy: &'a Policy,
     root: &'a Utf8Path,
-    pinned: Vec<Utf8PathBuf>,
+    pinned: HashSet<Utf8PathBuf>,
 }
 
 impl<'a> Protection<'a> {
     fn new(policy: &'a Policy, root: &'a Utf8Path) -> Self {
-        Protection { policy, root, pinned: Vec::new() }
+        Protection { policy, root, pinned: HashSet::new() }
     }
 
     fn apply(&mut self) -> Result<(), Refused> {
@@ -268,10 +276,9 @@ impl<'a> Protection<'a> {
     }
 
     fn pin(&mut self, path: &Utf8Path, access: Access) -> Result<(), Refused> {
-        if self.pinned.iter().any(|pinned| pinned == path) {
+        if !self.pinned.insert(path.to_owned()) {
             return Ok(());
         }
-        self.pinned.push(path.to_owned());
         let target = within(self.root, path);
         bind_to(&target, &target, access)
     }

@@ -1,8 +1,10 @@
 //! Landlock: a list of what may be read and written; everything else may not.
 
+use std::os::fd::OwnedFd;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 
@@ -26,10 +28,10 @@ const PROCESS_FILES: &[&str] = &[
 ];
 
 /// Binds this thread and what it becomes; tells the version in force.
-pub(super) fn apply(policy: &Policy) -> Result<u32, Refused> {
+pub(super) fn apply(policy: &Policy, private: &[OwnedFd]) -> Result<u32, Refused> {
     let rules = created(policy)?;
     let rules = with_system(rules, policy)?;
-    let rules = with_folders(rules, policy)?;
+    let rules = with_folders(rules, policy, private)?;
     let status = rules.restrict_self().during("Landlock")?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => Err("the kernel does not enforce it").during("Landlock"),
@@ -74,10 +76,19 @@ fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated,
     }
 }
 
-fn with_folders(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+/// The private folders come as handles: a path could lead elsewhere by now.
+fn with_folders(
+    rules: RulesetCreated,
+    policy: &Policy,
+    private: &[OwnedFd],
+) -> Result<RulesetCreated, Refused> {
     let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
-    let rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
-    add(rules, policy.private_folders(), AccessFs::from_all(NEWEST))
+    let mut rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
+    for folder in private {
+        let rule = PathBeneath::new(folder, AccessFs::from_all(NEWEST));
+        rules = rules.add_rule(rule).during("Landlock")?;
+    }
+    Ok(rules)
 }
 
 /// What is not there is skipped: it cannot be reached either.

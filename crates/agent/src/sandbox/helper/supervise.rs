@@ -18,6 +18,7 @@ use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
 use crate::process::{LimitedResource, UsageLimits};
+use crate::sandbox::guard::OpenPicture;
 
 /// The time between two looks at the number of tasks of the machine, and at the parent.
 const TICK_PAUSE: Duration = Duration::from_millis(50);
@@ -98,6 +99,10 @@ pub(super) fn supervise(
     let own = getpid().as_raw_nonzero().get();
     let mut watch = UsageWatch::new(&table, order.limits, own, &order.folders);
     limit_tasks(&table, &order.limits)?;
+    // Opened before the program starts and the view of the file system changes. Without a picture there is none to compare.
+    let guarded = order.guarded.as_ref();
+    let picture =
+        guarded.and_then(|guarded| OpenPicture::open(&guarded.picture, &guarded.dir).ok());
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let nothing = nothing.during("streams")?;
     let mut group = ControlGroup::enter(&order.limits);
@@ -119,6 +124,9 @@ pub(super) fn supervise(
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
     let end = runtime.block_on(supervisor.wait(signals));
     supervisor.end_all();
+    if let Some(picture) = picture.filter(|_| is_orphan(order.parent)) {
+        picture.put_right();
+    }
     // The report may end this process by a signal, and the control group has to be gone by then.
     drop(supervisor);
     Ok(report(&end))
