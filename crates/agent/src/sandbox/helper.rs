@@ -152,7 +152,7 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     lower_priority();
     limit(Resource::Nproc, PROCESSES_MAX)?;
     root::build(policy)?;
-    confine(policy, filter::UnixSockets::Allowed, Descendants::MaybeHidden)?;
+    confine(policy, filter::OtherProcesses::Hidden, Descendants::MaybeHidden)?;
     first_process(policy, program)
 }
 
@@ -171,7 +171,7 @@ fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refuse
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     prepare(policy)?;
     let confined = || {
-        confine(policy, filter::UnixSockets::Denied, Descendants::of_supervisor())?;
+        confine(policy, filter::OtherProcesses::Visible, Descendants::of_supervisor())?;
         Ok(start(&mut command(policy, program), program))
     };
     supervise(&policy.supervisor, || in_thread(confined))
@@ -198,7 +198,7 @@ fn start(command: &mut Command, program: &[String]) -> Start {
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
-    filter::apply(policy.network, filter::UnixSockets::Allowed)?;
+    filter::apply(policy.network, filter::OtherProcesses::Hidden)?;
     if policy.report {
         attempts::tell(policy, Descendants::MaybeHidden);
     }
@@ -225,12 +225,12 @@ fn prepare(policy: &Policy) -> Result<(), Refused> {
 
 fn confine(
     policy: &Policy,
-    unix_sockets: filter::UnixSockets,
+    others: filter::OtherProcesses,
     descendants: Descendants,
 ) -> Result<(), Refused> {
     drop_capabilities()?;
     let abi = rules::apply(policy)?;
-    filter::apply(policy.network, unix_sockets)?;
+    filter::apply(policy.network, others)?;
     if policy.report {
         report(abi);
         attempts::tell(policy, descendants);
