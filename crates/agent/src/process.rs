@@ -20,10 +20,14 @@ use self::supervisor::KnownChild;
 #[cfg(target_os = "linux")]
 pub(crate) mod control_group;
 mod group;
+#[cfg(target_os = "linux")]
+mod held;
 mod left;
 mod lines;
 #[cfg(target_os = "linux")]
 pub(crate) mod measure;
+#[cfg(target_os = "linux")]
+mod socket_memory;
 mod supervise;
 pub(crate) mod supervisor;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,10 @@
 //! the command wrote. It is not believed where it may be too low: on file systems that do not count (`tmpfs`, FUSE), for
 //! processes whose counters cannot be read, and once a process has ignored the end of its children. Because a process
 //! can do that unseen, files that grow to several times the limit always count.
+//!
+//! Memory that belongs to no process, such as buffers of sockets and files without a name, is looked for once the machine
+//! has lost more memory than the limit allows. Where its size cannot be found, an upper bound counts: the growth of the
+//! machine's shared memory, or the loss of free disk space.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -15,8 +19,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
+use super::held::HeldObjects;
+use super::socket_memory::unix_socket_bytes;
 use super::table::{ProcessEntry, ProcessTable, with_zombies_beneath};
 use super::usage::{
     DISK_BLAME_BYTES_MIN, DISK_FREE_BYTES_MIN, LimitedResource, UsageLimits, kib_field,
@@ -29,6 +35,8 @@ pub(crate) const THREADS_PER_PROCESS: u64 = 4;
 const FILES_MAX: usize = 2_000_000;
 /// Growth of files that is this many times the limit counts whatever the kernel says of the descendants.
 const DISK_BACKSTOP_FACTOR: u64 = 4;
+/// Each new file or folder counts with this much in addition, because a file system has a limited number of them.
+const FILE_ENTRY_BYTES: u64 = 1024;
 /// The types that `statfs` reports for file systems whose writes the kernel counts: ext4, XFS, Btrfs, F2FS and overlays.
 const COUNTED_FILE_SYSTEMS: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
 /// The bit of `SIGCHLD` in the masks of `/proc/PID/status`.
@@ -45,6 +53,11 @@ pub(crate) struct UsageWatch {
     disks: Vec<Disk>,
     started_ms: u64,
     available_memory: u64,
+    shared_memory: u64,
+    /// The bytes in the buffers of Unix sockets when the program was started.
+    socket_bytes: u64,
+    /// The bytes of System V shared memory when the program was started.
+    system_v_bytes: u64,
     /// The number of tasks of the machine that is taken for the usual one.
     tasks: u64,
     /// The loss of free space at which the files are counted next.
@@ -65,6 +78,7 @@ struct Disk {
     /// Whether the kernel counts what processes write to it.
     is_counted: bool,
     free_at_start: u64,
+    free_entries_at_start: u64,
 }
 
 impl UsageWatch {
@@ -87,7 +101,10 @@ impl UsageWatch {
             folders: outermost(folders),
             disks,
             started_ms: SystemClock.now_ms().saturating_sub(COARSE_CLOCK_MS),
-            available_memory: available_memory(table),
+            available_memory: memory_field(table, "MemAvailable:"),
+            shared_memory: memory_field(table, "Shmem:"),
+            socket_bytes: unix_socket_bytes().unwrap_or(0),
+            system_v_bytes: system_v_bytes(table),
             tasks: tasks(table),
             count_files_at: limits.disk_bytes_max.unwrap_or(u64::MAX),
             written_before: counted_bytes(table, "self").unwrap_or(0),
@@ -97,11 +114,14 @@ impl UsageWatch {
     }
 
     /// Opens the counters of a process that has just been started. The first process of a PID namespace closes itself to
-    /// others soon, and then only an open file can still be read.
+    /// others soon, and then only an open file can still be read. Sockets and shared memory are counted from here on:
+    /// this process may be in other namespaces than before.
     pub(crate) fn open_counters(&mut self, table: &ProcessTable, id: i32) {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(table.folder(), format!("{id}/io"), flags, Mode::empty());
         self.first_counters = file.ok().map(|file| (id, file));
+        self.socket_bytes = self.socket_bytes.min(unix_socket_bytes().unwrap_or(0));
+        self.system_v_bytes = self.system_v_bytes.min(system_v_bytes(table));
     }
 
     /// Returns the limit that the descendants exceed now.
@@ -146,15 +166,40 @@ impl UsageWatch {
 
     fn too_much_memory(&self, table: &ProcessTable, found: &[ProcessEntry]) -> bool {
         let Some(most) = self.limits.memory_bytes_max else { return false };
-        let resident: u64 = found.iter().map(|entry| resident_bytes(table, entry.id)).sum();
-        let lost = self.available_memory.saturating_sub(available_memory(table));
-        // Memory behind a descriptor that is not mapped belongs to no process, but it is missing on the machine.
-        let held = if lost > most { held_files(table, found).memory } else { 0 };
-        if resident.saturating_add(held) <= most {
-            return false;
+        let lost = self.available_memory.saturating_sub(memory_field(table, "MemAvailable:"));
+        // Memory that belongs to no process is at least missing on the machine.
+        let unowned = match lost > most {
+            true => self.unowned_memory(table, found, lost),
+            false => UnownedMemory::default(),
+        };
+        let sum = |of_process: fn(&ProcessTable, &ProcessEntry) -> ProcessMemory| {
+            let parts = found.iter().map(|entry| of_process(table, entry));
+            unowned.total_with(parts.fold(ProcessMemory::default(), ProcessMemory::plus))
+        };
+        sum(resident_memory) > most && sum(proportional_memory) > most
+    }
+
+    fn unowned_memory(
+        &self,
+        table: &ProcessTable,
+        found: &[ProcessEntry],
+        lost: u64,
+    ) -> UnownedMemory {
+        let held = HeldObjects::of(table, found);
+        let near = match unix_socket_bytes() {
+            _ if held.near_sockets == 0 && !held.hides_memory => 0,
+            Some(bytes) => bytes.saturating_sub(self.socket_bytes),
+            None => HeldObjects::socket_bytes_max(table, held.near_sockets),
+        };
+        let far = HeldObjects::socket_bytes_max(table, held.far_sockets);
+        let has_segments = system_v_bytes(table) > self.system_v_bytes;
+        let shared_growth =
+            memory_field(table, "Shmem:").saturating_sub(self.shared_memory).min(lost);
+        UnownedMemory {
+            buffers: near.saturating_add(far).saturating_add(held.pipe_bytes_max(table)).min(lost),
+            held: held.memory,
+            shared_bound: if held.hides_memory || has_segments { shared_growth } else { 0 },
         }
-        let exact: u64 = found.iter().map(|entry| proportional_bytes(table, entry.id)).sum();
-        exact.saturating_add(held) > most
     }
 
     fn too_much_disk(
@@ -172,7 +217,8 @@ impl UsageWatch {
             true => (DISK_BLAME_BYTES_MIN, LimitedResource::FreeDisk),
             false => (most, LimitedResource::Disk),
         };
-        let held = held_files(table, found).disk;
+        let objects = HeldObjects::of(table, found);
+        let held = objects.disk;
         let counted = self.counted_bytes_of_all(table);
         // Files of others are told apart only as long as the descendants have not written that much themselves.
         let backstop = most.saturating_mul(DISK_BACKSTOP_FACTOR);
@@ -185,7 +231,12 @@ impl UsageWatch {
             Some(counted) if growth.counted <= backstop => growth.counted.min(counted),
             _ => growth.counted,
         };
-        let written = held.saturating_add(own).saturating_add(growth.uncounted);
+        let mut written = held.saturating_add(own).saturating_add(growth.uncounted);
+        if objects.hides_disk {
+            let is_counted = self.disks.iter().all(|disk| disk.is_counted);
+            let bound = counted.filter(|_| is_counted).unwrap_or(lost).min(lost);
+            written = written.max(bound);
+        }
         // Another program may use the disk as well; then it takes this much more before it is worth counting again.
         self.count_files_at = lost.saturating_add(most.saturating_sub(written)).max(1);
         (written > most).then_some(resource)
@@ -238,10 +289,16 @@ impl UsageWatch {
                 let Ok(metadata) = entry.metadata() else { continue };
                 if metadata.is_dir() {
                     folders.push(entry.path());
-                } else if changed_ms(&metadata) >= self.started_ms
-                    && (metadata.nlink() == 1 || seen.insert((metadata.dev(), metadata.ino())))
-                {
-                    growth.add(metadata.blocks() * 512, self.is_counted(metadata.dev()));
+                }
+                if changed_ms(&metadata) < self.started_ms {
+                    continue;
+                }
+                let is_once = metadata.is_dir() || metadata.nlink() == 1;
+                if is_once || seen.insert((metadata.dev(), metadata.ino())) {
+                    // The kernel's count has the contents of files, but not their entries.
+                    growth.add(FILE_ENTRY_BYTES, false);
+                    let is_counted = !metadata.is_dir() && self.is_counted(metadata.dev());
+                    growth.add(metadata.blocks() * 512, is_counted);
                 }
             }
         }
@@ -312,8 +369,10 @@ impl Disk {
         let device = rustix::fs::fstat(&folder).ok()?.st_dev;
         let kind = rustix::fs::fstatfs(&folder).ok()?.f_type;
         let is_counted = u64::try_from(kind).is_ok_and(|kind| COUNTED_FILE_SYSTEMS.contains(&kind));
-        let mut disk = Disk { folder, device, is_counted, free_at_start: 0 };
+        let mut disk =
+            Disk { folder, device, is_counted, free_at_start: 0, free_entries_at_start: 0 };
         disk.free_at_start = disk.free()?;
+        disk.free_entries_at_start = disk.free_entries();
         Some(disk)
     }
 
@@ -322,8 +381,16 @@ impl Disk {
         Some(state.f_bavail.saturating_mul(state.f_frsize))
     }
 
+    /// The number of files that can still be made; 0 if the file system does not limit them.
+    fn free_entries(&self) -> u64 {
+        rustix::fs::fstatvfs(&self.folder).map_or(0, |state| state.f_favail)
+    }
+
+    /// The space, or the space that as many files stand for, that is gone since the start.
     fn lost(&self) -> u64 {
-        self.free().map_or(0, |free| self.free_at_start.saturating_sub(free))
+        let bytes = self.free().map_or(0, |free| self.free_at_start.saturating_sub(free));
+        let entries = self.free_entries_at_start.saturating_sub(self.free_entries());
+        bytes.max(entries.saturating_mul(FILE_ENTRY_BYTES))
     }
 
     fn is_almost_full(&self) -> bool {
@@ -346,82 +413,92 @@ pub(crate) fn tasks(table: &ProcessTable) -> u64 {
     text(table, "loadavg").and_then(number).unwrap_or(0)
 }
 
-fn available_memory(table: &ProcessTable) -> u64 {
-    text(table, "meminfo").and_then(|text| kib_field(&text, "MemAvailable:")).unwrap_or(0) * 1024
+/// A field of `/proc/meminfo`, in bytes.
+fn memory_field(table: &ProcessTable, name: &str) -> u64 {
+    text(table, "meminfo").and_then(|text| kib_field(&text, name)).unwrap_or(0) * 1024
 }
 
-/// Memory of a process that no file backs. Memory that several processes share counts for each of them.
-fn resident_bytes(table: &ProcessTable, id: i32) -> u64 {
-    let Some(text) = text(table, &format!("{id}/status")) else { return 0 };
-    let field = |name| kib_field(&text, name).unwrap_or(0);
-    (field("RssAnon:") + field("RssShmem:") + field("VmSwap:")) * 1024
+/// The bytes of all System V shared memory of the IPC namespace, mapped or not.
+fn system_v_bytes(table: &ProcessTable) -> u64 {
+    let Some(text) = text(table, "sysvipc/shm") else { return 0 };
+    let mut lines = text.lines();
+    let names = lines.next().unwrap_or_default();
+    let Some(at) = names.split_ascii_whitespace().position(|name| name == "rss") else { return 0 };
+    let value = |line: &str| line.split_ascii_whitespace().nth(at)?.parse::<u64>().ok();
+    lines.filter_map(value).sum()
 }
 
-/// Memory of a process that no file backs, with its share of what it has in common with others.
-fn proportional_bytes(table: &ProcessTable, id: i32) -> u64 {
-    let Some(text) = text(table, &format!("{id}/smaps_rollup")) else {
-        return resident_bytes(table, id);
+/// Memory of processes that no file backs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ProcessMemory {
+    /// Anonymous memory, swapped memory and page tables.
+    own: u64,
+    /// Shared memory.
+    shared: u64,
+}
+
+impl ProcessMemory {
+    fn plus(self, other: ProcessMemory) -> ProcessMemory {
+        ProcessMemory {
+            own: self.own.saturating_add(other.own),
+            shared: self.shared.saturating_add(other.shared),
+        }
+    }
+}
+
+/// Memory that descendants hold but that no process is charged for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct UnownedMemory {
+    /// The buffers of sockets and pipes.
+    buffers: u64,
+    /// Files in memory behind descriptors.
+    held: u64,
+    /// An upper bound of all shared memory, if some of it has an unknown size.
+    shared_bound: u64,
+}
+
+impl UnownedMemory {
+    fn total_with(self, processes: ProcessMemory) -> u64 {
+        let shared = processes.shared.saturating_add(self.held).max(self.shared_bound);
+        processes.own.saturating_add(self.buffers).saturating_add(shared)
+    }
+}
+
+/// Memory of a process, in which memory that several processes share counts for each of them.
+fn resident_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
+    let path = format!("{}/status", table.living_thread(entry));
+    let Some(text) = text(table, &path) else { return ProcessMemory::default() };
+    let field = |name| kib_field(&text, name).unwrap_or(0) * 1024;
+    ProcessMemory {
+        own: field("RssAnon:") + field("VmSwap:") + field("VmPTE:"),
+        shared: field("RssShmem:"),
+    }
+}
+
+/// Memory of a process, with its share of what it has in common with others.
+fn proportional_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
+    let thread = table.living_thread(entry);
+    let Some(rollup) = text(table, &format!("{thread}/smaps_rollup")) else {
+        return resident_memory(table, entry);
     };
-    let field = |name| kib_field(&text, name);
-    let parts = [field("Pss_Anon:"), field("Pss_Shmem:")];
-    let memory = match parts {
-        [None, None] => field("Pss:").unwrap_or(0),
-        parts => parts.into_iter().flatten().sum(),
+    let page_tables = text(table, &format!("{thread}/status"))
+        .and_then(|status| kib_field(&status, "VmPTE:"))
+        .unwrap_or(0);
+    let field = |name| kib_field(&rollup, name);
+    let anonymous = match (field("Pss_Anon:"), field("Pss_Shmem:")) {
+        (None, None) => field("Pss:").unwrap_or(0),
+        (anonymous, _) => anonymous.unwrap_or(0),
     };
-    (memory + field("SwapPss:").unwrap_or(0)) * 1024
+    ProcessMemory {
+        own: (anonymous + field("SwapPss:").unwrap_or(0) + page_tables) * 1024,
+        shared: field("Pss_Shmem:").unwrap_or(0) * 1024,
+    }
 }
 
 fn text(table: &ProcessTable, path: &str) -> Option<String> {
     // A process that has ended has empty files.
     let bytes = table.read(path).ok().filter(|bytes| !bytes.is_empty())?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The size of files that have no name any more and that only descriptors keep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct HeldBytes {
-    memory: u64,
-    disk: u64,
-}
-
-fn held_files(table: &ProcessTable, found: &[ProcessEntry]) -> HeldBytes {
-    let (mut held, mut seen) = (HeldBytes::default(), BTreeSet::new());
-    for entry in found {
-        for (name, file) in nameless_files(table, entry.id) {
-            if seen.insert((file.st_dev, file.st_ino)) {
-                let bytes = u64::try_from(file.st_blocks).unwrap_or(0).saturating_mul(512);
-                match is_in_memory(&name) {
-                    true => held.memory += bytes,
-                    false => held.disk += bytes,
-                }
-            }
-        }
-    }
-    held
-}
-
-fn is_in_memory(name: &str) -> bool {
-    ["/memfd:", "/dev/shm/", "/SYSV"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// The regular files without a name that a process has open, with the name that each of them had.
-fn nameless_files(table: &ProcessTable, id: i32) -> Vec<(String, rustix::fs::Stat)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(table.folder(), format!("{id}/fd"), flags, Mode::empty());
-    let Ok(folder) = folder else { return Vec::new() };
-    let Ok(entries) = rustix::fs::Dir::read_from(&folder) else { return Vec::new() };
-    let mut files = Vec::new();
-    for entry in entries.flatten() {
-        let Ok(file) = rustix::fs::statat(&folder, entry.file_name(), AtFlags::empty()) else {
-            continue;
-        };
-        let is_regular = FileType::from_raw_mode(file.st_mode) == FileType::RegularFile;
-        if is_regular && file.st_nlink == 0 {
-            let name = rustix::fs::readlinkat(&folder, entry.file_name(), Vec::new());
-            files.push((name.unwrap_or_default().to_string_lossy().into_owned(), file));
-        }
-    }
-    files
 }
 
 #[cfg(test)]
@@ -497,14 +574,27 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_name_are_found_behind_descriptors() {
-        use std::io::Write;
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&vec![1; 500_000]).unwrap();
-        let own = i32::try_from(std::process::id()).unwrap();
-        let held: i64 = nameless_files(&table(), own).iter().map(|(_, file)| file.st_blocks).sum();
-        assert!(held * 512 >= 500_000);
-        assert!(is_in_memory("/memfd:x (deleted)") && !is_in_memory("/tmp/x (deleted)"));
+    fn page_tables_and_memory_of_unknown_size_count() {
+        let own = table().entry(std::process::id().cast_signed()).unwrap();
+        for memory in [resident_memory(&table(), &own), proportional_memory(&table(), &own)] {
+            assert!(memory.own > 4096, "{memory:?}");
+        }
+        let processes = ProcessMemory { own: 10, shared: 5 };
+        let unowned = UnownedMemory { buffers: 100, held: 20, shared_bound: 0 };
+        assert_eq!(unowned.total_with(processes), 135);
+        // The bound covers what processes share and hold already.
+        let bound = UnownedMemory { shared_bound: 1000, ..unowned };
+        assert_eq!(bound.total_with(processes), 1110);
+    }
+
+    #[test]
+    fn empty_files_count() {
+        let (_keep, folder) = folder();
+        let watch = watch(&folder, UsageLimits::default());
+        for number in 0..100 {
+            std::fs::File::create(folder.join(number.to_string())).unwrap();
+        }
+        assert_eq!(watch.growth(u64::MAX, u64::MAX).uncounted, 100 * FILE_ENTRY_BYTES);
     }
 
     #[test]

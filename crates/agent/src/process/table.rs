@@ -51,8 +51,12 @@ impl ProcessEntry {
         })
     }
 
-    /// Whether the process still executes or can be continued; a zombie cannot.
+    /// Whether the process still executes or can be continued. A zombie cannot, unless only its first thread has ended.
     pub(crate) fn is_alive(&self) -> bool {
+        self.has_first_thread() || (self.state == b'Z' && self.threads > 1)
+    }
+
+    fn has_first_thread(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
 }
@@ -86,21 +90,59 @@ impl ProcessTable {
         ProcessEntry::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Reads a file beneath `/proc`.
+    /// Returns the folders of the threads of a process, relative to `/proc`. Each may have descriptors of its own.
+    pub(crate) fn threads(&self, entry: &ProcessEntry) -> Vec<String> {
+        let process = entry.id.to_string();
+        if entry.threads <= 1 {
+            return vec![process];
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder =
+            rustix::fs::openat(&self.folder, format!("{process}/task"), flags, Mode::empty());
+        let Ok(entries) = folder.and_then(rustix::fs::Dir::read_from) else {
+            return vec![process];
+        };
+        let ids = entries.flatten().filter_map(|thread| {
+            thread.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok())
+        });
+        ids.map(|id| format!("{process}/task/{id}")).collect()
+    }
+
+    /// Returns the folder of a thread that has not ended, relative to `/proc`: the files on memory are empty for a first
+    /// thread that has ended before the others.
+    pub(crate) fn living_thread(&self, entry: &ProcessEntry) -> String {
+        let process = entry.id.to_string();
+        if entry.has_first_thread() {
+            return process;
+        }
+        let is_living = |thread: &String| {
+            let bytes = self.read(&format!("{thread}/stat")).unwrap_or_default();
+            let parsed = ProcessEntry::parse(&String::from_utf8_lossy(&bytes));
+            parsed.is_some_and(|thread| thread.has_first_thread())
+        };
+        self.threads(entry).into_iter().find(is_living).unwrap_or(process)
+    }
+
+    /// Reads a file beneath `/proc`, up to a maximum size.
     pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.read_some(path).map(|(bytes, _)| bytes)
+    }
+
+    /// Reads a file beneath `/proc` up to a maximum size, and returns whether that is the whole file.
+    pub(crate) fn read_some(&self, path: &str) -> io::Result<(Vec<u8>, bool)> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, path, flags, Mode::empty())?;
         let mut bytes = Vec::with_capacity(1024);
         let mut chunk = [0; 4096];
         loop {
             match rustix::io::read(&file, &mut chunk) {
-                Ok(0) => return Ok(bytes),
+                Ok(0) => return Ok((bytes, true)),
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             if bytes.len() > FILE_BYTES_MAX {
-                return Ok(bytes);
+                return Ok((bytes, false));
             }
         }
     }
@@ -202,7 +244,7 @@ fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32>
     found.iter().map(|entry| entry.group).filter(|group| !foreign.contains(group)).collect()
 }
 
-/// Returns the living entries beneath `root`. A zombie is no entry itself, but its children are.
+/// Returns the living entries beneath `root`. A zombie without living threads is no entry itself, but its children are.
 pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     let mut found = with_zombies_beneath(entries, root);
     found.retain(ProcessEntry::is_alive);
@@ -282,6 +324,13 @@ mod tests {
         assert_eq!(ids(1), [2, 4]);
         assert_eq!(ids(5), [6]);
         assert_eq!(ids(7), [0; 0]);
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        let two_threads = ProcessEntry { threads: 2, ..entry(3, 2, b'Z') };
+        assert!(two_threads.is_alive() && !entry(3, 2, b'Z').is_alive());
+        assert_eq!(beneath(&[two_threads], 2), [two_threads]);
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     confine(
         policy,
         &private.during("private folder")?,
-        filter::UnixSockets::Allowed,
+        filter::OtherProcesses::Hidden,
         Descendants::MaybeHidden,
     )?;
     first_process(policy, program)
@@ -185,7 +185,7 @@ fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refuse
 fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     let private = prepare(policy)?;
     let confined = || {
-        confine(policy, &private, filter::UnixSockets::Denied, Descendants::of_supervisor())?;
+        confine(policy, &private, filter::OtherProcesses::Visible, Descendants::of_supervisor())?;
         Ok(start(&mut command(policy, program), program))
     };
     supervise(&policy.supervisor, || in_thread(confined))
@@ -212,7 +212,7 @@ fn start(command: &mut Command, program: &[String]) -> Start {
 fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
-    filter::apply(policy.network, filter::UnixSockets::Allowed)?;
+    filter::apply(policy.network, filter::OtherProcesses::Hidden)?;
     if policy.report {
         attempts::tell(policy, Descendants::MaybeHidden);
     }
@@ -253,12 +253,12 @@ fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
 fn confine(
     policy: &Policy,
     private: &[OwnedFd],
-    unix_sockets: filter::UnixSockets,
+    others: filter::OtherProcesses,
     descendants: Descendants,
 ) -> Result<(), Refused> {
     drop_capabilities()?;
     let abi = rules::apply(policy, private)?;
-    filter::apply(policy.network, unix_sockets)?;
+    filter::apply(policy.network, others)?;
     if policy.report {
         report(abi);
         attempts::tell(policy, descendants);

@@ -1,5 +1,6 @@
 //! What a confined program may do: the value that travels to the helper.
 
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
@@ -31,7 +32,35 @@ pub(super) const SECRETS: &[&str] = &[
     "/etc/sudoers",
     "/etc/sudoers.d",
     "/etc/krb5.keytab",
+    "/etc/security/opasswd",
 ];
+
+/// Returns the secrets of the system beneath an `/etc`: those that have a well-known name, and every file and folder that
+/// its mode keeps from ordinary users. A program that runs as root would read them.
+pub(super) fn secrets_beneath(etc: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let known = SECRETS.iter().filter_map(|secret| secret.strip_prefix("/etc/"));
+    let mut secrets: Vec<Utf8PathBuf> = known.map(|secret| etc.join(secret)).collect();
+    let mut folders = vec![etc.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        for entry in entries.flatten() {
+            let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+            let needed = if metadata.is_dir() { EXECUTED_BY_OTHERS } else { READ_BY_OTHERS };
+            if secrets.iter().any(|secret| secret == path) {
+                continue;
+            }
+            if metadata.mode() & needed == 0 {
+                secrets.push(path.to_owned());
+            } else if metadata.is_dir() {
+                folders.push(path.to_owned());
+            }
+        }
+    }
+    secrets
+}
+
+const READ_BY_OTHERS: u32 = 0o004;
+const EXECUTED_BY_OTHERS: u32 = 0o001;
 
 /// Files that say where a name server is; a link in `/etc` leads to one of them.
 pub(super) const RESOLVER: &[&str] = &[
@@ -254,6 +283,34 @@ mod tests {
 
     fn pair(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn files_that_ordinary_users_cannot_read_are_secrets() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let etc = Utf8Path::from_path(dir.path()).unwrap();
+        let put = |path: &str, mode: u32| {
+            let path = etc.join(path);
+            if path.as_str().ends_with('/') {
+                std::fs::create_dir(&path).unwrap();
+            } else {
+                std::fs::File::create(&path).unwrap();
+            }
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (path, mode) in [("open/", 0o755), ("closed/", 0o710), ("open/key", 0o640)] {
+            put(path, mode);
+        }
+        for (path, mode) in [("open/hosts", 0o644), ("closed/key", 0o644), ("shadow", 0o644)] {
+            put(path, mode);
+        }
+        let mut found = secrets_beneath(etc);
+        found.retain(|path| path.exists());
+        found.sort();
+        assert_eq!(found, ["closed", "open/key", "shadow"].map(|path| etc.join(path)));
+        let known = secrets_beneath(Utf8Path::new("/etc"));
+        assert!(known.contains(&"/etc/security/opasswd".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::scene::{Scene, processes_with, stays_as_it_is, until};
+use crate::scene::{Scene, UserNamespaces, processes_with, stays_as_it_is, until};
 use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
@@ -24,8 +24,20 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         everywhere("a fork bomb ends the command and hurts nothing else", fork_bomb),
         everywhere("memory of several processes together ends the command", memory_in_pieces),
         everywhere("memory behind a descriptor ends the command", memory_behind_a_descriptor),
+        everywhere("memory in socket buffers ends the command", memory_in_sockets),
+        everywhere("page tables end the command", memory_in_page_tables),
+        everywhere("memory that is mapped in part ends the command", memory_mapped_in_part),
+        everywhere("memory of a process that cannot be looked at ends the command", hidden_memory),
+        everywhere(
+            "memory of a process whose first thread has ended ends the command",
+            memory_without_a_first_thread,
+        ),
+        everywhere("System V memory that is not mapped ends the command", detached_segment),
         everywhere("many small files end the command", many_files),
+        everywhere("many empty files end the command", many_empty_files),
         everywhere("a file without a name ends the command", nameless_file),
+        everywhere("a file that is only mapped ends the command", mapped_file),
+        everywhere("a file that waits in a socket ends the command", passed_file),
         everywhere("files written just before the end count", files_at_the_end),
         everywhere("a command is not stopped for files of others", files_of_others),
         once("3 GB of memory end the command by default", three_gigabytes_of_memory),
@@ -186,6 +198,104 @@ fn memory_behind_a_descriptor(scene: &Scene) {
     let script = format!("python3 -c \"{script}\"");
     let small = [("REPERTOIRE_LIMITS_COMMAND_MEMORY", "150MB")];
     is_stopped(scene, &script, "limits.command_memory", &small);
+}
+
+/// Runs a Python program that has to be stopped for its memory.
+fn is_stopped_for_memory(scene: &Scene, program: &str) {
+    scene.write("project/attack.py", program);
+    let small = [("REPERTOIRE_LIMITS_COMMAND_MEMORY", "150MB")];
+    is_stopped(scene, "python3 attack.py", "limits.command_memory", &small);
+}
+
+/// Runs a Python program that has to be stopped for the files that it writes.
+fn is_stopped_for_files(scene: &Scene, program: &str) {
+    scene.write("project/attack.py", program);
+    let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
+    is_stopped(scene, "python3 attack.py", "limits.command_disk", &small);
+}
+
+fn memory_in_sockets(scene: &Scene) {
+    let program = "import socket, time\nkept, total = [], 0\n\
+        while total < 400_000_000 and len(kept) < 450:\n\
+        \x20   pair = socket.socketpair(); kept.append(pair)\n\
+        \x20   for end in pair:\n\
+        \x20       end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_000_000); end.setblocking(False)\n\
+        \x20       try:\n\
+        \x20           while True: total += end.send(bytes(100_000))\n\
+        \x20       except BlockingIOError: pass\n\
+        time.sleep(8)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+fn memory_in_page_tables(scene: &Scene) {
+    let program = "import mmap, time\n\
+        m = mmap.mmap(-1, 100_000 << 21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n\
+        m.madvise(mmap.MADV_NOHUGEPAGE)\n\
+        for i in range(100_000): m[i << 21]\n\
+        time.sleep(8)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+fn memory_mapped_in_part(scene: &Scene) {
+    let program = "import ctypes, os, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
+        f = os.memfd_create('x')\n\
+        for i in range(40): os.write(f, bytes(10_000_000))\n\
+        libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0))\n\
+        os.close(f)\ntime.sleep(8)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+fn hidden_memory(scene: &Scene) {
+    let program = "import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+        f = os.memfd_create('x')\n\
+        for i in range(40): os.write(f, bytes(10_000_000))\n\
+        time.sleep(8)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+fn memory_without_a_first_thread(scene: &Scene) {
+    let program = "import ctypes, os, threading, time\n\
+        def use():\n\
+        \x20   time.sleep(0.5); kept = b'x' * 400_000_000; time.sleep(8); os._exit(0)\n\
+        threading.Thread(target=use).start()\nctypes.CDLL(None).pthread_exit(None)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+/// Without user namespaces there is no System V memory at all.
+fn detached_segment(scene: &Scene) {
+    if scene.situation.namespaces == UserNamespaces::Denied {
+        return;
+    }
+    let program = "import ctypes, time\nlibc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_void_p\n\
+        id = libc.shmget(0, ctypes.c_size_t(400_000_000), 0o1600)\n\
+        at = ctypes.c_void_p(libc.shmat(id, None, 0))\n\
+        ctypes.memset(at, 1, 400_000_000)\nlibc.shmdt(at)\ntime.sleep(8)\n";
+    is_stopped_for_memory(scene, program);
+}
+
+fn many_empty_files(scene: &Scene) {
+    let program = "import os, time\nos.mkdir('big-files')\n\
+        for i in range(150_000): os.close(os.open(f'big-files/{i}', os.O_CREAT | os.O_WRONLY))\n\
+        time.sleep(8)\n";
+    is_stopped_for_files(scene, program);
+}
+
+/// Writes 300 MB to a file without a name.
+const NAMELESS: &str = "import ctypes, os, socket, time\nlibc = ctypes.CDLL(None)\n\
+                        libc.mmap.restype = ctypes.c_void_p\n\
+                        f = os.open('big-file', os.O_CREAT | os.O_RDWR); os.unlink('big-file')\n\
+                        for i in range(30): os.write(f, bytes(10_000_000))\n";
+
+fn mapped_file(scene: &Scene) {
+    let rest = "libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0))\n\
+                os.close(f)\ntime.sleep(8)\n";
+    is_stopped_for_files(scene, &format!("{NAMELESS}{rest}"));
+}
+
+fn passed_file(scene: &Scene) {
+    let rest = "a, b = socket.socketpair()\nsocket.send_fds(a, [b'x'], [f])\n\
+                os.close(f)\ntime.sleep(8)\n";
+    is_stopped_for_files(scene, &format!("{NAMELESS}{rest}"));
 }
 
 fn many_files(scene: &Scene) {

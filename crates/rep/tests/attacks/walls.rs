@@ -70,6 +70,14 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             limits_of_other_processes_are_closed,
         ),
         everywhere(
+            "a command cannot change how another process is scheduled",
+            schedules_of_other_processes_are_closed,
+        ),
+        everywhere(
+            "a command reads nothing in /etc that ordinary users cannot read",
+            secrets_of_the_system_are_closed,
+        ),
+        everywhere(
             "`sandbox = \"require\"` refuses a sandbox that lacks a guarantee, and names it",
             require_names_what_is_missing,
         ),
@@ -366,6 +374,61 @@ fn limits_of_other_processes_are_closed(scene: &Scene) {
     bystander.wait().unwrap();
     assert!(scene.exists("project/worked"), "{ran:?}");
     assert!(!scene.exists("project/limited"), "{ran:?}");
+}
+
+/// The scheduling of a process: policy, priority and processors, and its priority for disks.
+fn schedule_of(scene: &Scene, id: u32) -> String {
+    let id = id.to_string();
+    let outputs =
+        [["chrt", "-p", &id], ["taskset", "-p", &id], ["ionice", "-p", &id]].map(|line| {
+            let output = scene.plain_command(line[0]).args(&line[1..]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        });
+    let output = scene.plain_command("ps").args(["-o", "ni=", "-p", &id]).output().unwrap();
+    format!("{outputs:?} {}", String::from_utf8_lossy(&output.stdout))
+}
+
+fn schedules_of_other_processes_are_closed(scene: &Scene) {
+    let mut bystander = scene.plain_command("sleep");
+    let mut bystander = bystander.arg("60").stdout(Stdio::null()).spawn().unwrap();
+    let before = schedule_of(scene, bystander.id());
+    let program = format!(
+        "import ctypes, os, threading\npid = {}\nlibc = ctypes.CDLL(None)\n\
+         def attempt(call, *args):\n\
+         \x20   try: call(*args)\n\
+         \x20   except OSError: pass\n\
+         attempt(os.sched_setscheduler, pid, os.SCHED_IDLE, os.sched_param(0))\n\
+         attempt(os.sched_setaffinity, pid, {{0}})\n\
+         attempt(os.setpriority, os.PRIO_PROCESS, pid, 15)\n\
+         attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(pid) if os.path.exists(f'/proc/{{pid}}') else pid, 15)\n\
+         attempt(os.setpriority, os.PRIO_USER, os.getuid(), 15)\n\
+         libc.syscall(251 if os.uname().machine == 'x86_64' else 30, 1, pid, 3 << 13)\n\
+         os.sched_setaffinity(threading.get_native_id(), os.sched_getaffinity(0))\n\
+         os.sched_setaffinity(0, os.sched_getaffinity(0))\nos.setpriority(os.PRIO_PROCESS, 0, 19)\n\
+         open('worked', 'w')\n",
+        bystander.id()
+    );
+    scene.write("project/attack.py", program);
+    let ran = commands(scene, &["python3 attack.py"]);
+    let after = schedule_of(scene, bystander.id());
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert_eq!(after, before, "{ran:?}");
+}
+
+fn secrets_of_the_system_are_closed(scene: &Scene) {
+    let find = "find /etc -type f ! -perm -004";
+    let script = format!(
+        "{find} -exec cat {{}} + > seen; {find} -exec sh -c 'for f; do : < $f && echo $f; done' sh {{}} + > opened
+         : < /etc/security/opasswd && stat -L -c %F /etc/security/opasswd > kind; touch worked"
+    );
+    let ran = commands(scene, &[&script]);
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert_eq!(scene.read("project/seen").as_deref(), Some(""), "{ran:?}");
+    assert_eq!(scene.read("project/opened").as_deref(), Some(""), "{ran:?}");
+    let kind = scene.read("project/kind").unwrap_or_default();
+    assert!(!kind.contains("regular"), "{kind} {ran:?}");
 }
 
 fn require_names_what_is_missing(scene: &Scene) {

@@ -11,28 +11,31 @@ use seccompiler::{
 use super::{During, Refused};
 use crate::sandbox::Network;
 
-/// Whether programs may make Unix sockets that have a name, and use shared memory, semaphores and message queues of
-/// the system. Socket pairs without a name are always allowed.
+/// Whether a program can reach the user's other processes by their ids, by names of sockets, and by shared memory,
+/// semaphores and message queues of the system. Where it can, the filter denies that; socket pairs without a name are
+/// always allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnixSockets {
-    /// The file system and the namespaces decide which processes they reach.
-    Allowed,
-    /// Nothing else would keep them from the user's other processes.
-    Denied,
+pub(super) enum OtherProcesses {
+    /// The file system and the namespaces keep them apart.
+    Hidden,
+    /// Nothing but the filter keeps them apart.
+    Visible,
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-pub(super) fn apply(network: Network, unix_sockets: UnixSockets) -> Result<(), Refused> {
+pub(super) fn apply(network: Network, others: OtherProcesses) -> Result<(), Refused> {
     let mut denied: Rules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
-    denied.insert(libc::SYS_socket, sockets(network, unix_sockets)?);
+    denied.insert(libc::SYS_socket, sockets(network, others)?);
     denied.insert(libc::SYS_ioctl, terminal_input()?);
     denied.insert(libc::SYS_clone, namespaces()?);
     // Another process can be killed by taking its processor time away.
     denied.insert(libc::SYS_prlimit64, vec![rule(0, SeccompCmpOp::Ne, 0)?]);
     denied.extend(special_modes()?);
-    if unix_sockets == UnixSockets::Denied {
+    if others == OtherProcesses::Visible {
         denied.extend(SHARED_WITH_OTHERS.iter().map(|call| (*call, Vec::new())));
+        denied.extend(priorities_of_others()?);
+        install(with_x32(schedules_of_others()?), SUCCESS)?;
     }
     install(with_x32(denied), libc::EPERM)?;
     // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
@@ -61,22 +64,49 @@ fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
 }
 
 /// Every family of sockets that is not named here is denied. No rule at all means always.
-fn sockets(network: Network, unix_sockets: UnixSockets) -> Result<Vec<SeccompRule>, Refused> {
+fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>, Refused> {
     let mut allowed: Vec<i32> = match network {
         Network::Off => Vec::new(),
         Network::On => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
-    if unix_sockets == UnixSockets::Allowed {
+    if others == OtherProcesses::Hidden {
         allowed.push(libc::AF_UNIX);
     }
     if allowed.is_empty() {
         return Ok(Vec::new());
     }
-    let others: Result<Vec<_>, _> = allowed
+    let unlisted: Result<Vec<_>, _> = allowed
         .iter()
         .map(|family| condition(0, SeccompCmpOp::Ne, family.unsigned_abs()))
         .collect();
-    Ok(vec![SeccompRule::new(others?).during("seccomp")?])
+    Ok(vec![SeccompRule::new(unlisted?).during("seccomp")?])
+}
+
+/// Changing the priority of anything but the calling thread.
+fn priorities_of_others() -> Result<Rules, Refused> {
+    let mut rules = Rules::new();
+    let calls = [
+        (libc::SYS_setpriority, libc::PRIO_PROCESS as u32),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
+    ];
+    for (call, one_process) in calls {
+        let of_call = [rule(0, SeccompCmpOp::Ne, one_process)?, rule(1, SeccompCmpOp::Ne, 0)?];
+        rules.insert(call, of_call.into());
+    }
+    Ok(rules)
+}
+
+/// Changing how anything but the calling thread is scheduled. The C library names the threads of its own process by their
+/// ids, which a filter cannot tell from those of others, and cannot start a thread with an affinity if that fails. So
+/// these calls succeed without an effect.
+fn schedules_of_others() -> Result<Rules, Refused> {
+    let calls = [
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setaffinity,
+    ];
+    calls.iter().map(|call| Ok((*call, vec![rule(0, SeccompCmpOp::Ne, 0)?]))).collect()
 }
 
 /// Typing into somebody's terminal.
@@ -173,6 +203,12 @@ const MODE_CALLS: &[(i64, u8, Option<u8>)] = &[
     (libc::SYS_openat, 3, Some(2)),
 ];
 
+/// The error number of a call that succeeds.
+const SUCCESS: i32 = 0;
+
+/// The kind of target of `ioprio_set` that is one process.
+const IOPRIO_WHO_PROCESS: u32 = 1;
+
 /// The number of `fchmodat2`, the same on every machine.
 const FCHMODAT2: i64 = 452;
 
@@ -197,6 +233,8 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
     // Its mode is out of a filter's sight too.
     libc::SYS_openat2,
+    // A pipe would keep large pages of memory that no process is charged for.
+    libc::SYS_vmsplice,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,

@@ -9,7 +9,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::{During, Refused};
 use crate::sandbox::Network;
-use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM};
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM, secrets_beneath};
 
 /// Room for shared memory; nothing else is written to the new root itself.
 const SIZE: &str = "size=256m,mode=755";
@@ -166,8 +166,7 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
 /// Covers what only root may read.
 fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
     let empty = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    for secret in SECRETS {
-        let target = within(root, Utf8Path::new(secret));
+    for target in secrets_beneath(&within(root, Utf8Path::new("/etc"))) {
         match std::fs::metadata(&target) {
             Ok(metadata) if metadata.is_dir() => {
                 mount(Some("tmpfs"), target.as_str(), Some("tmpfs"), empty, Some("size=4k"))

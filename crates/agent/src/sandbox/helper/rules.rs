@@ -10,7 +10,7 @@ use landlock::{
 
 use super::{During, Refused};
 use crate::sandbox::Network;
-use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SECRETS, SYSTEM, Walls};
+use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls, secrets_beneath};
 
 /// The newest version that we know; an older kernel enforces its part of it.
 const NEWEST: ABI = ABI::V9;
@@ -104,14 +104,17 @@ fn add<P: AsRef<std::path::Path>>(
 fn etc_without_secrets() -> Vec<Utf8PathBuf> {
     let mut paths = Vec::new();
     let mut folders = vec![Utf8PathBuf::from("/etc")];
+    let secrets = secrets_beneath(Utf8Path::new("/etc"));
     while let Some(folder) = folders.pop() {
         let Ok(entries) = folder.read_dir_utf8() else { continue };
         let entries = entries.flatten().map(camino::Utf8DirEntry::into_path);
         for path in entries.filter(|path| !path.is_symlink()) {
-            match SECRETS.iter().find(|secret| Utf8Path::new(secret).starts_with(&path)) {
-                None => paths.push(path),
-                Some(secret) if *secret == path => {}
-                Some(_) => folders.push(path),
+            if secrets.contains(&path) {
+                continue;
+            }
+            match secrets.iter().any(|secret| secret.starts_with(&path)) {
+                true => folders.push(path),
+                false => paths.push(path),
             }
         }
     }
