@@ -65,7 +65,7 @@ impl Verdict {
             Decision::Ask => {
                 let rule = Rule::exactly(tool, subject);
                 let reason = format!(
-                    "{}, and nobody can be asked in this run; to allow it, add the rule `{rule}` with `--allow` or \
+                    "{}, and this run cannot ask for it; to allow it, add the rule `{rule}` with `--allow` or \
                      under `permissions.allow`",
                     self.reason
                 );

@@ -23,7 +23,7 @@ mod validate;
 mod variables;
 
 pub(crate) use self::notes::fenced;
-pub use self::notes::notes;
+pub use self::notes::{notes, setup_failure};
 pub use self::validate::{CheckError, validate};
 pub use self::variables::{AllowedVariables, HARMLESS_VARIABLES, VariableRefusal};
 

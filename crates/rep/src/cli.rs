@@ -351,6 +351,10 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Completions(args) => return commands::completions::run(args, ui),
         Command::Man(args) => return commands::man::run(env, args, ui),
         Command::Github(args) => return commands::github::run(env, &flags, args, ui),
+        Command::Doctor(args) => {
+            let (config, problems) = Config::load_reporting(env, &here, &flags);
+            return commands::doctor::run(&Ctx { env, config }, &problems, args, ui);
+        }
         _ => {}
     }
     let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
@@ -396,11 +400,12 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
         Command::Serve(args) => commands::serve::run(&ctx, &args, ui),
         Command::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
         Command::Setup(args) => commands::setup::run(&ctx, &args, ui),
-        Command::Doctor(args) => commands::doctor::run(&ctx, &args, ui),
         Command::Config(args) => commands::config::run(&ctx, &args, ui),
-        Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Github(_) => {
-            Ok(Exit::Done)
-        }
+        Command::Demo(_)
+        | Command::Completions(_)
+        | Command::Man(_)
+        | Command::Github(_)
+        | Command::Doctor(_) => Ok(Exit::Done),
     }
 }
 

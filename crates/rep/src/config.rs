@@ -72,7 +72,28 @@ pub struct Setting {
 #[derive(Clone, Debug)]
 struct SettingsFile {
     path: Utf8PathBuf,
+    /// The name in messages, if the file was read from a commit.
+    committed_as: Option<String>,
     text: Arc<str>,
+}
+
+impl SettingsFile {
+    /// A line of the file, for messages.
+    fn place(&self, line: usize) -> String {
+        match &self.committed_as {
+            Some(name) => format!("{name}, line {line}"),
+            None => format!("{}:{line}", self.path),
+        }
+    }
+}
+
+/// Files of a project as they were at a commit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CommittedFiles {
+    /// The commit, for messages.
+    pub(crate) revision: String,
+    /// The texts by path; `None` for a file that was not there.
+    pub(crate) texts: BTreeMap<Utf8PathBuf, Option<String>>,
 }
 
 impl Setting {
@@ -114,51 +135,68 @@ pub struct Flags {
 struct Layers {
     settings: Vec<Setting>,
     proposed: Vec<Setting>,
+    /// Mistakes in files and variables, in the order in which they were read.
+    problems: Vec<Failure>,
 }
 
 impl Config {
     /// Reads all layers.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in a file or a variable.
     pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
-        Self::load_with(env, here, flags, &BTreeMap::new())
+        without_problems(Self::load_with(env, here, flags, &CommittedFiles::default()))
     }
 
-    /// The same, with files of the project as they were before: by their paths, `None` for one that was not there.
-    pub(crate) fn as_of(
-        &self,
+    /// Reads all layers and leaves out settings with mistakes, which are returned besides: for reports only.
+    pub(crate) fn load_reporting(
         env: &Env,
-        before: &BTreeMap<Utf8PathBuf, Option<String>>,
-    ) -> Result<Self, Failure> {
+        here: &Utf8Path,
+        flags: &Flags,
+    ) -> (Self, Vec<Failure>) {
+        Self::load_with(env, here, flags, &CommittedFiles::default())
+    }
+
+    /// The same, with files of the project as they were at a commit.
+    pub(crate) fn as_of(&self, env: &Env, before: &CommittedFiles) -> Result<Self, Failure> {
         let typed = self.setting("profile").filter(|set| matches!(set.origin, Origin::Flag(_)));
         let profile = typed.map(|_| self.profile());
         let (roots, consents) = (self.flag_roots.clone(), self.flag_consents.clone());
         let flags = Flags { profile, roots, consents };
-        Self::load_with(env, &self.places.here, &flags, before)
+        without_problems(Self::load_with(env, &self.places.here, &flags, before))
     }
 
     fn load_with(
         env: &Env,
         here: &Utf8Path,
         flags: &Flags,
-        before: &BTreeMap<Utf8PathBuf, Option<String>>,
-    ) -> Result<Self, Failure> {
+        before: &CommittedFiles,
+    ) -> (Self, Vec<Failure>) {
         let config_dir = env.config_dir();
         let places = Places {
             here: here.to_owned(),
             home: env.home().canonicalize_utf8().unwrap_or_else(|_| env.home()),
             pack: env.data_dir().join("skills"),
         };
-        let mut layers = Layers { settings: defaults(here), proposed: Vec::new() };
-        apply_file(&mut layers, &config_dir.join(FILE_NAME), false)?;
+        let mut layers =
+            Layers { settings: defaults(here), proposed: Vec::new(), problems: Vec::new() };
+        apply_file(&mut layers, config_dir.join(FILE_NAME), false);
         for dir in places.upwards().into_iter().rev() {
             let path = dir.join(FILE_NAME);
-            match before.get(&path) {
-                Some(Some(text)) => apply_text(&mut layers, &path, text, true)?,
+            match before.texts.get(&path) {
+                Some(Some(text)) => {
+                    let name = path.strip_prefix(places.project()).unwrap_or(&path);
+                    let committed_as = Some(format!("{name} at {}", before.revision));
+                    let file = SettingsFile { committed_as, text: text.as_str().into(), path };
+                    apply_text(&mut layers, &file, true);
+                }
                 Some(None) => {}
-                None => apply_file(&mut layers, &path, true)?,
+                None => apply_file(&mut layers, path, true),
             }
         }
-        let Layers { mut settings, mut proposed } = layers;
-        apply_environment(&mut settings, env, here)?;
+        apply_environment(&mut layers, env, here);
+        let Layers { mut settings, mut proposed, problems } = layers;
         if let Some(profile) = flags.profile {
             let origin = Origin::Flag("--profile".to_owned());
             set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
@@ -177,7 +215,7 @@ impl Config {
         {
             config.places.pack = dir;
         }
-        Ok(config)
+        (config, problems)
     }
 
     /// Every key with its value, in the order of the table.
@@ -285,6 +323,11 @@ impl Config {
     /// Whether the command line agrees to some settings.
     pub(crate) fn has_consent_flag(&self) -> bool {
         !self.flag_consents.is_empty()
+    }
+
+    /// The digests of `--consent`.
+    pub(crate) fn flag_consents(&self) -> &[Digest] {
+        &self.flag_consents
     }
 
     /// Folders whose projects' settings are the user's own.
@@ -395,7 +438,7 @@ impl Config {
         let exact = |file: &SettingsFile| {
             let parts: Vec<&str> = name.split('.').chain(path.iter().copied()).collect();
             let line = proposal::line_within(&file.text, &parts)?;
-            Some(format!("{}:{line}", file.path))
+            Some(file.place(line))
         };
         let file = self.setting(name).and_then(|setting| setting.file.as_ref());
         file.and_then(exact).unwrap_or_else(|| self.origin(name))
@@ -499,52 +542,71 @@ impl Layers {
     }
 }
 
-fn apply_file(layers: &mut Layers, path: &Utf8Path, from_project: bool) -> Result<(), Failure> {
-    let text = match fs::read_text(path, FILE_BYTES_MAX) {
-        Ok(text) => text,
-        Err(fs::ReadError::NotFound) => return Ok(()),
-        Err(error) => return Err(Failure::cannot_run(format!("{path} cannot be read: {error}"))),
-    };
-    apply_text(layers, path, &text, from_project)
+/// The configuration, or the first mistake in it.
+fn without_problems((config, problems): (Config, Vec<Failure>)) -> Result<Config, Failure> {
+    problems.into_iter().next().map_or(Ok(config), Err)
 }
 
-fn apply_text(
-    layers: &mut Layers,
-    path: &Utf8Path,
-    text: &str,
-    from_project: bool,
-) -> Result<(), Failure> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| Position::of(text, span.start).line);
-        Failure::usage(format!("{path}:{line} is not valid TOML: {}", error.message()))
-    })?;
-    let base = path.parent().unwrap_or(Utf8Path::new("."));
-    let file = SettingsFile { path: path.to_owned(), text: text.into() };
-    for (name, value) in flatten(table) {
-        let line = line_of(text, &name);
-        let place = format!("{path}:{line}");
-        let key = known_key(&name, &place)?;
-        let value = match key.shape {
-            Shape::Rules if from_project => added(&layers.settings, key.name, value),
-            _ => value,
-        };
-        if key.set_by == SetBy::User && from_project {
-            return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project"))
-                .hint(
-                    "Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
-                ));
+fn apply_file(layers: &mut Layers, path: Utf8PathBuf, from_project: bool) {
+    match fs::read_text(&path, FILE_BYTES_MAX) {
+        Ok(text) => {
+            let file = SettingsFile { path, committed_as: None, text: text.into() };
+            apply_text(layers, &file, from_project);
         }
-        check(key, &value, &place)?;
-        let new = Setting {
-            name: key.name,
-            value: Some(value),
-            origin: Origin::File(place),
-            base: base.to_owned(),
-            from_project,
-            file: Some(file.clone()),
-        };
-        layers.set(key, new);
+        Err(fs::ReadError::NotFound) => {}
+        Err(error) => {
+            let message = format!("{path} cannot be read: {error}");
+            layers.problems.push(Failure::cannot_run(message));
+        }
     }
+}
+
+fn apply_text(layers: &mut Layers, file: &SettingsFile, from_project: bool) {
+    let parsed: Result<toml::Table, toml::de::Error> = file.text.parse();
+    match parsed {
+        Ok(table) => {
+            for (name, value) in flatten(table) {
+                if let Err(problem) = apply_setting(layers, file, from_project, (&name, value)) {
+                    layers.problems.push(problem);
+                }
+            }
+        }
+        Err(error) => {
+            let line = error.span().map_or(1, |span| Position::of(&file.text, span.start).line);
+            let line = usize::try_from(line).unwrap_or(usize::MAX);
+            let message = format!("{} is not valid TOML: {}", file.place(line), error.message());
+            layers.problems.push(Failure::usage(message));
+        }
+    }
+}
+
+fn apply_setting(
+    layers: &mut Layers,
+    file: &SettingsFile,
+    from_project: bool,
+    (name, value): (&str, Value),
+) -> Result<(), Failure> {
+    let place = file.place(line_of(&file.text, name));
+    let key = known_key(name, &place)?;
+    let value = match key.shape {
+        Shape::Rules if from_project => added(&layers.settings, key.name, value),
+        _ => value,
+    };
+    if key.set_by == SetBy::User && from_project {
+        return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project")).hint(
+            "Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.",
+        ));
+    }
+    check(key, &value, &place)?;
+    let new = Setting {
+        name: key.name,
+        value: Some(value),
+        origin: Origin::File(place),
+        base: file.path.parent().unwrap_or(Utf8Path::new(".")).to_owned(),
+        from_project,
+        file: Some(file.clone()),
+    };
+    layers.set(key, new);
     Ok(())
 }
 
@@ -602,14 +664,16 @@ fn line_of(text: &str, name: &str) -> usize {
         rest.strip_prefix(last)
             .or_else(|| rest.strip_prefix(name))
             .is_some_and(|rest| rest.trim_start().starts_with('='))
-            || rest.strip_prefix('[').is_some_and(|rest| {
-                rest.strip_prefix(name).is_some_and(|rest| rest.starts_with([']', '.']))
-            })
+            || rest.starts_with('[')
+                && rest
+                    .trim_start_matches('[')
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with([']', '.']))
     };
     text.lines().position(starts).map_or(1, |at| at + 1)
 }
 
-fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Result<(), Failure> {
+fn apply_environment(layers: &mut Layers, env: &Env, here: &Utf8Path) {
     for key in KEYS {
         let variable = variable_of(key.name);
         let Some(text) = env.var(&variable) else { continue };
@@ -639,10 +703,14 @@ fn apply_environment(settings: &mut [Setting], env: &Env, here: &Utf8Path) -> Re
         };
         let value = value.unwrap_or_else(|| Value::from(text));
         let place = format!("${variable}");
-        check(key, &value, &place)?;
-        set(settings, key.name, value, Origin::Environment(variable), here, false);
+        match check(key, &value, &place) {
+            Ok(()) => {
+                let origin = Origin::Environment(variable);
+                set(&mut layers.settings, key.name, value, origin, here, false);
+            }
+            Err(problem) => layers.problems.push(problem),
+        }
     }
-    Ok(())
 }
 
 /// The environment variable of a key.
@@ -726,7 +794,14 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
     if right {
         return Ok(());
     }
-    Err(Failure::usage(format!("{place}: `{}` is {value}, but should be {expected}", key.name)))
+    let name = key.name;
+    if key.shape == Shape::Table && value.is_array() {
+        return Err(Failure::usage(format!(
+            "{place}: `{name}` is a list, but should be {expected}"
+        ))
+        .hint(format!("Write `[{name}.NAME]` instead of `[[{name}]]`.")));
+    }
+    Err(Failure::usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
 }
 
 /// `1` is a number from 0 to 1 as well.
@@ -856,11 +931,20 @@ mod tests {
         );
         check(
             "profile = \"openskills\"\n",
-            ":1: `profile` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
+            ":1: `profile` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.",
         );
         check(
             "skills_sync_dir = \"/x\"\n",
-            ":1: `skills_sync_dir` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.",
+            ":1: `skills_sync_dir` may not be set by a project | Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.",
+        );
+    }
+
+    #[test]
+    fn a_list_of_tables_is_answered_with_the_right_heading() {
+        let text = "\n[[plan.checks]]\ncommand = 'true'\n";
+        assert_eq!(
+            shown(load(&[("repertoire.toml", text)], &[])),
+            ":2: `plan.checks` is a list, but should be a table | Write `[plan.checks.NAME]` instead of `[[plan.checks]]`."
         );
     }
 

@@ -22,7 +22,7 @@ pub(crate) const PLAN_KEYS: &[&str] =
 mod question;
 
 pub(crate) use self::question::show;
-use self::question::{Answer, ask};
+use self::question::{Answer, ask, ask_to_remember};
 
 /// The user's decision so far on the settings of a project that start programs.
 pub(crate) struct Standing {
@@ -119,9 +119,20 @@ impl<'a> Ctx<'a> {
         match ask(ui)? {
             Answer::Always => self.remember(&standing.proposal, ui),
             Answer::Once => Ok(()),
-            Answer::No => Err(Failure::cannot_run("nothing was run: you did not agree")
-                .hint("Edit the settings, or run the command again to be asked again.")),
+            Answer::No => Err(declined("nothing was run")),
         }
+    }
+
+    /// Shows settings that the user has not agreed to, and asks at a terminal whether to trust them from now on.
+    pub(crate) fn obtain_trust(&self, standing: &Standing, ui: &mut Ui<'_>) -> Result<(), Failure> {
+        show(self, standing, ui)?;
+        if !self.can_be_asked(ui) {
+            return Err(not_trusted(standing, self.config.has_consent_flag()));
+        }
+        if !ask_to_remember(ui)? {
+            return Err(declined("not trusted"));
+        }
+        self.remember(&standing.proposal, ui)
     }
 
     /// Whether there is a person at a terminal, and no program that reads along.
@@ -142,24 +153,40 @@ impl<'a> Ctx<'a> {
     }
 }
 
-/// Nothing was run because the user has not agreed, and there is no terminal to ask at.
-pub(crate) fn needed(standing: &Standing, has_flag: bool) -> Failure {
-    let digest: Digest = standing.proposal.settings.digest();
-    let message = match (has_flag, standing.trust) {
-        (true, _) => format!(
-            "nothing was run: `--consent` is for other settings than these, whose digest is {digest}"
-        ),
-        (false, Trust::Changed) => "nothing was run: settings of this project that start programs have \
-                                    changed since you agreed to them"
-            .to_owned(),
-        (false, _) => "nothing was run: settings of this project start programs, and you have not agreed to them"
-            .to_owned(),
-    };
-    Failure::cannot_run(message)
-        .hint(format!(
-            "To agree to exactly these settings: `rep trust --project --consent {digest}`"
-        ))
+/// The failure of a command that ran nothing because the user has not agreed, and there is no terminal to ask at.
+fn needed(standing: &Standing, has_flag: bool) -> Failure {
+    without_consent("nothing was run", standing, has_flag)
         .hint("To agree for one command only, add the same `--consent` to it.")
+}
+
+/// The failure of `rep trust --project` where there is no terminal to ask at.
+pub(crate) fn not_trusted(standing: &Standing, has_flag: bool) -> Failure {
+    without_consent("not trusted", standing, has_flag)
+}
+
+fn without_consent(outcome: &str, standing: &Standing, has_flag: bool) -> Failure {
+    let digest: Digest = standing.proposal.settings.digest();
+    let reason = match (has_flag, standing.trust) {
+        (true, _) => {
+            format!("`--consent` is for other settings than these, whose digest is {digest}")
+        }
+        (false, Trust::Changed) => {
+            "settings of this project that start programs have changed since you agreed to them"
+                .to_owned()
+        }
+        (false, _) => {
+            "settings of this project start programs, and you have not agreed to them".to_owned()
+        }
+    };
+    Failure::cannot_run(format!("{outcome}: {reason}")).hint(format!(
+        "To agree to exactly these settings: `rep trust --project --consent {digest}`"
+    ))
+}
+
+/// The failure after the user has answered no.
+fn declined(outcome: &str) -> Failure {
+    Failure::cannot_run(format!("{outcome}: you did not agree"))
+        .hint("Edit the settings, or run the command again to be asked again.")
 }
 
 /// The failure of a command that reads acting settings before the user was asked about them.

@@ -24,9 +24,10 @@ use repertoire_skill::review::Severity;
 use repertoire_text::fs;
 
 use crate::cli::Ctx;
-use crate::config::{Config, FILE_NAME, duration};
+use crate::config::{CommittedFiles, Config, FILE_NAME, duration};
 use crate::failure::Failure;
 use crate::running::RunFlags;
+use crate::runs_text::short_oid;
 
 pub(crate) mod since;
 mod skills;
@@ -144,16 +145,20 @@ impl Ctx<'_> {
         workspace: &Utf8Path,
     ) -> Result<Option<Config>, Failure> {
         let is_config = |path: &&Utf8PathBuf| path.file_name() == Some(FILE_NAME);
-        let before: BTreeMap<Utf8PathBuf, Option<String>> = gathered
+        let texts: BTreeMap<Utf8PathBuf, Option<String>> = gathered
             .touched
             .iter()
             .filter(is_config)
             .map(|path| (workspace.join(path), gathered.base_files.get(path).cloned()))
             .collect();
-        match before.is_empty() {
-            true => Ok(None),
-            false => self.config.as_of(self.env, &before).map(Some),
+        if texts.is_empty() {
+            return Ok(None);
         }
+        let revision = match (&gathered.scope.head, &gathered.scope.base) {
+            (Some(_), Some(base)) => short_oid(base).to_owned(),
+            _ => "HEAD".to_owned(),
+        };
+        self.config.as_of(self.env, &CommittedFiles { revision, texts }).map(Some)
     }
 
     /// Everything that a review begins with.

@@ -340,7 +340,14 @@ pub(crate) fn status_line(run: &Run, ui: &Ui<'_>) -> String {
     let status = ui.paint(status_style(run.status), run.status);
     let name = ui::fit(&run.name, usize::MAX);
     let line = format!("{} {name} {status}", run.id.short());
-    because(&line, run.reason.as_deref(), usize::MAX)
+    let (reason, _) = reason_parts(run);
+    because(&line, Some(reason), usize::MAX)
+}
+
+/// The reason for the status of a run, and the output of a command that follows it after an empty line.
+pub(crate) fn reason_parts(run: &Run) -> (&str, &str) {
+    let reason = run.reason.as_deref().unwrap_or_default().trim();
+    reason.split_once("\n\n").unwrap_or((reason, ""))
 }
 
 /// Where the work of a run went.

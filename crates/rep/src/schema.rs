@@ -332,6 +332,9 @@ pub struct DoctorJson {
     /// Where runs are recorded; absent where nobody has run anything yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalJson>,
+    /// Problems of the configuration and of skills that make commands fail or need a decision, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
     /// Findings of all kinds.
     pub diagnostics: Vec<DiagnosticJson>,
 }

@@ -174,7 +174,7 @@ impl House {
 
     /// Who gives the orders that come over HTTP: whoever has the token acts for the person that it was made for.
     pub fn by(&self) -> String {
-        format!("{} over HTTP", self.inner.extras.person.as_deref().unwrap_or("somebody"))
+        format!("{} over HTTP", self.inner.extras.person.as_deref().unwrap_or("a user"))
     }
 
     /// Git in a folder.

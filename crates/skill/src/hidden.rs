@@ -3,8 +3,10 @@
 //! Lint reports them, and `rep trust` shows them before a skill is trusted. Files that are no text, or larger than
 //! [`HIDDEN_TEXT_FILE_BYTES_MAX`], are not searched.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::invisible::{self, InvisibleCharacter, InvisibleSummary};
+use repertoire_text::invisible::{self, InvisibleCharacter, InvisibleKind, InvisibleSummary};
 use repertoire_text::{Diagnostic, Severity, Source};
 
 use crate::codes;
@@ -15,15 +17,19 @@ use crate::skill::Skill;
 /// Bytes that are searched for a NUL, which marks a file that is no text.
 const SNIFF_BYTES: usize = 8_192;
 
-/// The invisible characters of one file of a skill.
+/// The invisible characters of one kind in one file of a skill.
 #[derive(Clone, Debug)]
 pub struct HiddenText {
     /// The file, below the skill's folder.
     pub path: Utf8PathBuf,
-    /// How many there are of each kind.
+    /// The kind.
+    pub kind: InvisibleKind,
+    /// The kind and the number of its characters, for people.
     pub summary: InvisibleSummary,
     /// The line of the first one, from 1.
     pub line: usize,
+    /// The number of lines that have some.
+    pub lines: usize,
     /// The finding that lint reports.
     pub diagnostic: Diagnostic,
 }
@@ -39,46 +45,76 @@ pub fn find_in_skill(skill: &Skill, limits: &ResourceLimits) -> Vec<HiddenText> 
 pub fn find_in_resources(skill: &Skill, limits: &ResourceLimits) -> Vec<HiddenText> {
     let listed = resources::list(skill, limits).files;
     let small = listed.iter().filter(|file| file.bytes <= HIDDEN_TEXT_FILE_BYTES_MAX);
-    small.filter_map(|file| find_in_resource(skill, &file.path, limits)).collect()
+    small.flat_map(|file| find_in_resource(skill, &file.path, limits)).collect()
 }
 
-fn find_in_resource(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Option<HiddenText> {
-    let bytes = resources::read_bytes(skill, path, limits).ok()?;
+fn find_in_resource(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Vec<HiddenText> {
+    let Ok(bytes) = resources::read_bytes(skill, path, limits) else { return Vec::new() };
     if bytes[..bytes.len().min(SNIFF_BYTES)].contains(&0) {
-        return None;
+        return Vec::new();
     }
     // One byte that is no text must not hide the rest of the file.
     let text = String::from_utf8_lossy(&bytes);
-    (!invisible::is_clean(&text)).then_some(())?;
+    if invisible::is_clean(&text) {
+        return Vec::new();
+    }
     find_in_text(path, &Source::new(skill.origin.dir().join(path), text.into_owned()))
 }
 
-/// Searches one text. `path` is its place below the skill's folder.
-pub fn find_in_text(path: &Utf8Path, source: &Source) -> Option<HiddenText> {
-    let mut found = invisible::find(source.text()).peekable();
-    let first = *found.peek()?;
-    let mut summary = InvisibleSummary::default();
-    found.for_each(|one| summary.add(one.kind));
-    let line = source.text()[..first.span.start as usize].matches('\n').count() + 1;
-    let diagnostic = diagnostic(source, &first, &summary);
-    Some(HiddenText { path: path.to_owned(), summary, line, diagnostic })
+/// Searches one text, and returns an item for each kind; those that can carry text come first. `path` is its place below
+/// the skill's folder.
+pub fn find_in_text(path: &Utf8Path, source: &Source) -> Vec<HiddenText> {
+    let text = source.text();
+    let mut kinds: BTreeMap<(bool, InvisibleKind), KindFound> = BTreeMap::new();
+    let (mut line, mut counted) = (1, 0);
+    for one in invisible::find(text) {
+        let start = one.span.start as usize;
+        line += text[counted..start].matches('\n').count();
+        counted = start;
+        let new = || KindFound {
+            first: one,
+            line,
+            last_line: 0,
+            lines: 0,
+            summary: InvisibleSummary::default(),
+        };
+        let found = kinds.entry((!one.kind.can_carry_text(), one.kind)).or_insert_with(new);
+        found.lines += usize::from(found.last_line != line);
+        found.last_line = line;
+        found.summary.add(one.kind);
+    }
+    let item = |found: KindFound| HiddenText {
+        path: path.to_owned(),
+        kind: found.first.kind,
+        diagnostic: diagnostic(source, &found),
+        line: found.line,
+        lines: found.lines,
+        summary: found.summary,
+    };
+    kinds.into_values().map(item).collect()
 }
 
-fn diagnostic(
-    source: &Source,
-    first: &InvisibleCharacter,
-    summary: &InvisibleSummary,
-) -> Diagnostic {
+/// The characters of one kind while a text is searched.
+struct KindFound {
+    first: InvisibleCharacter,
+    line: usize,
+    last_line: usize,
+    lines: usize,
+    summary: InvisibleSummary,
+}
+
+fn diagnostic(source: &Source, found: &KindFound) -> Diagnostic {
+    let KindFound { first, summary, lines, .. } = found;
     let marker = invisible::marker(first.char);
-    let message = match summary.total() {
-        1 => format!("the file has an invisible character: {marker}, a {}", first.kind.name()),
-        _ => format!("the file has invisible characters: {summary}; the first is {marker}"),
+    let message = match (summary.total(), *lines) {
+        (1, _) => format!("the file has an invisible character: {marker}, a {}", first.kind.name()),
+        (_, 1) => format!("the file has invisible characters: {summary}; the first is {marker}"),
+        (_, lines) => format!(
+            "the file has invisible characters: {summary} on {lines} lines; the first is {marker}"
+        ),
     };
     let code = &codes::HIDDEN_TEXT;
-    let severity = match summary.kinds().any(|(kind, _)| kind.can_carry_text()) {
-        true => Severity::Error,
-        false => Severity::Warning,
-    };
+    let severity = if first.kind.can_carry_text() { Severity::Error } else { Severity::Warning };
     Diagnostic::new(code, message).at(source, first.span).help(code.remedy).severity(severity)
 }
 
@@ -87,16 +123,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_finding_counts_the_kinds_of_a_file() {
-        let check = |text: &str, expected: &str, severity: Severity| {
-            let found = find_in_text("a.md".into(), &Source::new("s/a.md", text)).unwrap();
-            assert_eq!(found.diagnostic.message, expected);
-            assert_eq!(found.diagnostic.severity, severity);
+    fn each_kind_is_a_finding_at_its_first_place_and_those_that_carry_text_come_first() {
+        let check = |text: &str, expected: &[(usize, &str, Severity)]| {
+            let found = find_in_text("a.md".into(), &Source::new("s/a.md", text));
+            let found: Vec<(usize, &str, Severity)> = found
+                .iter()
+                .map(|one| (one.line, one.diagnostic.message.as_ref(), one.diagnostic.severity))
+                .collect();
+            assert_eq!(found, expected);
         };
         let message = "the file has an invisible character: ⟨U+200B⟩, a zero-width character";
-        check("a\u{200b}b", message, Severity::Warning);
-        let message = "the file has invisible characters: 1 tag character, 1 soft hyphen; the first is ⟨U+00AD⟩";
-        check("a\u{ad}b\nc\u{e0041}", message, Severity::Error);
-        assert!(find_in_text("a.md".into(), &Source::new("s/a.md", "👩\u{200d}🔬")).is_none());
+        check("a\u{200b}b", &[(1, message, Severity::Warning)]);
+        let tags = "the file has invisible characters: 2 tag characters; the first is ⟨U+E0041⟩";
+        let bidi = "the file has an invisible character: ⟨U+202E⟩, a bidirectional control";
+        let hyphens =
+            "the file has invisible characters: 3 soft hyphens on 2 lines; the first is ⟨U+00AD⟩";
+        check(
+            "a\u{ad}b\u{ad}\n\u{202e}\nc\u{e0041}\u{e0042}\nd\u{ad}e",
+            &[
+                (3, tags, Severity::Error),
+                (2, bidi, Severity::Error),
+                (1, hyphens, Severity::Warning),
+            ],
+        );
+        check("👩\u{200d}🔬", &[]);
     }
 }

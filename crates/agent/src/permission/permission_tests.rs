@@ -340,7 +340,7 @@ async fn nobody_says_no_and_what_to_add() {
     let Answer::No(reason) = Nobody.ask(&question).await else { panic!("nobody said yes") };
     assert_eq!(
         reason,
-        "`bash` runs a program without a sandbox, which needs permission, and nobody can be asked in this run; to allow \
+        "`bash` runs a program without a sandbox, which needs permission, and this run cannot ask for it; to allow \
          it, add the rule `bash(cargo test)` with `--allow` or under `permissions.allow`"
     );
     assert_eq!(verdict.without_asking("bash", "cargo test").decision, Decision::Deny);

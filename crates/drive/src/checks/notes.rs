@@ -39,17 +39,39 @@ pub fn notes(verdict: &Verdict) -> String {
     text
 }
 
+/// A failed `plan.setup` as text for people: one line with the exit code and the last line of the output, and the output
+/// below it.
+pub fn setup_failure(verdict: &Verdict) -> String {
+    let Some(result) = verdict.results.iter().find(|result| has_failed(result)) else {
+        return "`plan.setup` was not run to its end".to_owned();
+    };
+    let output = result.output.trim();
+    let last = output.lines().last().map(str::trim);
+    let last = last.map_or_else(String::new, |line| {
+        format!(": {}", start(line, CHECK_NOTES_COMMAND_CHARS_MAX))
+    });
+    let head = format!("`plan.setup` failed ({}){last}", how_it_ended(result));
+    if output.lines().count() < 2 {
+        return head;
+    }
+    format!("{head}\n\n{}", end(output, CHECK_NOTES_BYTES_MAX))
+}
+
+fn how_it_ended(result: &CheckResult) -> String {
+    match (&result.status, result.exit_code) {
+        (CheckStatus::TimedOut, _) => "stopped, because it took too long".to_owned(),
+        _ if result.exceeded.is_some() => result.exceeded.clone().unwrap_or_default(),
+        (_, Some(code)) => format!("exit code {code}"),
+        (_, None) => "no exit code".to_owned(),
+    }
+}
+
 fn has_failed(result: &CheckResult) -> bool {
     matches!(result.status, CheckStatus::Failed | CheckStatus::TimedOut)
 }
 
 fn section(result: &CheckResult, share: usize) -> String {
-    let how = match (&result.status, result.exit_code) {
-        (CheckStatus::TimedOut, _) => "stopped, because it took too long".to_owned(),
-        _ if result.exceeded.is_some() => result.exceeded.clone().unwrap_or_default(),
-        (_, Some(code)) => format!("exit code {code}"),
-        (_, None) => "no exit code".to_owned(),
-    };
+    let how = how_it_ended(result);
     let attempts = match result.attempts {
         0 | 1 => String::new(),
         many => format!(", {many} attempts"),
@@ -119,6 +141,16 @@ mod tests {
             telling: telling.iter().map(|line| (*line).to_owned()).collect(),
             ..skipped(&Check::new(name, "cargo test"), "")
         }
+    }
+
+    #[test]
+    fn a_failed_setup_is_one_line_and_its_output_below() {
+        let told = |output: &str| {
+            setup_failure(&Verdict { results: vec![failed("setup", output, &[])], green: false })
+        };
+        assert_eq!(told(""), "`plan.setup` failed (exit code 101)");
+        assert_eq!(told("no npm\n"), "`plan.setup` failed (exit code 101): no npm");
+        assert_eq!(told("one\n two\n"), "`plan.setup` failed (exit code 101): two\n\none\n two");
     }
 
     #[test]

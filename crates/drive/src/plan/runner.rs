@@ -415,10 +415,7 @@ impl Session<'_> {
         match done.verdict.filter(|verdict| !verdict.green) {
             // It was not the command that failed, and it is run again by whoever comes next.
             _ if self.work.is_cancelled() => Ok(()),
-            Some(verdict) => Err(DriveError::Stopped(format!(
-                "the worktree could not be made ready: {}",
-                checks::notes(&verdict)
-            ))),
+            Some(verdict) => Err(DriveError::Stopped(checks::setup_failure(&verdict))),
             None => Ok(()),
         }
     }

@@ -8,15 +8,19 @@ use repertoire_skill::discover::RootState;
 use repertoire_skill::profile::Collision;
 use repertoire_skill::trust::Trust;
 use repertoire_text::json::DiagnosticJson;
-use repertoire_text::{Severity, terminal};
+use repertoire_text::{Diagnostic, Severity, terminal};
 
 use crate::cli::Ctx;
 use crate::commands::runs::failed;
 use crate::commands::{SWITCHED_OFF, is_switched_off};
-use crate::failure::{Exit, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::running::runtime;
 use crate::schema::{BudgetJson, DoctorJson, JournalJson, ListSummary, RootJson, RunningJson};
 use crate::ui::{self, Ui};
+
+mod problems;
+
+use problems::Problem;
 
 /// How much to say.
 #[derive(Debug, clap::Args)]
@@ -26,16 +30,20 @@ pub(crate) struct Args {
     verbose: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+/// Reports on a configuration that may have mistakes, which `settings` lists.
+pub(crate) fn run(ctx: &Ctx<'_>, settings: &[Failure], args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let catalog = ctx.catalog()?;
     let (running, journal) = (Some(running(ctx)), journal(ctx));
-    let report = DoctorJson { running, journal, ..examine(catalog) };
+    let found = problems::find(ctx, settings, catalog)?;
+    let problems = found.iter().map(|problem| problem.text.clone()).collect();
+    let report = DoctorJson { running, journal, problems, ..examine(catalog) };
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error)
+        || found.iter().any(|problem| problem.is_error)
         || has_broken_journal(&report);
     if ui.json {
         ui.print_json(&report)?;
     } else {
-        print(catalog, &report, args, ui)?;
+        print(catalog, &report, &found, args, ui)?;
     }
     Ok(if sick { Exit::No } else { Exit::Done })
 }
@@ -59,6 +67,7 @@ fn examine(catalog: &Catalog) -> DoctorJson {
         budgets: CLIENTS.iter().map(|client| Budget::of(client, entries).summary(client)).collect(),
         running: None,
         journal: None,
+        problems: Vec::new(),
         diagnostics: catalog.diagnostics().iter().map(DiagnosticJson::from).collect(),
     }
 }
@@ -129,6 +138,7 @@ fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
 fn print(
     catalog: &Catalog,
     report: &DoctorJson,
+    problems: &[Problem],
     args: &Args,
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
@@ -186,7 +196,32 @@ fn print(
     if has_broken_journal(report) {
         obstacles.push(format!("{bad} runs need a journal that can be used: see above"));
     }
-    print_findings(catalog, args, &obstacles, ui)
+    print_problems(problems, ui)?;
+    if problems.is_empty() {
+        return print_findings(catalog, args, &obstacles, ui);
+    }
+    if is_switched_off(catalog) || !shown_findings(catalog, args).is_empty() {
+        return print_findings(catalog, args, &[], ui);
+    }
+    obstacles.iter().try_for_each(|line| writeln!(ui.out, "{line}"))
+}
+
+fn print_problems(problems: &[Problem], ui: &mut Ui<'_>) -> std::io::Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    writeln!(ui.out)?;
+    heading("Problems", "", ui)?;
+    for problem in problems {
+        let mark = match problem.is_error {
+            true => ui.paint(ui::BAD, "✗"),
+            false => ui.paint(ui::WARN, "!"),
+        };
+        let room = ui.columns.saturating_sub(4).max(20);
+        let text = ui::wrap(&terminal::printable(&problem.text), room, "    ");
+        writeln!(ui.out, "  {mark} {text}")?;
+    }
+    Ok(())
 }
 
 fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
@@ -309,15 +344,18 @@ fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "  {}  {line} {used}", ui::pad(client, 12))
 }
 
+fn shown_findings<'a>(catalog: &'a Catalog, args: &Args) -> Vec<&'a Diagnostic> {
+    let least = if args.verbose { Severity::Info } else { Severity::Warning };
+    catalog.diagnostics().iter().filter(|found| found.severity <= least).collect()
+}
+
 fn print_findings(
     catalog: &Catalog,
     args: &Args,
     obstacles: &[String],
     ui: &mut Ui<'_>,
 ) -> std::io::Result<()> {
-    let least = if args.verbose { Severity::Info } else { Severity::Warning };
-    let shown: Vec<_> =
-        catalog.diagnostics().iter().filter(|found| found.severity <= least).collect();
+    let shown = shown_findings(catalog, args);
     writeln!(ui.out)?;
     if is_switched_off(catalog) {
         return writeln!(ui.out, "{SWITCHED_OFF}");

@@ -10,13 +10,14 @@ use repertoire_select::Model;
 use repertoire_select::limits::COMPARED_SKILLS_MAX;
 use repertoire_select::lint as select_lint;
 use repertoire_skill::catalog::{Catalog, Entry, RootReport};
+use repertoire_skill::codes;
 use repertoire_skill::discover::{RootState, discover};
 use repertoire_skill::limits::Limits;
 use repertoire_skill::lint::{Comparison, FileReport, LintRequest, Report, RuleSet, fix, lint};
 use repertoire_skill::profile::Root;
 use repertoire_skill::skill::{Kind, Scope, Skill};
 use repertoire_skill::skills_ref;
-use repertoire_text::{Severity, sarif, terminal};
+use repertoire_text::{Diagnostic, Severity, sarif, terminal};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
@@ -27,7 +28,7 @@ use crate::ui::{self, Ui};
 const FIX_ROUNDS_MAX: usize = 4;
 
 /// What to check.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Files and folders; every skill that is discovered, if none are given
     paths: Vec<Utf8PathBuf>,
@@ -132,9 +133,23 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             "note: {skills} skills are more than {COMPARED_SKILLS_MAX}, so they were not compared with each other; `--compare` does it"
         ))?;
     }
+    let has_hidden_text =
+        |file: &FileReport| file.diagnostics.iter().any(|found| found.code == &codes::HIDDEN_TEXT);
+    if args.fix && report.files.iter().any(has_hidden_text) {
+        ui.note("note: `--fix` does not remove invisible characters; look at them and delete them yourself")?;
+    }
     let summary = report.summary();
     let failed = summary.errors > 0 || (args.strict && summary.warnings > 0);
     Ok(if failed { Exit::No } else { Exit::Done })
+}
+
+/// The files of discovered skills that have errors, each once.
+pub(crate) fn files_with_errors(ctx: &Ctx<'_>) -> Result<BTreeSet<Utf8PathBuf>, Failure> {
+    let args = Args { no_compare: true, ..Args::default() };
+    let is_error = |found: &Diagnostic| found.severity == Severity::Error;
+    let files = check(ctx, &args)?.files;
+    let wrong = files.into_iter().filter(|file| file.diagnostics.iter().any(is_error));
+    Ok(wrong.map(|file| file.path).collect())
 }
 
 fn check(ctx: &Ctx<'_>, args: &Args) -> Result<Report, Failure> {

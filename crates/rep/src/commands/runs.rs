@@ -13,6 +13,7 @@ mod next;
 pub(crate) mod order;
 mod prune;
 pub(crate) mod show;
+mod started_settings;
 
 /// What to do with runs; without a word, they are listed.
 #[derive(Debug, clap::Args)]
@@ -96,9 +97,9 @@ impl Ctx<'_> {
         self.journal_if_there().await?.ok_or_else(none)
     }
 
-    /// Who gives orders.
+    /// The name of the user who gives an order to a run.
     pub(crate) fn person(&self) -> String {
-        self.env.var("USER").unwrap_or("somebody").to_owned()
+        self.env.var("USER").unwrap_or("a user at the command line").to_owned()
     }
 }
 

@@ -116,12 +116,16 @@ fn show_invisible(
     for one in &found {
         let head = ui.paint_err(ui::WARN, "warning:");
         let path = printable(one.path.as_str());
-        let line =
-            format!("{head} {path}, line {}: invisible characters: {}", one.line, one.summary);
-        ui.note(&line)?;
+        let more = match one.lines {
+            0 | 1 => String::new(),
+            lines => format!(" and {} more", ui::count(lines - 1, "line")),
+        };
+        ui.note(&format!(
+            "{head} {path}, line {}{more}: invisible characters: {}",
+            one.line, one.summary
+        ))?;
     }
-    let is_refused =
-        found.iter().any(|one| one.summary.kinds().any(|(kind, _)| kind.can_carry_text()));
+    let is_refused = found.iter().any(|one| one.kind.can_carry_text());
     if !is_refused || args.allow_invisible {
         return Ok(());
     }

@@ -3,7 +3,10 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::workplace::Workplace;
 use repertoire_drive::checks::{Check, CheckEvent, CheckOptions, CheckStatus};
-use repertoire_drive::improve::verify::{self, Options, Verdict, Verification};
+use repertoire_drive::improve::error::Category;
+use repertoire_drive::improve::verify::{
+    self, CheckOutcome, CheckReport, Options, Verdict, Verification,
+};
 use repertoire_drive::limits::VERIFICATION_BYTES_MAX;
 use repertoire_drive::review::report::Styles;
 use repertoire_text::fs;
@@ -99,6 +102,9 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     if checks.is_empty() {
         ui.note("hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.")?;
     }
+    if ctx.sandbox()?.is_enforced() {
+        network_hints(&checks, &verification).iter().try_for_each(|hint| ui.note(hint))?;
+    }
     if cancel.is_cancelled() {
         return Ok(Exit::Interrupted);
     }
@@ -107,6 +113,27 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         Verdict::Failed => Exit::No,
         Verdict::Inconclusive | Verdict::NotVerifiable => Exit::CannotRun,
     })
+}
+
+/// Hints for checks that failed without network, with errors that look like a missing network.
+fn network_hints(checks: &[Check], verification: &Verification) -> Vec<String> {
+    let needs_network = |report: &&CheckReport| {
+        let mut groups = report.analysis.groups.iter();
+        report.result == CheckOutcome::Failed
+            && groups
+                .any(|group| matches!(group.category, Category::Network | Category::Dependency))
+    };
+    let is_offline = |report: &&CheckReport| {
+        checks.iter().any(|check| check.name == report.name && !check.network)
+    };
+    let hint = |report: &CheckReport| {
+        let name = printable(&report.name);
+        format!(
+            "hint: The sandbox has no network. If `{name}` needs it, set `network = true` for this check in \
+             `plan.checks` of repertoire.toml."
+        )
+    };
+    verification.checks.iter().filter(needs_network).filter(is_offline).map(hint).collect()
 }
 
 /// The checks of the configuration and of the command line.

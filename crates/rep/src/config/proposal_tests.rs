@@ -1,12 +1,18 @@
 use repertoire_skill::skill::Digest;
 
 use super::*;
-use crate::config::{KEYS, Layers, apply_text, defaults};
+use crate::config::{KEYS, Layers, SettingsFile, apply_text, defaults};
 
 fn layers(files: &[(&str, &str)]) -> Layers {
-    let mut layers = Layers { settings: defaults("/project".into()), proposed: Vec::new() };
+    let mut layers = Layers {
+        settings: defaults("/project".into()),
+        proposed: Vec::new(),
+        problems: Vec::new(),
+    };
     for (path, text) in files {
-        apply_text(&mut layers, path.as_ref(), text, true).unwrap();
+        let text = (*text).into();
+        let file = SettingsFile { path: (*path).into(), committed_as: None, text };
+        apply_text(&mut layers, &file, true);
     }
     layers
 }

@@ -52,15 +52,27 @@ pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::
 /// Asks, and waits for the answer.
 pub(super) fn ask(ui: &mut Ui<'_>) -> std::io::Result<Answer> {
     let question = ui.paint_err(ui::STRONG, "Agree to these settings?");
-    write!(ui.err, "{question} [y]es, and remember it / [o]nce / [n]o ")?;
-    ui.err.flush()?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(match line.trim().to_lowercase().as_str() {
+    let answer = read_answer(&format!("{question} [y]es, and remember it / [o]nce / [n]o "), ui)?;
+    Ok(match answer.as_str() {
         "y" | "yes" => Answer::Always,
         "o" | "once" => Answer::Once,
         _ => Answer::No,
     })
+}
+
+/// Asks whether to trust the settings from now on, and waits for the answer.
+pub(super) fn ask_to_remember(ui: &mut Ui<'_>) -> std::io::Result<bool> {
+    let question = ui.paint_err(ui::STRONG, "Trust these settings?");
+    let answer = read_answer(&format!("{question} [y]es / [n]o "), ui)?;
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
+fn read_answer(question: &str, ui: &mut Ui<'_>) -> std::io::Result<String> {
+    write!(ui.err, "{question}")?;
+    ui.err.flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line.trim().to_lowercase())
 }
 
 fn unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {

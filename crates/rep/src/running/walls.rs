@@ -50,7 +50,11 @@ fn guarantee(name: &str, origin: &str) -> Result<Guarantee, Failure> {
         let names = Guarantee::ALL.iter().map(|guarantee| guarantee.name());
         let near = nearest(name, names.clone()).map(|near| format!("Did you mean `{near}`?"));
         let all = format!("There are: {}.", names.collect::<Vec<_>>().join(", "));
-        Failure::usage(format!("{origin}: {REQUIRES}: {error}")).hint(near.unwrap_or(all))
+        let failure = Failure::usage(format!("{origin}: {REQUIRES}: {error}"));
+        if name.contains(',') {
+            return failure.hint("Separate the items of a list in a variable with `;`.").hint(all);
+        }
+        failure.hint(near.unwrap_or(all))
     })
 }
 
@@ -98,5 +102,7 @@ mod tests {
         let refused = guarantee("network-of", "repertoire.toml:1").unwrap_err();
         assert!(refused.message.contains("`network-of` is not a guarantee"), "{refused:?}");
         assert!(refused.hints.iter().any(|hint| hint.contains("`network-off`")), "{refused:?}");
+        let refused = guarantee("network-off,files-confined", "$X").unwrap_err();
+        assert!(refused.hints[0].contains("with `;`"), "{refused:?}");
     }
 }

@@ -219,6 +219,16 @@ fn trust_shows(scene: &Scene) {
     assert!(ran.stderr.contains("1 tag character"), "{ran:?}");
     assert_clean(&ran.stderr);
     assert_eq!(scene.rep("trust tenders --allow-invisible").code, 0);
+    // A harmless kind on an earlier line does not hide where the others are.
+    skill(scene, "offers", "Checks offers.", "Bo\u{200b}dy.\n\nMore\u{e0041}\u{e0042}.");
+    let ran = scene.rep("trust offers");
+    let lines: Vec<&str> =
+        ran.stderr.lines().filter(|line| line.contains("SKILL.md, line")).collect();
+    assert!(lines[0].ends_with("line 7: invisible characters: 2 tag characters"), "{ran:?}");
+    assert!(lines[1].ends_with("line 5: invisible characters: 1 zero-width character"), "{ran:?}");
+    let ran = scene.rep("lint --fix .claude/skills/offers");
+    assert!(ran.stdout.contains("SKILL.md:7:") && ran.stdout.contains("SKILL.md:5:"), "{ran:?}");
+    assert!(ran.stderr.contains("`--fix` does not remove invisible characters"), "{ran:?}");
 }
 
 fn labels(scene: &Scene) {

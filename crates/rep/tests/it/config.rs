@@ -207,13 +207,13 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("profile = \"cursor\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `profile` may not be set by a project
-    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.
+    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_sync_dir = \"/etc\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `skills_sync_dir` may not be set by a project
-    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.
+    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_dirs = \"skills\"\n"), @r#"
@@ -316,7 +316,7 @@ fn limits_of_the_configuration_hold() {
     assert_snapshot!(ws.rep("list"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:4: `limits.file_bytes_max` may not be set by a project
-    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: a stranger's project may not decide this.
+    hint: Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.
     [exit 2]
     ");
 }

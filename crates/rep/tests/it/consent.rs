@@ -248,3 +248,21 @@ fn a_variable_that_is_not_on_the_list_is_an_error_with_its_line() {
     [exit 2]
     ");
 }
+
+#[test]
+fn trust_of_the_project_is_lasting_or_refused() {
+    let ws = fresh_clone();
+    for typed in ["o\n", "n\n"] {
+        let (seen, code) = at_a_terminal(&ws, "trust --project", typed);
+        assert!(seen.contains("Trust these settings? [y]es / [n]o "), "{seen}");
+        assert!(seen.contains("error: not trusted: you did not agree"), "{seen}");
+        assert_eq!(code, 3, "{seen}");
+    }
+    let refused = ws.rep("trust --project");
+    assert!(refused.code == 3 && refused.stderr.contains("error: not trusted: "), "{refused}");
+    assert!(!refused.stderr.contains("nothing was run"), "{refused}");
+    assert_eq!(ws.rep("verify").code, 3);
+    let (seen, code) = at_a_terminal(&ws, "trust --project", "y\n");
+    assert!(code == 0 && seen.contains("trusted the settings of"), "{seen}");
+    assert_eq!(ws.rep("verify").code, 0);
+}

@@ -178,3 +178,34 @@ fn a_data_folder_that_cannot_be_written_costs_nothing_but_a_warning() {
     assert!(ran.stdout.contains("RS316"), "{ran}");
     assert_eq!(ws.rep("show error-analyzer").code, 0);
 }
+
+#[test]
+fn problems_that_stop_commands_are_named() {
+    let mut ws = Workspace::new();
+    ws.set("REPERTOIRE_SANDBOX_REQUIRES", "files-confined,network-off");
+    ws.write(
+        "project/repertoire.toml",
+        "profile = 'codex'\n[plan.checks.test]\ncommand = 'true'\nretry = 1\n",
+    );
+    ws.write(
+        "home/.claude/skills/hid/SKILL.md",
+        "---\nname: hid\ndescription: Hides. Use never.\n---\n\nBody\u{e0041}.\n",
+    );
+    let ran = ws.rep("doctor");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(!ran.stdout.contains("ok:"), "{ran}");
+    let (_, problems) = ran.stdout.split_once("Problems\n").unwrap();
+    for expected in [
+        "repertoire.toml:1: `profile` may not be set by a project",
+        "`plan.checks.test`: unknown field `retry`",
+        "$REPERTOIRE_SANDBOX_REQUIRES: sandbox_requires: ",
+        "`sandbox_requires` has no effect without",
+        "wait for your consent: `rep trust --project`",
+        "errors in ~/.claude/skills/hid/SKILL.md: `rep lint` shows them",
+    ] {
+        let problems = problems.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(problems.contains(expected), "{expected}\n{problems}");
+    }
+    let report = ws.json("--json doctor", "doctor.json");
+    assert_eq!(report["problems"].as_array().unwrap().len(), 6);
+}

@@ -281,6 +281,17 @@ fn a_change_cannot_say_how_it_is_reviewed() {
     assert_eq!(ran.code, 1, "a change does not say that it may not fail: {}", ran.stderr);
     assert!(!ws.rep("review --dry-run").stdout.contains("## What the user says"));
 
+    // Mistakes in the configuration of the commit are not reported under the path of the working copy.
+    let good = ws.text("project/repertoire.toml");
+    ws.write("project/repertoire.toml", "nonsense = 1\n");
+    commit(&ws, "a mistake");
+    ws.write("project/repertoire.toml", &good);
+    let stopped = ws.rep("review --patterns-only");
+    assert!(
+        stopped.stderr.starts_with("error: repertoire.toml at HEAD, line 1: `nonsense`"),
+        "{stopped}"
+    );
+
     // What was there before the change counts.
     lay(&ws, "before");
     commit(&ws, "how to review");

@@ -364,3 +364,36 @@ fn a_run_of_one_task_goes_on_with_the_next_one_when_it_is_resumed() {
     let told = again.to_string();
     assert!(told.contains("Write beta") && !told.contains("implementation: Write alpha"), "{told}");
 }
+
+#[test]
+fn a_run_keeps_the_settings_it_was_started_with_and_says_so() {
+    let ws = repository();
+    let settings = |text: &str| {
+        ws.write("project/repertoire.toml", text);
+        commit(&ws, "settings");
+        let listed: Value = serde_json::from_slice(&ws.raw("trust --json")).unwrap();
+        listed["project"]["digest"].as_str().unwrap().to_owned()
+    };
+    let first = settings("plan.setup = \"echo one; echo two; exit 6\"\n");
+    let ran = ws.rep(&format!("plan run --backend scripted:../agent.yaml --consent {first}"));
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stdout.ends_with("waiting: `plan.setup` failed (exit code 6): two\n"), "{ran}");
+    let shown = ws.rep("runs show last").stdout;
+    assert!(shown.contains("\n    one\n    two\n"), "{shown}");
+    assert!(shown.contains(&format!("rep runs resume {} --here", short(&ws))), "{shown}");
+    // The settings in use are agreed to, and nothing has changed.
+    let same = ws.rep(&format!("runs resume last --here --consent {first}"));
+    assert!(same.code == 1 && !same.stderr.contains("keeps the settings"), "{same}");
+
+    let second = settings("plan.setup = \"true\"\n");
+    for digest in [&first, &second] {
+        let refused = ws.rep(&format!("runs resume last --here --consent {digest}"));
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(refused.stderr.contains("for settings that this run does not use"), "{refused}");
+        assert!(refused.stderr.contains("`rep runs cancel "), "{refused}");
+    }
+    let resumed = ws.rep("runs resume last --here");
+    let note = "this run keeps the settings it was started with; different now: `plan.setup`";
+    assert!(resumed.stderr.contains(note), "{resumed}");
+    assert!(resumed.stderr.contains("`rep plan run`"), "{resumed}");
+}

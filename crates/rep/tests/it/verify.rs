@@ -100,7 +100,7 @@ fn without_checks_nothing_is_verified_and_that_is_no_pass() {
     let ran = ws.rep("verify");
     assert_eq!(ran.code, 3);
     insta::assert_snapshot!(ran, @r"
-    not verifiable
+    no checks configured
     [stderr]
     hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.
     [exit 3]

@@ -156,7 +156,7 @@ impl Guard {
         if shown.is_some_and(|(_, token)| self.keys.lets_in(token, self.house.now_ms())) {
             return Ok(());
         }
-        Err(Problem::new(StatusCode::UNAUTHORIZED, "a token is needed, and this is none that is good")
+        Err(Problem::new(StatusCode::UNAUTHORIZED, "a valid token is required")
             .hint("`rep serve link` prints a link that opens the page; programs send the token of its file."))
     }
 }

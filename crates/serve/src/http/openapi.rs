@@ -84,7 +84,7 @@ impl Operation {
         self.refuses(StatusCode::INTERNAL_SERVER_ERROR, "Something else failed, such as a disk.");
         self.refuses(StatusCode::SERVICE_UNAVAILABLE, "The answer took too long.");
         if !self.is_open() || self.path == SESSION {
-            self.refuses(StatusCode::UNAUTHORIZED, "There is no token, or none that is good.");
+            self.refuses(StatusCode::UNAUTHORIZED, "The token is missing or not valid.");
         }
         if self.path.contains('{') {
             self.refuses(StatusCode::NOT_FOUND, "There is nothing of that name.");

@@ -180,7 +180,7 @@ async fn a_refusal_says_what_and_has_a_number_that_is_ours() {
     let problem = first.json();
     assert_eq!(problem["status"], 401);
     assert_eq!(problem["request_id"], number);
-    assert_eq!(problem["detail"], "a token is needed, and this is none that is good");
+    assert_eq!(problem["detail"], "a valid token is required");
 }
 
 #[tokio::test]

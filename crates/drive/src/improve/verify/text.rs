@@ -51,7 +51,7 @@ pub(super) fn words(verdict: Verdict) -> &'static str {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
         Verdict::Inconclusive => "inconclusive",
-        Verdict::NotVerifiable => "not verifiable",
+        Verdict::NotVerifiable => "no checks configured",
     }
 }
 

@@ -151,7 +151,7 @@ async fn handle(
     let context = &context;
     let client = client(env, context)?;
     if client.token().is_none() {
-        let message = "there is no token (GITHUB_TOKEN), so nobody can be asked who may do what";
+        let message = "there is no token (GITHUB_TOKEN), so permissions cannot be looked up";
         return Err(Failure::cannot_run(message).hint(
             "In a workflow, `github_token` of the action is it; `rep github detect` needs none.",
         ));

@@ -261,7 +261,7 @@ pub(crate) async fn attend(
             Err(Failure::no(format!("the run was lost to another worker: {reason}")))
         }
         Err(error) => Err(Failure::cannot_run(error.to_string())
-            .hint(format!("`rep runs resume {}` goes on where it stopped.", id.short()))),
+            .hint(format!("`rep runs resume {} --here` goes on where it stopped.", id.short()))),
     }
 }
 

@@ -37,7 +37,10 @@ pub(crate) fn commands(
         RunStatus::Paused | RunStatus::Waiting | RunStatus::Failed => {
             match exhausted(run) {
                 Some(limit) => add(format!("{} {}", of("resume"), limit.flag), "let it use more"),
-                None => add(of("resume"), "go on where it stopped"),
+                None => add(
+                    format!("{} --here", of("resume")),
+                    "go on where it stopped, in this terminal",
+                ),
             }
             if failed_tasks > 0 {
                 add(of("retry"), "try the failed tasks again");

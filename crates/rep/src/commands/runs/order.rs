@@ -6,7 +6,7 @@ use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Journal, Run, RunStatus, Wish};
 
 use super::next::exhausted;
-use super::{RunArg, failed};
+use super::{RunArg, failed, started_settings};
 use crate::cli::Ctx;
 use crate::commands::plan::run::{attend, verdict};
 use crate::config::duration;
@@ -119,6 +119,7 @@ pub(crate) fn resume(ctx: &Ctx<'_>, args: &ResumeArgs, ui: &mut Ui<'_>) -> Outco
     runtime()?.block_on(async {
         let (journal, run) = found(ctx, &args.run, ui).await?;
         let limits = limits(args, &run)?;
+        started_settings::compare(ctx, &run, ui)?;
         let run = order(&journal, &run, Command::Resume { by: ctx.person(), limits }).await?;
         go_on(ctx, &journal, run, args.here, ui).await
     })
@@ -128,6 +129,7 @@ pub(crate) fn retry(ctx: &Ctx<'_>, args: &RetryArgs, ui: &mut Ui<'_>) -> Outcome
     runtime()?.block_on(async {
         let (journal, run) = found(ctx, &args.run, ui).await?;
         known(&journal, &run, &args.tasks).await?;
+        started_settings::compare(ctx, &run, ui)?;
         let retry = Command::Retry { by: ctx.person(), tasks: args.tasks.clone() };
         let run = order(&journal, &run, retry).await?;
         go_on(ctx, &journal, run, args.here, ui).await

@@ -4,7 +4,7 @@ use repertoire_skill::trust::{Lock, Trust};
 
 use super::word;
 use crate::cli::Ctx;
-use crate::consent::{ConsentBy, Standing, needed, show};
+use crate::consent::{ConsentBy, Standing, not_trusted, show};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::schema::TrustProjectJson;
 use crate::ui::{self, Ui};
@@ -31,10 +31,10 @@ pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
         Some(ConsentBy::Lock | ConsentBy::Folder) => {
             show(ctx, &standing, ui)?;
             if ctx.config.has_consent_flag() {
-                return Err(needed(&standing, true));
+                return Err(not_trusted(&standing, true));
             }
         }
-        None => ctx.obtain(&standing, ui)?,
+        None => ctx.obtain_trust(&standing, ui)?,
     }
     if ui.json {
         let trust = Trust::Trusted;

@@ -9,7 +9,7 @@ pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let found = find_in_text(&subject.skill.origin.file, &subject.skill.source);
-    out.extend(found.map(|found| found.diagnostic));
+    out.extend(found.into_iter().map(|found| found.diagnostic));
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::mark_of;
 use crate::cli::Ctx;
 use crate::commands::runs::now_ms;
 use crate::runs_text::{
-    Clock, delivery, outcome_style, outcome_word, short_dollars, short_oid, short_time,
-    status_style,
+    Clock, delivery, outcome_style, outcome_word, reason_parts, short_dollars, short_oid,
+    short_time, status_style,
 };
 use crate::schema::runs::{RunFile, RunJson, RunTask};
 use crate::ui::{self, Ui};
@@ -71,17 +71,19 @@ impl Screen<'_> {
             Some(Wish::Cancel) => ", is being ended",
             None => "",
         };
-        let reason = run.reason.as_deref().unwrap_or_default();
+        let (reason, output) = reason_parts(run);
         match reason.is_empty() {
-            true => writeln!(ui.out, "  {status}{wish}"),
+            true => writeln!(ui.out, "  {status}{wish}")?,
             false => {
                 let word = run.status.as_str().len() + wish.len();
                 let text = format!("{}: {reason}", "x".repeat(word));
                 let text = ui::wrap(&text, ui.columns.saturating_sub(2).max(20), "  ");
                 let rest = text.get(word..).unwrap_or_default();
-                writeln!(ui.out, "  {status}{wish}{rest}")
+                writeln!(ui.out, "  {status}{wish}{rest}")?;
             }
         }
+        let output = ui::printable_lines(output);
+        output.lines().try_for_each(|line| writeln!(ui.out, "    {}", ui.paint(ui::FAINT, line)))
     }
 
     fn facts(&self, ui: &mut Ui<'_>) -> std::io::Result<()> {

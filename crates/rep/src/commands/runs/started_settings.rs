@@ -1,0 +1,115 @@
+//! The settings that a run was started with, compared with those of its project now.
+
+use camino::Utf8Path;
+use repertoire_drive::checks::Check;
+use repertoire_drive::plan::{KIND, PlanRequest};
+use repertoire_journal::Run;
+
+use crate::cli::Ctx;
+use crate::config::{Config, Flags};
+use crate::env::Env;
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+/// Says that a run keeps the settings it was started with, if its project has others now.
+///
+/// # Errors
+///
+/// When `--consent` is given for settings that the run does not use: they would not come into force.
+pub(super) fn compare(ctx: &Ctx<'_>, run: &Run, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    let Some(request) = plan_request(run) else { return Ok(()) };
+    let workspace = Utf8Path::new(&run.workspace);
+    let env = Env { here: workspace.to_owned(), moved: true, ..ctx.env.clone() };
+    let consents = ctx.config.flag_consents().to_vec();
+    // The run may have been started in a subfolder with settings of its own.
+    let config = if ctx.project_dir(None) == workspace {
+        ctx.config.clone()
+    } else {
+        Config::load(&env, workspace, &Flags { consents: consents.clone(), ..Flags::default() })?
+    };
+    let proposed = config.proposal().map(|proposal| proposal.settings.digest());
+    let current = Ctx { env: &env, config: config.with_proposal_in_force() };
+    let changed = changed_keys(&current, &request);
+    let restart = restart_hint(run);
+    let is_agreed = consents.iter().all(|digest| Some(*digest) == proposed);
+    if !consents.is_empty() && (!changed.is_empty() || !is_agreed) {
+        return Err(Failure::cannot_run(
+            "nothing was run: `--consent` is for settings that this run does not use; it keeps those that it was \
+             started with",
+        )
+        .hint(restart));
+    }
+    if !changed.is_empty() {
+        let names: Vec<String> = changed.iter().map(|key| format!("`{key}`")).collect();
+        ui.note(&format!(
+            "this run keeps the settings it was started with; different now: {}",
+            names.join(", ")
+        ))?;
+        ui.note(&format!("hint: {restart}"))?;
+    }
+    Ok(())
+}
+
+/// The request of a run of a plan whose project is on this machine. Runs of GitHub take their settings from the base branch.
+fn plan_request(run: &Run) -> Option<PlanRequest> {
+    let is_here = run.kind == KIND && Utf8Path::new(&run.workspace).is_dir();
+    let request: PlanRequest = serde_json::from_value(run.request.clone()).ok()?;
+    (is_here && request.asked.is_none()).then_some(request)
+}
+
+fn restart_hint(run: &Run) -> String {
+    if run.status.is_over() {
+        return "To use the settings as they are now, start a new run: `rep plan run`.".to_owned();
+    }
+    let short = run.id.short();
+    format!(
+        "To use the settings as they are now, start a new run: `rep runs cancel {short}` and `rep plan run`."
+    )
+}
+
+/// The acting keys that have other values now than when the run was started. All of them have to be in force in `current`.
+fn changed_keys(current: &Ctx<'_>, request: &PlanRequest) -> Vec<&'static str> {
+    let config = &current.config;
+    let setup = config.text("plan.setup").filter(|command| !command.trim().is_empty());
+    // Checks that cannot be read are not those of the run.
+    let differ = |name: &str, started: &[Check]| {
+        current.checks(name).map_or(true, |declared| !is_declared_or_typed(started, &declared))
+    };
+    // `--self-improve` switches it on for one run, so only the setting that the run lacks is told.
+    let lacks_improve = config.flag("plan.self_improve") && request.improve.is_none();
+    [
+        ("plan.setup", setup != request.setup.as_deref()),
+        ("plan.copy", config.texts("plan.copy") != request.copy),
+        ("plan.checks", differ("plan.checks", &request.checks)),
+        ("plan.final_checks", differ("plan.final_checks", &request.final_checks)),
+        ("plan.self_improve", lacks_improve),
+    ]
+    .into_iter()
+    .filter_map(|(key, has_changed)| has_changed.then_some(key))
+    .collect()
+}
+
+/// Whether the checks of a run are those that are declared, followed by those of `--check`.
+fn is_declared_or_typed(started: &[Check], declared: &[Check]) -> bool {
+    let Some(typed) = started.strip_prefix(declared) else { return false };
+    typed.iter().enumerate().all(|(at, check)| check.name == format!("check-{}", at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_of_the_command_line_are_no_change_of_the_settings() {
+        let [build, test, typed] =
+            ["build", "test", "check-1"].map(|name| Check::new(name, "true"));
+        let declared = [build.clone(), test.clone()];
+        assert!(is_declared_or_typed(&declared, &declared));
+        assert!(is_declared_or_typed(&[build.clone(), test.clone(), typed.clone()], &declared));
+        assert!(is_declared_or_typed(&[typed], &[]));
+        assert!(!is_declared_or_typed(&declared, &declared[..1]));
+        assert!(!is_declared_or_typed(&declared[..1], &declared));
+        let changed = Check::new("test", "false");
+        assert!(!is_declared_or_typed(&[build, changed], &declared));
+    }
+}
