@@ -236,12 +236,14 @@ fn memory_in_page_tables(scene: &Scene) {
     is_stopped_for_memory(scene, program);
 }
 
+/// Each piece is smaller than the limit, so that only what is left of all of them counts.
 fn memory_mapped_in_part(scene: &Scene) {
     let program = "import ctypes, os, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
-        f = os.memfd_create('x')\n\
-        for i in range(40): os.write(f, bytes(10_000_000))\n\
-        libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0))\n\
-        os.close(f)\ntime.sleep(8)\n";
+        for piece in range(10):\n\
+        \x20   f = os.memfd_create('x')\n\
+        \x20   for i in range(40): os.write(f, bytes(1_000_000))\n\
+        \x20   libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0)); os.close(f)\n\
+        time.sleep(8)\n";
     is_stopped_for_memory(scene, program);
 }
 
@@ -267,9 +269,11 @@ fn detached_segment(scene: &Scene) {
         return;
     }
     let program = "import ctypes, time\nlibc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_void_p\n\
-        id = libc.shmget(0, ctypes.c_size_t(400_000_000), 0o1600)\n\
-        at = ctypes.c_void_p(libc.shmat(id, None, 0))\n\
-        ctypes.memset(at, 1, 400_000_000)\nlibc.shmdt(at)\ntime.sleep(8)\n";
+        for piece in range(10):\n\
+        \x20   id = libc.shmget(0, ctypes.c_size_t(40_000_000), 0o1600)\n\
+        \x20   at = ctypes.c_void_p(libc.shmat(id, None, 0))\n\
+        \x20   ctypes.memset(at, 1, 40_000_000); libc.shmdt(at)\n\
+        time.sleep(8)\n";
     is_stopped_for_memory(scene, program);
 }
 
@@ -280,22 +284,26 @@ fn many_empty_files(scene: &Scene) {
     is_stopped_for_files(scene, program);
 }
 
-/// Writes 300 MB to a file without a name.
-const NAMELESS: &str = "import ctypes, os, socket, time\nlibc = ctypes.CDLL(None)\n\
-                        libc.mmap.restype = ctypes.c_void_p\n\
-                        f = os.open('big-file', os.O_CREAT | os.O_RDWR); os.unlink('big-file')\n\
-                        for i in range(30): os.write(f, bytes(10_000_000))\n";
+/// Writes ten files without a name, each smaller than the limit, and lets `keep` hold them before they are closed.
+fn nameless_pieces(keep: &str) -> String {
+    format!(
+        "import ctypes, os, socket, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\n\
+         a, b = socket.socketpair()\n\
+         for piece in range(10):\n\
+         \x20   f = os.open('big-file', os.O_CREAT | os.O_RDWR); os.unlink('big-file')\n\
+         \x20   for i in range(40): os.write(f, bytes(1_000_000))\n\
+         \x20   {keep}; os.close(f)\n\
+         time.sleep(8)\n"
+    )
+}
 
 fn mapped_file(scene: &Scene) {
-    let rest = "libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0))\n\
-                os.close(f)\ntime.sleep(8)\n";
-    is_stopped_for_files(scene, &format!("{NAMELESS}{rest}"));
+    let keep = "libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f, ctypes.c_long(0))";
+    is_stopped_for_files(scene, &nameless_pieces(keep));
 }
 
 fn passed_file(scene: &Scene) {
-    let rest = "a, b = socket.socketpair()\nsocket.send_fds(a, [b'x'], [f])\n\
-                os.close(f)\ntime.sleep(8)\n";
-    is_stopped_for_files(scene, &format!("{NAMELESS}{rest}"));
+    is_stopped_for_files(scene, &nameless_pieces("socket.send_fds(a, [b'x'], [f])"));
 }
 
 fn many_files(scene: &Scene) {
