@@ -184,9 +184,12 @@ mod tests {
         for folder in ["objects", "refs"] {
             std::fs::create_dir_all(dir.join(GIT).join(folder)).unwrap();
         }
-        std::fs::write(dir.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let put = |path: &str, text: &str| {
+            repertoire_text::fs::write_atomic(&dir.join(path), text.as_bytes()).unwrap();
+        };
+        put(".git/HEAD", "ref: refs/heads/main\n");
         let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/git\n\tpath = /etc/elsewhere\n\tpath = more\n";
-        std::fs::write(dir.join(".git/config"), config).unwrap();
+        put(".git/config", config);
         assert_eq!(followed_by_git(&dir), [dir.join("tools/hooks"), dir.join("conf/git")]);
         assert_eq!(followed_by_git(&dir.join("tools")), [dir.join("tools/hooks")]);
     }

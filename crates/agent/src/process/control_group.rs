@@ -10,6 +10,7 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
+use repertoire_text::fs::read_text;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::measure::THREADS_PER_PROCESS;
@@ -18,7 +19,7 @@ use super::usage::{LimitedResource, UsageLimits};
 /// The places at which systems mount the version 2 hierarchy.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// The type that `statfs` reports for it.
-const CGROUP2_MAGIC: i64 = 0x6367_7270;
+const CGROUP2_MAGIC: u64 = 0x6367_7270;
 /// The beginning of the names of our groups. The process id of the supervisor follows.
 const NAME_PREFIX: &str = "repertoire-";
 /// The maximum number of bytes of a control file that are read.
@@ -43,7 +44,7 @@ impl ControlGroup {
         if settings.is_empty() {
             return None;
         }
-        let own = own_path(&std::fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        let own = own_path(&read_text("/proc/self/cgroup".into(), FILE_BYTES_MAX as u64).ok()?)?;
         let home = MOUNTS.iter().find_map(|mount| open_hierarchy(mount, &own))?;
         // A group that holds processes cannot have limited groups beneath it; only the root can.
         let above = if own.is_empty() { "." } else { ".." };
@@ -138,8 +139,9 @@ fn own_path(text: &str) -> Option<String> {
 
 fn open_hierarchy(mount: &str, path: &str) -> Option<OwnedFd> {
     let folder = rustix::fs::open(mount, folder_flags(), Mode::empty()).ok()?;
-    let kind = rustix::fs::fstatfs(&folder).ok()?.f_type;
-    if i64::try_from(kind) != Ok(CGROUP2_MAGIC) {
+    // The type of the field differs between systems.
+    let kind = u64::from_ne_bytes(rustix::fs::fstatfs(&folder).ok()?.f_type.to_ne_bytes());
+    if kind != CGROUP2_MAGIC {
         return None;
     }
     open_folder(&folder, if path.is_empty() { "." } else { path })

@@ -60,7 +60,7 @@ pub(crate) struct UsageWatch {
     system_v_bytes: u64,
     /// The number of tasks of the machine that is taken for the usual one.
     tasks: u64,
-    /// The loss of free space at which the files are counted next.
+    /// The loss of free space, or the number of written bytes, at which the files are counted next.
     count_files_at: u64,
     /// The bytes that this process had written before the start, with those of its former children.
     written_before: u64,
@@ -139,7 +139,9 @@ impl UsageWatch {
     /// Returns the limit that the program exceeded between the last look and its end.
     pub(crate) fn exceeded_at_end(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
-        if self.limits.disk_bytes_max.is_none() || lost < self.count_files_at {
+        // The counts of descendants that have ended are with this process.
+        let counted = counted_bytes(table, "self").unwrap_or(0).saturating_sub(self.written_before);
+        if self.limits.disk_bytes_max.is_none() || lost.max(counted) < self.count_files_at {
             return None;
         }
         let found = table.descendants(self.root).unwrap_or_default();
@@ -210,7 +212,10 @@ impl UsageWatch {
         let most = self.limits.disk_bytes_max?;
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
         let is_full = self.disks.iter().any(Disk::is_almost_full);
-        if lost < self.count_files_at && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
+        let counted = self.counted_bytes_of_all(table);
+        // Others may free as much space as the program takes, and others may take it.
+        let used = lost.max(counted.unwrap_or(0));
+        if used < self.count_files_at && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
             return None;
         }
         let (most, resource) = match is_full && most > DISK_BLAME_BYTES_MIN {
@@ -219,7 +224,6 @@ impl UsageWatch {
         };
         let objects = HeldObjects::of(table, found);
         let held = objects.disk;
-        let counted = self.counted_bytes_of_all(table);
         // Files of others are told apart only as long as the descendants have not written that much themselves.
         let backstop = most.saturating_mul(DISK_BACKSTOP_FACTOR);
         let enough = match counted {
@@ -238,7 +242,7 @@ impl UsageWatch {
             written = written.max(bound);
         }
         // Another program may use the disk as well; then it takes this much more before it is worth counting again.
-        self.count_files_at = lost.saturating_add(most.saturating_sub(written)).max(1);
+        self.count_files_at = used.saturating_add(most.saturating_sub(written)).max(1);
         (written > most).then_some(resource)
     }
 

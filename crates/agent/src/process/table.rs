@@ -344,10 +344,12 @@ mod tests {
     fn children_are_listed_by_the_kernel() {
         let table = ProcessTable::open().unwrap();
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let Some(children) = table.own_children() else { return };
-        assert!(children.contains(&child.id().cast_signed()));
+        let children = table.own_children();
         child.kill().unwrap();
         child.wait().unwrap();
+        // Kernels without checkpoints do not have the list.
+        let id = child.id().cast_signed();
+        assert!(children.is_none_or(|children| children.contains(&id)));
     }
 
     #[test]

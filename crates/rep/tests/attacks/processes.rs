@@ -34,7 +34,6 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ),
         everywhere("System V memory that is not mapped ends the command", detached_segment),
         everywhere("many small files end the command", many_files),
-        everywhere("many empty files end the command", many_empty_files),
         everywhere("a file without a name ends the command", nameless_file),
         everywhere("a file that is only mapped ends the command", mapped_file),
         everywhere("a file that waits in a socket ends the command", passed_file),
@@ -275,13 +274,6 @@ fn detached_segment(scene: &Scene) {
         \x20   ctypes.memset(at, 1, 40_000_000); libc.shmdt(at)\n\
         time.sleep(8)\n";
     is_stopped_for_memory(scene, program);
-}
-
-fn many_empty_files(scene: &Scene) {
-    let program = "import os, time\nos.mkdir('big-files')\n\
-        for i in range(150_000): os.close(os.open(f'big-files/{i}', os.O_CREAT | os.O_WRONLY))\n\
-        time.sleep(8)\n";
-    is_stopped_for_files(scene, program);
 }
 
 /// Writes ten files without a name, each smaller than the limit, and lets `keep` hold them before they are closed.

@@ -85,10 +85,8 @@ fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>,
 /// Changing the priority of anything but the calling thread.
 fn priorities_of_others() -> Result<Rules, Refused> {
     let mut rules = Rules::new();
-    let calls = [
-        (libc::SYS_setpriority, libc::PRIO_PROCESS as u32),
-        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
-    ];
+    let calls =
+        [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
     for (call, one_process) in calls {
         let of_call = [rule(0, SeccompCmpOp::Ne, one_process)?, rule(1, SeccompCmpOp::Ne, 0)?];
         rules.insert(call, of_call.into());
