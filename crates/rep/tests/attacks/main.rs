@@ -1,8 +1,8 @@
 //! Attacks on the real binary, one guarantee a line.
 //!
-//! Every guarantee is tried in each situation that this machine can offer: as root and as `nobody`, with and without
-//! user namespaces. `cargo test -p repertoire attacks` runs them all, `cargo test -p repertoire --test attacks -- nobody`
-//! only some. `REPERTOIRE_ATTACKED=/path/to/rep` attacks another binary, for instance an older release.
+//! Every guarantee is tried in situations that this machine can offer: as root with user namespaces and as `nobody`
+//! without, or in all four combinations with `ATTACKS_FULL=1`. `cargo test -p repertoire attacks` runs them,
+//! `cargo test -p repertoire --test attacks -- nobody` only some. `REPERTOIRE_ATTACKED=/path/to/rep` attacks another binary, for instance an older release.
 
 #![allow(clippy::unwrap_used, reason = "an attack that cannot be set up should stop there")]
 
@@ -39,7 +39,7 @@ pub(crate) struct Guarantee {
 /// The situations in which a guarantee is tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tried {
-    /// All that the machine offers: the walls or the account matter.
+    /// All of [`Situation::tried`]: the walls or the account matter.
     InEverySituation,
     /// Only as the account that runs the tests, with the best walls: neither matters.
     Once,
@@ -82,7 +82,7 @@ fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (area, guarantees) in AREAS {
         for guarantee in guarantees() {
-            for situation in Situation::all() {
+            for situation in Situation::tried() {
                 if guarantee.tried == Tried::Once && situation != Situation::own() {
                     continue;
                 }

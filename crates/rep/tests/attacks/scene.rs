@@ -45,11 +45,22 @@ impl Situation {
         Situation { account: Account::Own, namespaces: UserNamespaces::Allowed }
     }
 
-    pub(crate) fn all() -> impl Iterator<Item = Situation> {
-        [Account::Own, Account::Nobody].into_iter().flat_map(|account| {
-            [UserNamespaces::Allowed, UserNamespaces::Denied]
-                .map(|namespaces| Situation { account, namespaces })
-        })
+    /// The situations that guarantees are tried in: all four in the full form, otherwise one with user namespaces and one
+    /// without, each with another account where that is possible.
+    pub(crate) fn tried() -> Vec<Situation> {
+        let situation = |account, namespaces| Situation { account, namespaces };
+        let other = if is_root() { Account::Nobody } else { Account::Own };
+        let short = [Situation::own(), situation(other, UserNamespaces::Denied)];
+        let rest = [
+            situation(Account::Own, UserNamespaces::Denied),
+            situation(Account::Nobody, UserNamespaces::Allowed),
+            situation(Account::Nobody, UserNamespaces::Denied),
+        ];
+        let mut tried = short.to_vec();
+        if is_full() {
+            tried.extend(rest.into_iter().filter(|situation| !short.contains(situation)));
+        }
+        tried
     }
 
     /// Whether this machine can offer it.
@@ -58,6 +69,12 @@ impl Situation {
         let namespaces = self.namespaces == UserNamespaces::Denied || has_user_namespaces();
         account && (namespaces || self == Situation::own())
     }
+}
+
+/// Whether the full form was asked for.
+#[expect(clippy::disallowed_methods, reason = "the length of the suite is chosen where it is run")]
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("ATTACKS_FULL").is_some()
 }
 
 impl fmt::Display for Situation {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, is_full};
 use crate::{Guarantee, Tried};
 
 /// The longest wait for an answer.
@@ -305,11 +305,6 @@ fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
-}
-
-#[expect(clippy::disallowed_methods, reason = "the length of the suite is chosen where it is run")]
-fn is_full() -> bool {
-    std::env::var_os("ATTACKS_FULL").is_some()
 }
 
 /// Shows a figure, past the test harness.
