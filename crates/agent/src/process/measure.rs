@@ -214,7 +214,7 @@ impl UsageWatch {
         let is_full = self.disks.iter().any(Disk::is_almost_full);
         let counted = self.counted_bytes_of_all(table);
         // Others may free as much space as the program takes, and others may take it.
-        let used = lost.max(counted.unwrap_or(0));
+        let used = counted.map_or(u64::MAX, |counted| counted.max(lost));
         if used < self.count_files_at && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
             return None;
         }

@@ -72,9 +72,8 @@ fn main() -> ExitCode {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Attacks wait for processes and clocks more than half of the time.
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.test_threads.get_or_insert(2 * cores);
+    // With so many processes of their own, more attacks at once than cores would only time each other out.
+    arguments.test_threads.get_or_insert(2);
     libtest_mimic::run(&arguments, trials()).exit_code()
 }
 
