@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::scene::{Scene, UserNamespaces, processes_with, stays_as_it_is, until};
+use crate::scene::{Scene, processes_with, stays_as_it_is, until};
 use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
@@ -32,7 +32,6 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             "memory of a process whose first thread has ended ends the command",
             memory_without_a_first_thread,
         ),
-        everywhere("System V memory that is not mapped ends the command", detached_segment),
         everywhere("many small files end the command", many_files),
         everywhere("a file without a name ends the command", nameless_file),
         everywhere("a file that is only mapped ends the command", mapped_file),
@@ -259,20 +258,6 @@ fn memory_without_a_first_thread(scene: &Scene) {
         def use():\n\
         \x20   time.sleep(0.5); kept = b'x' * 400_000_000; time.sleep(8); os._exit(0)\n\
         threading.Thread(target=use).start()\nctypes.CDLL(None).pthread_exit(None)\n";
-    is_stopped_for_memory(scene, program);
-}
-
-/// Without user namespaces there is no System V memory at all.
-fn detached_segment(scene: &Scene) {
-    if scene.situation.namespaces == UserNamespaces::Denied {
-        return;
-    }
-    let program = "import ctypes, time\nlibc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_void_p\n\
-        for piece in range(10):\n\
-        \x20   id = libc.shmget(0, ctypes.c_size_t(40_000_000), 0o1600)\n\
-        \x20   at = ctypes.c_void_p(libc.shmat(id, None, 0))\n\
-        \x20   ctypes.memset(at, 1, 40_000_000); libc.shmdt(at)\n\
-        time.sleep(8)\n";
     is_stopped_for_memory(scene, program);
 }
 
