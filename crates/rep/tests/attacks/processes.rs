@@ -8,6 +8,8 @@ use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
     let everywhere = |holds, attack| Guarantee { holds, tried: Tried::InEverySituation, attack };
+    // They use up the machine, or are measured by the whole of it, so nothing else should run beside them.
+    let alone = |holds, attack| Guarantee { holds, tried: Tried::InFullForm, attack };
     let once = |holds, attack| Guarantee { holds, tried: Tried::Once, attack };
     vec![
         everywhere("a double-forked process ends with its command", double_fork),
@@ -21,25 +23,25 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         once("a double-forked process ends with its command without a sandbox", double_fork_off),
         once("killing the supervisor from inside gains nothing", killed_supervisor),
         everywhere("many processes end the command", many_processes),
-        everywhere("a fork bomb ends the command and hurts nothing else", fork_bomb),
+        alone("a fork bomb ends the command and hurts nothing else", fork_bomb),
         everywhere("memory of several processes together ends the command", memory_in_pieces),
         everywhere("memory behind a descriptor ends the command", memory_behind_a_descriptor),
-        everywhere("memory in socket buffers ends the command", memory_in_sockets),
-        everywhere("page tables end the command", memory_in_page_tables),
-        everywhere("memory that is mapped in part ends the command", memory_mapped_in_part),
-        everywhere("memory of a process that cannot be looked at ends the command", hidden_memory),
-        everywhere(
+        alone("memory in socket buffers ends the command", memory_in_sockets),
+        alone("page tables end the command", memory_in_page_tables),
+        alone("memory that is mapped in part ends the command", memory_mapped_in_part),
+        alone("memory of a process that cannot be looked at ends the command", hidden_memory),
+        alone(
             "memory of a process whose first thread has ended ends the command",
             memory_without_a_first_thread,
         ),
         everywhere("many small files end the command", many_files),
         everywhere("a file without a name ends the command", nameless_file),
-        everywhere("a file that is only mapped ends the command", mapped_file),
-        everywhere("a file that waits in a socket ends the command", passed_file),
+        alone("a file that is only mapped ends the command", mapped_file),
+        alone("a file that waits in a socket ends the command", passed_file),
         everywhere("files written just before the end count", files_at_the_end),
-        everywhere("a command is not stopped for files of others", files_of_others),
-        once("3 GB of memory end the command by default", three_gigabytes_of_memory),
-        once("3 GB of disk end the command by default", three_gigabytes_of_disk),
+        alone("a command is not stopped for files of others", files_of_others),
+        alone("3 GB of memory end the command by default", three_gigabytes_of_memory),
+        alone("3 GB of disk end the command by default", three_gigabytes_of_disk),
     ]
 }
 
