@@ -59,7 +59,7 @@ impl ControlGroup {
         ControlGroup::create(home, parent, &settings)
     }
 
-    fn create(home: OwnedFd, parent: OwnedFd, settings: &[Setting]) -> Option<ControlGroup> {
+    fn create(home: OwnedFd, parent: OwnedFd, settings: &[ControlSetting]) -> Option<ControlGroup> {
         let way_back = open_for_writing(&home, "cgroup.procs")?;
         let name = format!("{NAME_PREFIX}{}", std::process::id());
         rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o755)).ok()?;
@@ -107,21 +107,24 @@ impl Drop for ControlGroup {
 
 /// A limit as a control file has it.
 #[derive(Debug, PartialEq, Eq)]
-struct Setting {
+struct ControlSetting {
     controller: &'static str,
     file: &'static str,
     value: String,
 }
 
-impl Setting {
+impl ControlSetting {
     fn is_enabled(&self, enabled: &str) -> bool {
         enabled.split_ascii_whitespace().any(|controller| controller == self.controller)
     }
 }
 
-fn settings_of(limits: &UsageLimits) -> Vec<Setting> {
-    let setting =
-        |controller, file, value: u64| Setting { controller, file, value: value.to_string() };
+fn settings_of(limits: &UsageLimits) -> Vec<ControlSetting> {
+    let setting = |controller, file, value: u64| ControlSetting {
+        controller,
+        file,
+        value: value.to_string(),
+    };
     let memory = limits.memory_bytes_max.map(|bytes| setting("memory", "memory.max", bytes));
     let swap = limits.memory_bytes_max.map(|_| setting("memory", "memory.swap.max", 0));
     // The kernel counts threads. The supervisor counts processes.

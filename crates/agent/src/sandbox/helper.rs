@@ -219,7 +219,7 @@ fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     first_process(policy, program)
 }
 
-/// What needs no walls yet. Returns handles of the folders that the program may write to besides its work folder.
+/// Prepares everything that has to happen before the walls are up. Returns handles of the folders that the program may write to besides its work folder.
 fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
     close_inherited()?;
     limit(Resource::Core, 0)?;

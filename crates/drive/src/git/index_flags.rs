@@ -1,6 +1,6 @@
 //! Entries of the index whose files git does not look at: `assume-unchanged` and `skip-worktree`.
 //!
-//! Whoever may write the index can hide a change with them, from `git status` as well as from the engine. So the engine
+//! A program that may write the index can hide a change with them, from `git status` as well as from the engine. So the engine
 //! works with a copy of the index in which no entry of a file that exists has these flags. Files that a sparse checkout
 //! leaves out keep them.
 

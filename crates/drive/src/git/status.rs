@@ -35,7 +35,7 @@ pub enum ChangeKind {
 }
 
 impl Git {
-    /// What differs from the last commit, untracked files included and ignored ones not. Flags of the index hide nothing.
+    /// Lists the changes since the last commit, with untracked and without ignored files. Flags of the index hide nothing.
     pub async fn status(&self) -> Result<Vec<Change>, GitError> {
         let args = [
             "status",

@@ -114,7 +114,7 @@ fn acceptance_question(gate: &StepId, name: &str) -> UserQuestion {
     }
 }
 
-/// Whether a person has accepted the gate that the run is at: `None` if nobody was asked during this visit. Only an answer
+/// Whether a person has accepted the gate that the run is at: `None` if the question was not asked during this visit. Only an answer
 /// to the engine's own question counts.
 pub fn gate_acceptance(checked: &Checked, state: &State) -> Option<bool> {
     let question = current_acceptance(checked, state)?;

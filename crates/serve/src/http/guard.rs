@@ -32,7 +32,7 @@ pub(super) struct Guard {
     conformance: bool,
 }
 
-/// What a request needs to be let in. An open path says how large its bodies may be: bodies of callers without a token are
+/// The credentials that a path demands. An open path says how large its bodies may be: bodies of callers without a token are
 /// kept in memory too.
 enum Entrance {
     Open { body_bytes_max: usize },

@@ -2,7 +2,7 @@
 
 const ESCAPE: char = '\u{1b}';
 
-/// The maximum length of a string such as a window title or a link. A longer one is text that somebody hides.
+/// The maximum length of a string such as a window title or a link. A longer one hides text.
 const STRING_BYTES_MAX: usize = 4096;
 
 /// Finds the ends of escape sequences in one text. Positions have to grow from call to call, so that no byte is searched

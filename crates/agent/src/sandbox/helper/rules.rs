@@ -15,7 +15,7 @@ use crate::sandbox::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls, secrets_b
 /// The newest version that we know; an older kernel enforces its part of it.
 const NEWEST: ABI = ABI::V9;
 
-/// What a program reads about the machine when it cannot have all of `/proc`. `/proc/self` is not in it: a rule names the
+/// Files about the machine that stay readable when the rest of `/proc` is closed. `/proc/self` is not in it: a rule names the
 /// folder of one process, and that would be the supervisor's, which shows the user's mounts and connections.
 const PROCESS_FILES: &[&str] = &[
     "/proc/cpuinfo",

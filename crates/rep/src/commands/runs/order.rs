@@ -142,7 +142,7 @@ async fn found(ctx: &Ctx<'_>, run: &RunArg, ui: &mut Ui<'_>) -> Result<(Journal,
     let run = run.find(&journal).await?;
     let mut on_wait = |left: Duration| {
         let time = ui::time(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        // The command goes on, whoever reads along.
+        // A closed standard error does not stop the command.
         let _ = ui.note(&format!("waiting up to {time} to see whether its worker is gone"));
     };
     journal.settle(&run.id, &mut on_wait).await.map_err(failed)?;
