@@ -177,9 +177,12 @@ fn discover_locked(
     }
     let mut seen = BTreeSet::new();
     let mut work: Vec<(usize, Candidate)> = Vec::new();
+    // Looking for the repository reads several files, so it is done once and not for every root or skill.
+    let project = request.places.project();
     for (number, root) in roots.iter().enumerate() {
-        let walked = match examine(root, request, &mut seen) {
-            Examined::Walk => walk_root(root, request),
+        let link_boundary = link_boundary(root, request.profile.id, project);
+        let walked = match examine(root, link_boundary, &mut seen) {
+            Examined::Walk => walk_root(root, request, link_boundary),
             Examined::Skip(..) if root.scope == Scope::Builtin && in_place => {
                 let found = load_pack(root, request, &mut builder);
                 builder.root(RootReport { root: root.clone(), state: RootState::InPlace, found });
@@ -200,16 +203,18 @@ fn discover_locked(
         work.extend(walked.candidates.into_iter().map(|candidate| (number, candidate)));
     }
     let known = cache.shelves_of(&roots);
-    let project = Boundary::open(request.places.project());
+    let project_boundary = Boundary::open(project);
     let files: Vec<Option<CachedFile>> = work
         .par_iter()
         .map(|(number, candidate)| {
             let cached = known[*number].and_then(|shelf| shelf.files.get(candidate.path.as_str()));
             let root = &roots[*number];
-            let boundary = link_boundary(root, request).and_then(|dir| match &project {
-                Some(project) if project.dir == dir => Some(project.clone()),
-                _ => Boundary::open(dir),
-            });
+            // Plugins may be many: a folder of each would be too many open files at once.
+            let boundary = match link_boundary(root, request.profile.id, project) {
+                Some(dir) if dir == project => project_boundary.clone(),
+                Some(dir) => Boundary::open(dir),
+                None => None,
+            };
             read_file(root, candidate, (request, boundary.as_ref()), cached)
         })
         .collect();
@@ -247,7 +252,11 @@ enum Examined {
     Skip(RootState, Option<Diagnostic>),
 }
 
-fn examine(root: &Root, request: &Request, seen: &mut BTreeSet<(String, Holds)>) -> Examined {
+fn examine(
+    root: &Root,
+    link_boundary: Option<&Utf8Path>,
+    seen: &mut BTreeSet<(String, Holds)>,
+) -> Examined {
     if is_refused_name(root.dir.as_str()) {
         let code = &codes::NAME_ON_DISK;
         let message =
@@ -273,7 +282,7 @@ fn examine(root: &Root, request: &Request, seen: &mut BTreeSet<(String, Holds)>)
         let found = Diagnostic::new(code, message).in_file(&root.dir).help("Name a folder.");
         return Examined::Skip(RootState::Refused, Some(found));
     }
-    if let Some(boundary) = link_boundary(root, request)
+    if let Some(boundary) = link_boundary
         && !real.starts_with(boundary.canonicalize_utf8().unwrap_or_else(|_| boundary.to_owned()))
     {
         let code = &text_codes::LINK_LEAVES;
@@ -291,17 +300,21 @@ fn examine(root: &Root, request: &Request, seen: &mut BTreeSet<(String, Holds)>)
     }
 }
 
-/// A stranger's project or plugin may not lead the walk out of itself; the user's own folders may.
-fn link_boundary<'a>(root: &'a Root, request: &'a Request) -> Option<&'a Utf8Path> {
+/// The folder that links beneath a root must not leave. Only the user's own folders may link anywhere.
+fn link_boundary<'a>(
+    root: &'a Root,
+    profile: ProfileId,
+    project: &'a Utf8Path,
+) -> Option<&'a Utf8Path> {
     match root.scope {
-        Scope::Project if request.profile.id == ProfileId::Openskills => None,
-        Scope::Project => Some(request.places.project()),
+        Scope::Project if profile == ProfileId::Openskills => None,
+        Scope::Project => Some(project),
         Scope::Plugin => root.dir.parent(),
         Scope::Builtin | Scope::User | Scope::Extra => None,
     }
 }
 
-fn walk_root(root: &Root, request: &Request) -> Walked {
+fn walk_root(root: &Root, request: &Request, link_boundary: Option<&Utf8Path>) -> Walked {
     let configured = request.limits.walk;
     let depth_max = match root.holds {
         Holds::Skills => request.profile.depth_max.unwrap_or(configured.depth_max),
@@ -312,7 +325,7 @@ fn walk_root(root: &Root, request: &Request) -> Walked {
         depth_is_habit: request.profile.depth_max.is_some() || root.holds == Holds::Agents,
         flat_files: request.profile.flat_files || root.holds == Holds::Agents,
         inside_resources: false,
-        links_beneath: link_boundary(root, request),
+        links_beneath: link_boundary,
     };
     let mut walked = walk(&root.dir, &options);
     if root.holds == Holds::Agents {

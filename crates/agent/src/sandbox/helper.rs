@@ -152,11 +152,13 @@ fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
     lower_priority();
+    root::build(policy)?;
     if let Some(most) = policy.supervisor.limits.processes_max {
         // The kernel counts tasks in a user namespace by themselves. This process is one of them.
-        limit(Resource::Nproc, most.saturating_mul(THREADS_PER_PROCESS).saturating_add(1))?;
+        let tasks_max = most.saturating_mul(THREADS_PER_PROCESS).saturating_add(1);
+        limit(Resource::Nproc, tasks_max)?;
+        namespaces::limit_tasks(tasks_max);
     }
-    root::build(policy)?;
     // Nothing else runs here yet that could put a link in their place.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = |folder: &Utf8PathBuf| rustix::fs::open(folder.as_str(), flags, Mode::empty());

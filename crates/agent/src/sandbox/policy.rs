@@ -1,5 +1,6 @@
 //! What a confined program may do: the value that travels to the helper.
 
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
@@ -37,22 +38,26 @@ pub(super) const SECRETS: &[&str] = &[
 
 /// Returns the secrets of the system beneath an `/etc`: those that have a well-known name, and every file and folder that
 /// its mode keeps from ordinary users. A program that runs as root would read them.
-pub(super) fn secrets_beneath(etc: &Utf8Path) -> Vec<Utf8PathBuf> {
+pub(super) fn secrets_beneath(etc: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
     let known = SECRETS.iter().filter_map(|secret| secret.strip_prefix("/etc/"));
-    let mut secrets: Vec<Utf8PathBuf> = known.map(|secret| etc.join(secret)).collect();
+    let known: Vec<Utf8PathBuf> = known.map(|secret| etc.join(secret)).collect();
+    // Every command of root waits for this: paths are compared as text, and links, which have no mode, are not looked at.
+    let known_texts: HashSet<&str> = known.iter().map(|path| path.as_str()).collect();
+    let mut secrets: BTreeSet<Utf8PathBuf> = known.iter().cloned().collect();
     let mut folders = vec![etc.to_owned()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = folder.read_dir_utf8() else { continue };
         for entry in entries.flatten() {
-            let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
-            let needed = if metadata.is_dir() { EXECUTED_BY_OTHERS } else { READ_BY_OTHERS };
-            if secrets.iter().any(|secret| secret == path) {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if is_link || known_texts.contains(entry.path().as_str()) {
                 continue;
             }
+            let Ok(metadata) = entry.metadata() else { continue };
+            let needed = if metadata.is_dir() { EXECUTED_BY_OTHERS } else { READ_BY_OTHERS };
             if metadata.mode() & needed == 0 {
-                secrets.push(path.to_owned());
+                secrets.insert(entry.into_path());
             } else if metadata.is_dir() {
-                folders.push(path.to_owned());
+                folders.push(entry.into_path());
             }
         }
     }
@@ -307,10 +312,9 @@ mod tests {
         }
         let mut found = secrets_beneath(etc);
         found.retain(|path| path.exists());
-        found.sort();
-        assert_eq!(found, ["closed", "open/key", "shadow"].map(|path| etc.join(path)));
+        assert_eq!(found, ["closed", "open/key", "shadow"].map(|path| etc.join(path)).into());
         let known = secrets_beneath(Utf8Path::new("/etc"));
-        assert!(known.contains(&"/etc/security/opasswd".into()));
+        assert!(known.contains(Utf8Path::new("/etc/security/opasswd")));
     }
 
     #[test]

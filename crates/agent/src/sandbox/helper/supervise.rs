@@ -214,6 +214,9 @@ impl Supervisor {
         }
         // The kernel kills a process group in one go, before the table of processes is read.
         self.forward(Signal::KILL);
+        if has_no_children() {
+            return;
+        }
         let own = getpid().as_raw_nonzero().get();
         let left = self.table.kill_descendants(own, &|_| false);
         // The table does not show a process that `hidepid` hides; the kernel still counts it as a child.
@@ -233,6 +236,11 @@ fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), Refused
         }
         None => Ok(()),
     }
+}
+
+/// Whether this process has no child. As it adopts every descendant whose parent ends, it then has no descendant either.
+fn has_no_children() -> bool {
+    matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD))
 }
 
 fn is_orphan(parent: u32) -> bool {
