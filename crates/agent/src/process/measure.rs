@@ -60,8 +60,7 @@ pub(crate) struct UsageWatch {
     system_v_bytes: u64,
     /// The number of tasks of the machine that is taken for the usual one.
     tasks: u64,
-    /// The loss of free space, or the number of written bytes, at which the files are counted next.
-    count_files_at: u64,
+    next_file_count: NextFileCount,
     /// The bytes that this process had written before the start, with those of its former children.
     written_before: u64,
     /// Whether the kernel may have lost the count of a descendant.
@@ -106,7 +105,7 @@ impl UsageWatch {
             socket_bytes: unix_socket_bytes().unwrap_or(0),
             system_v_bytes: system_v_bytes(table),
             tasks: tasks(table),
-            count_files_at: limits.disk_bytes_max.unwrap_or(u64::MAX),
+            next_file_count: NextFileCount { at_bytes: limits.disk_bytes_max.unwrap_or(u64::MAX) },
             written_before: counted_bytes(table, "self").unwrap_or(0),
             counts_are_lost: false,
             first_counters: None,
@@ -141,7 +140,9 @@ impl UsageWatch {
         let lost: u64 = self.disks.iter().map(Disk::lost).sum();
         // The counts of descendants that have ended are with this process.
         let counted = counted_bytes(table, "self").unwrap_or(0).saturating_sub(self.written_before);
-        if self.limits.disk_bytes_max.is_none() || lost.max(counted) < self.count_files_at {
+        if self.limits.disk_bytes_max.is_none()
+            || !self.next_file_count.is_due(Some(lost.max(counted)))
+        {
             return None;
         }
         let found = table.descendants(self.root).unwrap_or_default();
@@ -169,11 +170,8 @@ impl UsageWatch {
     fn too_much_memory(&self, table: &ProcessTable, found: &[ProcessEntry]) -> bool {
         let Some(most) = self.limits.memory_bytes_max else { return false };
         let lost = self.available_memory.saturating_sub(memory_field(table, "MemAvailable:"));
-        // Memory that belongs to no process is at least missing on the machine.
-        let unowned = match lost > most {
-            true => self.unowned_memory(table, found, lost),
-            false => UnownedMemory::default(),
-        };
+        // Descriptors are looked at every time: memory that other programs free at the same moment would hide what is held.
+        let unowned = self.unowned_memory(table, found, lost);
         let sum = |of_process: fn(&ProcessTable, &ProcessEntry) -> ProcessMemory| {
             let parts = found.iter().map(|entry| of_process(table, entry));
             unowned.total_with(parts.fold(ProcessMemory::default(), ProcessMemory::plus))
@@ -214,8 +212,8 @@ impl UsageWatch {
         let is_full = self.disks.iter().any(Disk::is_almost_full);
         let counted = self.counted_bytes_of_all(table);
         // Others may free as much space as the program takes, and others may take it.
-        let used = counted.map_or(u64::MAX, |counted| counted.max(lost));
-        if used < self.count_files_at && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
+        let used = counted.map(|counted| counted.max(lost));
+        if !self.next_file_count.is_due(used) && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
             return None;
         }
         let (most, resource) = match is_full && most > DISK_BLAME_BYTES_MIN {
@@ -242,7 +240,7 @@ impl UsageWatch {
             written = written.max(bound);
         }
         // Another program may use the disk as well; then it takes this much more before it is worth counting again.
-        self.count_files_at = used.saturating_add(most.saturating_sub(written)).max(1);
+        self.next_file_count.postpone(used, most.saturating_sub(written));
         (written > most).then_some(resource)
     }
 
@@ -316,6 +314,27 @@ impl UsageWatch {
     fn is_new(&self, folder: &Path) -> bool {
         let metadata = folder.symlink_metadata();
         metadata.is_ok_and(|metadata| changed_ms(&metadata) >= self.started_ms)
+    }
+}
+
+/// Decides when files are counted, which is slow: only once enough was written to exceed the limit.
+#[derive(Debug)]
+struct NextFileCount {
+    /// The number of used bytes: the loss of free space, or the bytes written by the kernel's count.
+    at_bytes: u64,
+}
+
+impl NextFileCount {
+    /// Returns whether to count now. `used` is `None` if the kernel's count is unknown, and then every look counts.
+    fn is_due(&self, used: Option<u64>) -> bool {
+        used.is_none_or(|used| used >= self.at_bytes)
+    }
+
+    /// Waits until `room` more bytes are used. An unknown figure postpones nothing: it may be known at the next look.
+    fn postpone(&mut self, used: Option<u64>, room: u64) {
+        if let Some(used) = used {
+            self.at_bytes = used.saturating_add(room).max(1);
+        }
     }
 }
 
@@ -567,6 +586,16 @@ mod tests {
         assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
         let counted = counted_bytes(&table(), "self").unwrap() - before;
         assert!(counted >= 3_000_000, "{counted}");
+    }
+
+    #[test]
+    fn an_unknown_count_does_not_postpone_the_next_one() {
+        let mut next = NextFileCount { at_bytes: 100 };
+        assert!(!next.is_due(Some(99)) && next.is_due(Some(100)) && next.is_due(None));
+        next.postpone(None, 60);
+        assert!(next.is_due(Some(100)));
+        next.postpone(Some(120), 60);
+        assert!(!next.is_due(Some(179)) && next.is_due(Some(180)));
     }
 
     #[test]

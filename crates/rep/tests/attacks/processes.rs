@@ -286,7 +286,7 @@ fn passed_file(scene: &Scene) {
 }
 
 fn many_files(scene: &Scene) {
-    let script = "i=0; while [ $i -lt 300 ]; do head -c 1000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 8";
+    let script = "i=0; while [ $i -lt 300 ]; do head -c 1000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 4";
     let small = [("REPERTOIRE_LIMITS_COMMAND_DISK", "100MB")];
     is_stopped(scene, script, "limits.command_disk", &small);
 }
@@ -321,11 +321,16 @@ fn files_of_others(scene: &Scene) {
 }
 
 fn three_gigabytes_of_memory(scene: &Scene) {
-    let script = "for i in 1 2 3; do head -c 1000000000 /dev/zero | (tail; sleep 8) > /dev/null & done; wait";
+    // Each process holds its part, so that the sum does not depend on when they run.
+    let program = "import time\nx = bytearray(1_000_000_000)\n\
+        for i in range(0, len(x), 4096): x[i] = 1\n\
+        time.sleep(8)\n";
+    scene.write("project/attack.py", program);
+    let script = "for i in 1 2 3; do python3 attack.py & done; wait";
     is_stopped(scene, script, "limits.command_memory", &[]);
 }
 
 fn three_gigabytes_of_disk(scene: &Scene) {
-    let script = "i=0; while [ $i -lt 300 ]; do head -c 10000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 2";
+    let script = "i=0; while [ $i -lt 300 ]; do head -c 10000000 /dev/zero > big-$i; i=$((i+1)); done; sleep 4";
     is_stopped(scene, script, "limits.command_disk", &[]);
 }

@@ -336,7 +336,7 @@ fn every_view_is_quiet_narrow_and_asks_nobody_else() {
                 browser.eval(&format!("location.hash = '#/{place}'"));
                 browser.wait("document.querySelector('main h1')");
                 browser.wait("!document.querySelector('main .skeleton')");
-                assert_eq!(browser.eval("document.documentElement.dataset.theme"), scheme);
+                browser.wait(&format!("document.documentElement.dataset.theme === '{scheme}'"));
                 let wide = browser.eval("document.documentElement.scrollWidth");
                 assert_eq!(wide, width, "{place} at {width} can be moved sideways");
                 assert_eq!(
