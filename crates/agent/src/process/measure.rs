@@ -213,7 +213,8 @@ impl UsageWatch {
         let counted = self.counted_bytes_of_all(table);
         // Others may free as much space as the program takes, and others may take it.
         let used = counted.map(|counted| counted.max(lost));
-        if !self.next_file_count.is_due(used) && !(is_full && lost >= DISK_BLAME_BYTES_MIN) {
+        let is_blamed = is_full && lost >= DISK_BLAME_BYTES_MIN;
+        if !self.next_file_count.is_due(used) && !is_blamed {
             return None;
         }
         let (most, resource) = match is_full && most > DISK_BLAME_BYTES_MIN {
