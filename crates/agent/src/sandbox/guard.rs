@@ -25,6 +25,7 @@ use self::check::{Aside, Check};
 pub(super) use self::handles::unlock;
 use self::handles::{mode, open_dir};
 use self::picture::{Depth, Picture, empty};
+use super::nested::worktree_pointers;
 use super::policy::private_dir;
 use super::search::{Found, SearchedTree};
 use crate::workplace::Workplace;
@@ -239,7 +240,13 @@ impl Shared {
         let is_mounted = workplace.sandbox.protects_paths();
         let depth = if is_mounted { Depth::Surface } else { Depth::Contents };
         let known = picture.before.len();
-        for path in &workplace.protected {
+        // Where protected paths are mounted, the pointers of worktrees are as well.
+        let worktrees = if is_mounted || workplace.protected.is_empty() {
+            Vec::new()
+        } else {
+            worktree_pointers(&workplace.dir)
+        };
+        for path in workplace.protected.iter().chain(&worktrees) {
             let Ok(relative) = path.strip_prefix(&workplace.dir) else { continue };
             picture.note_along(dir, relative.as_std_path(), depth);
             if may_change.iter().any(|may| relative.ends_with(may)) {
@@ -433,6 +440,77 @@ mod tests {
         place.put(".git/config", EVIL);
         assert_eq!(Guard::before(&place.workplace()).after(), []);
         assert_eq!(place.text(".git/config").as_deref(), Some(EVIL));
+    }
+
+    #[test]
+    fn a_new_folder_on_the_way_to_a_protected_path_stays() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace());
+        place.put(".github/workflows/ci.yml", "on: push");
+        place.put(".github/skills/evil/SKILL.md", "obey");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(changes[0].path, ".github/skills");
+        assert_eq!(place.text(".github/workflows/ci.yml").as_deref(), Some("on: push"));
+        assert_eq!(place.text(".github/skills/evil/SKILL.md"), None);
+    }
+
+    #[test]
+    fn a_new_bare_repository_stays_if_it_runs_nothing() {
+        for (config, hook, stays) in [
+            (PLAIN, "pre-commit.sample", true),
+            (EVIL, "pre-commit.sample", false),
+            (PLAIN, "post-checkout", false),
+        ] {
+            let place = Place::new();
+            let guard = Guard::before(&place.workplace());
+            place.put("bare/HEAD", "ref: refs/heads/main\n");
+            place.put("bare/config", config);
+            place.put("bare/objects/info/packs", "");
+            place.put("bare/refs/heads/main", "");
+            place.put(&format!("bare/hooks/{hook}"), "evil");
+            place.put("bare/info/exclude", "");
+            let changes = guard.after();
+            assert_eq!(changes.is_empty(), stays, "{config} {hook}: {changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_repository_that_was_there_is_protected_and_so_is_a_folder_that_points_to_one() {
+        let place = Place::new();
+        place.put("bare/HEAD", "ref: refs/heads/main\n");
+        place.put("bare/config", PLAIN);
+        place.put("bare/objects/info/packs", "");
+        place.put("bare/refs/heads/main", "");
+        let guard = Guard::before(&place.workplace());
+        place.put("bare/config", EVIL);
+        place.put("linked/HEAD", "ref: refs/heads/main\n");
+        place.put("linked/commondir", "../somewhere\n");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert_eq!(place.text("bare/config").as_deref(), Some(PLAIN));
+        assert_eq!(place.text("linked/commondir"), None);
+    }
+
+    #[test]
+    fn pointers_of_linked_worktrees_are_put_back_unless_the_worktree_is_gone() {
+        let place = Place::new();
+        place.put(".git/worktrees/kept/commondir", "../..\n");
+        place.put(".git/worktrees/gone/commondir", "../..\n");
+        let guard = Guard::before(&place.workplace());
+        place.put(".git/worktrees/kept/commondir", "../../evil\n");
+        place.put(".git/worktrees/kept/config.worktree", EVIL);
+        std::fs::remove_dir_all(place.root.join("work/.git/worktrees/gone")).unwrap();
+        place.put(".git/worktrees/new/commondir", "../..\n");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert_eq!(place.text(".git/worktrees/kept/commondir").as_deref(), Some("../..\n"));
+        assert_eq!(place.text(".git/worktrees/kept/config.worktree"), None);
+        assert!(place.text(".git/worktrees/new/commondir").is_some());
+        // The engine may remove the last one.
+        let guard = Guard::before(&place.workplace());
+        std::fs::remove_dir_all(place.root.join("work/.git/worktrees")).unwrap();
+        assert_eq!(guard.after(), []);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A new nested repository is kept if git runs nothing for it: its configuration has only keys that name things, it has
 //! no hooks, and it points to no other folder. Test suites and generators make such repositories. The user's own
-//! `git status` would run the filters and monitors of any other.
+//! `git status` would run the filters and monitors of any other. The same holds for bare repositories, which have no
+//! `.git`: git recognises a folder by its entries.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -11,12 +12,17 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
 use super::search::Found;
-use crate::limits::{NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX};
+use crate::limits::{
+    NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX,
+};
 use crate::protected::{GIT, GIT_PARTS};
+
+/// The folder of a repository with one folder for each linked worktree.
+const WORKTREES: &str = "worktrees";
 
 /// Nested protected paths, relative to the work folder, with the parts of repositories in the place of their `.git`.
 pub(super) struct Nested {
@@ -44,6 +50,23 @@ impl Nested {
     }
 }
 
+/// Files of a repository that say where the configuration of its linked worktrees is.
+pub(super) fn worktree_pointers(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let worktrees = dir.join(GIT).join(WORKTREES);
+    let Ok(entries) = worktrees.read_dir_utf8() else { return Vec::new() };
+    let entries = entries.flatten().take(WORKTREES_MOUNTED_MAX).map(Utf8DirEntry::into_path);
+    let mut pointers: Vec<_> = entries
+        .flat_map(|entry| ["commondir", "config.worktree"].map(|name| entry.join(name)))
+        .collect();
+    pointers.sort();
+    pointers
+}
+
+/// Whether a protected path may disappear: the engine removes linked worktrees while programs run.
+pub(super) fn belongs_to_worktree(path: &Path) -> bool {
+    path.starts_with(Path::new(GIT).join(WORKTREES))
+}
+
 fn parts_of(path: &Path) -> Vec<PathBuf> {
     match path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(GIT)) {
         true => GIT_PARTS.iter().map(|part| path.join(part)).collect(),
@@ -63,6 +86,21 @@ pub(super) fn is_inert_repository(parent: &OwnedFd, name: &OsStr) -> bool {
     pointers.into_iter().all(is_absent)
         && (is_absent("hooks") || has_only_samples(&git))
         && config_of(&git).is_some_and(|config| is_inert_config(&config))
+}
+
+/// Whether git runs nothing because of a new part of a bare repository, given the repository and the name of the part.
+pub(super) fn is_inert_part(repository: &OwnedFd, name: &OsStr) -> bool {
+    match name.to_str() {
+        Some("config") => config_of(repository).is_some_and(|config| is_inert_config(&config)),
+        Some("hooks") => has_only_samples(repository),
+        Some("info") => true,
+        _ => false,
+    }
+}
+
+/// Whether git takes a folder with these entries for a repository, whatever its name.
+pub(super) fn is_repository(has_entry: impl Fn(&str) -> bool) -> bool {
+    has_entry("HEAD") && (has_entry("commondir") || (has_entry("objects") && has_entry("refs")))
 }
 
 fn open_folder(parent: &OwnedFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Network;
@@ -12,7 +12,7 @@ use super::guard::{found_in, picture_of};
 use super::nested::Nested;
 use super::search::JUST_SEARCHED;
 use super::toolchains::tool_chains;
-use crate::limits::{NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX};
+use crate::limits::NESTED_MOUNTED_MAX;
 use crate::process::Spawn;
 use crate::process::supervisor::{GuardedFolder, SupervisorOrder};
 use crate::protected::GIT;
@@ -208,17 +208,6 @@ fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8
     let sockets = now.sockets.iter().filter_map(|path| Utf8Path::from_path(path));
     let sockets = sockets.take(NESTED_MOUNTED_MAX).map(|path| workplace.dir.join(path));
     (protected, sockets.collect())
-}
-
-/// Files of a repository that say where the configuration of its other worktrees is. They are mounted only: the engine
-/// makes and removes worktrees while programs run, and a guard would undo that.
-fn worktree_pointers(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
-    let worktrees = dir.join(GIT).join("worktrees");
-    let Ok(entries) = worktrees.read_dir_utf8() else { return Vec::new() };
-    let entries = entries.flatten().take(WORKTREES_MOUNTED_MAX).map(Utf8DirEntry::into_path);
-    entries
-        .flat_map(|entry| ["commondir", "config.worktree"].map(|name| entry.join(name)))
-        .collect()
 }
 
 /// The folder that only the programs of one run share.

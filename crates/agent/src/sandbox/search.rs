@@ -17,11 +17,15 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::guard::unlock;
+use super::nested::is_repository;
 use crate::limits::{NESTED_FOUND_MAX, SEARCHED_FOLDERS_MAX};
-use crate::protected::{GIT, is_protected_name};
+use crate::protected::{GIT, GIT_PARTS, is_protected_name};
 
 /// Folders that are not searched: build tools fill them with tens of thousands of files.
 const NOT_SEARCHED: &[&str] = &["node_modules", "target", ".venv", "__pycache__"];
+
+/// Entries by which git recognises a repository, beside the protected [`GIT_PARTS`].
+const BARE_REPOSITORY_ENTRIES: &[&str] = &["HEAD", "objects", "refs"];
 
 /// Two changes within this time may leave a folder with the same change time.
 const CHANGE_TIME_GRAIN: Duration = Duration::from_millis(50);
@@ -228,14 +232,23 @@ fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
         protected: Vec::new(),
         sockets: Vec::new(),
     };
+    let mut parts: Vec<OsString> = Vec::new();
     for entry in Dir::read_from(&fd)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if BARE_REPOSITORY_ENTRIES.iter().chain(GIT_PARTS).any(|part| name == *part) {
+            parts.push(name.to_owned());
+        }
         let kind = match entry.file_type() {
             FileType::Unknown => kind_of(&fd, name),
             kind => kind,
         };
         folder.note(path, name, kind);
+    }
+    if is_repository(|name| parts.iter().any(|part| part == name)) {
+        parts.retain(|part| GIT_PARTS.iter().any(|name| part == name));
+        folder.folders.retain(|name| !parts.contains(name));
+        folder.protected.append(&mut parts);
     }
     // Folders are compared by their names, and the order of a file system may change.
     folder.folders.sort_unstable();

@@ -17,7 +17,9 @@ use super::picture::{Picture, State, is_same, unkept};
 use super::{Change, Outcome};
 use crate::limits::{NESTED_FOUND_MAX, SEARCHED_FOLDERS_MAX};
 use crate::protected::GIT;
-use crate::sandbox::nested::{is_inert_change, is_inert_repository};
+use crate::sandbox::nested::{
+    belongs_to_worktree, is_inert_change, is_inert_part, is_inert_repository,
+};
 use crate::sandbox::search::{ClosedFolders, Found, SearchedTree};
 
 /// Most searches after a program. Each moves aside what it finds, up to a limit, so that the next one finds more.
@@ -103,11 +105,17 @@ impl Check<'_> {
         let (parent, name) = match parent_of(self.dir, path) {
             Ok(found) => found,
             // A folder on the way was put right before, or never was there.
-            Err(error) if *before == State::Absent && is_missing(&error) => return None,
+            Err(error)
+                if (*before == State::Absent || belongs_to_worktree(path))
+                    && is_missing(&error) =>
+            {
+                return None;
+            }
             Err(error) => return Some(Outcome::Failed(error.to_string())),
         };
         match is_same(&parent, name, before) {
             Ok(true) => return None,
+            Ok(false) if belongs_to_worktree(path) && is_gone(&parent, name) => return None,
             Ok(false) => {}
             Err(error) => return Some(Outcome::Failed(error.to_string())),
         }
@@ -267,7 +275,11 @@ impl Check<'_> {
             Err(error) if is_missing(&error) => return None,
             Err(error) => return Some(Outcome::Failed(error.to_string())),
         };
-        if name.eq_ignore_ascii_case(GIT) && is_inert_repository(&parent, name) {
+        let is_inert = match name.eq_ignore_ascii_case(GIT) {
+            true => is_inert_repository(&parent, name),
+            false => is_inert_part(&parent, name),
+        };
+        if is_inert {
             return None;
         }
         Some(match self.move_aside(&parent, name, path) {
@@ -328,6 +340,10 @@ impl Check<'_> {
         }
         delete(parent, name).map(|()| None)
     }
+}
+
+fn is_gone(parent: &OwnedFd, name: &OsStr) -> bool {
+    stat(parent, name).is_ok_and(|stat| stat.is_none())
 }
 
 fn parent(path: &Path) -> &Path {

@@ -12,6 +12,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::handles::{contents, kind, link, mode, names, open_beneath, parent_of, stat};
 use crate::limits::{GUARDED_BYTES_MAX, GUARDED_FILES_MAX};
+use crate::protected::is_protected;
 use crate::sandbox::nested::Nested;
 use crate::sandbox::search::{ClosedFolders, Found, Identity};
 
@@ -62,14 +63,20 @@ pub(super) enum Depth {
 }
 
 impl Picture {
-    /// Notes every step on the way to a protected path, up to the first that is no folder. Steps that are known already
-    /// stay as they are.
+    /// Notes every step on the way to a protected path, up to the first that is not a folder. Steps that are already
+    /// known stay as they are.
     pub(super) fn note_along(&mut self, dir: &OwnedFd, relative: &Path, depth: Depth) {
         let mut at = PathBuf::new();
         let last = relative.components().count();
         for (index, part) in relative.components().enumerate() {
             at.push(part);
-            let depth = if index + 1 == last { depth } else { Depth::Way };
+            let is_last = index + 1 == last;
+            if !is_last && !is_protected_path(&at) && is_absent(dir, &at) {
+                // Programs may create the folder, such as `.github`, but not the protected path in it.
+                self.before.entry(relative.to_owned()).or_insert(State::Absent);
+                return;
+            }
+            let depth = if is_last { depth } else { Depth::Way };
             if !self.note(dir, &at, depth) {
                 return;
             }
@@ -134,6 +141,15 @@ impl Picture {
             _ => unkept(&stat),
         })
     }
+}
+
+fn is_protected_path(path: &Path) -> bool {
+    Utf8Path::from_path(path).is_some_and(is_protected)
+}
+
+fn is_absent(dir: &OwnedFd, path: &Path) -> bool {
+    parent_of(dir, path)
+        .is_ok_and(|(parent, name)| stat(&parent, name).is_ok_and(|stat| stat.is_none()))
 }
 
 /// The change time, unlike the time of the last write, is not a program's to set.
