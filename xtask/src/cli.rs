@@ -22,7 +22,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
 const COLUMNS: usize = 100;
 
 pub(crate) fn page() -> String {
-    let mut command = repertoire::cli::command().term_width(COLUMNS);
+    let mut command = repertoire_cli::cli::command().term_width(COLUMNS);
     command.build();
     let mut out = format!("{GENERATED}{INTRODUCTION}\n## Exit codes\n\n");
     out.push_str(&header(&["code", "meaning"]));

@@ -1,6 +1,6 @@
 //! `docs/configuration.md`: every key, from the table that `rep` reads them by.
 
-use repertoire::config::{KEYS, Key, SetBy, Shape, variable_of};
+use repertoire_cli::config::{KEYS, Key, SetBy, Shape, variable_of};
 use repertoire_skill::profile::ProfileId;
 
 use crate::markdown::{GENERATED, cell, header, row};

@@ -1,6 +1,6 @@
 //! `docs/diagnostics.md`: every code, from the tables that the code itself uses.
 
-use repertoire::codes::all as all_codes;
+use repertoire_cli::codes::all as all_codes;
 
 use crate::markdown::{GENERATED, cell, header, row};
 

@@ -1,7 +1,7 @@
 //! `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
 
 use anyhow::Result;
-use repertoire::config::{KEYS, Key, Shape};
+use repertoire_cli::config::{KEYS, Key, Shape};
 use repertoire_skill::profile::ProfileId;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) const FOLDER: &str = "docs/schemas";
 
 pub(crate) fn files() -> Result<Vec<Generated>> {
     let mut out = vec![file("repertoire.toml.json", &configuration())?];
-    for (name, schema) in repertoire::schema::all() {
+    for (name, schema) in repertoire_cli::schema::all() {
         out.push(file(name, schema.as_value())?);
     }
     Ok(out)

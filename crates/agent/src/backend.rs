@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Denial, Events, Status};
 use crate::form::Form;
-use crate::process::UsageLimits;
+use repertoire_sandbox::process::UsageLimits;
 
 mod acp;
 mod allowance;

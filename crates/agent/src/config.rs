@@ -8,7 +8,8 @@ use repertoire_model::retry::Policy;
 use repertoire_select::Settings;
 use repertoire_skill::activate::{Budget, References};
 
-use crate::limits::{CATALOG_CHARS_MAX, ToolLimits};
+use crate::limits::CATALOG_CHARS_MAX;
+use repertoire_sandbox::limits::ToolLimits;
 use crate::permission::Permissions;
 use crate::spending::RunLimits;
 

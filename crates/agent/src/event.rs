@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock::Clock;
+use repertoire_text::clock::Clock;
 
 /// The version of the shape.
 pub const EVENT_VERSION: u32 = 1;

@@ -58,8 +58,6 @@
 //! ```
 
 pub mod backend;
-pub mod beneath;
-pub mod clock;
 mod compaction;
 pub mod config;
 pub mod conversation;
@@ -72,16 +70,12 @@ pub mod limits;
 pub mod mcp;
 pub mod middleware;
 pub mod permission;
-pub mod process;
-pub mod protected;
 pub mod run;
-pub mod sandbox;
 pub mod spending;
 pub mod spill;
 pub mod system;
 pub mod tool;
 pub mod tools;
-pub mod workplace;
 
 pub use config::Config;
 pub use event::{Event, EventKind, Status};

@@ -14,7 +14,7 @@ use crate::permission::{Asker, Permissions};
 use crate::spending::Spending;
 use crate::system::System;
 use crate::tools;
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// A run in progress, as tools see it.
 pub struct Run {

@@ -10,7 +10,7 @@ use repertoire_text::fs::Folder;
 use repertoire_text::invisible;
 
 use crate::tool::Output;
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Most bytes of a call's id that go into a file's name.
 const ID_BYTES_MAX: usize = 64;
@@ -204,5 +204,17 @@ mod tests {
         let bench = Bench::new();
         let output = bounded(&[b"a\xffb"], &bench.workplace(), "c1");
         assert_eq!(output.text, "a\u{fffd}b");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_for_output_that_is_a_link_is_not_written_to() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.spill_dir = workplace.dir.join(".repertoire/output");
+        std::fs::create_dir(workplace.dir.join(".repertoire")).unwrap();
+        std::os::unix::fs::symlink("/", &workplace.spill_dir).unwrap();
+        let spilled = bounded_text(&"x".repeat(100_000), &workplace, "c1");
+        assert!(spilled.spilled.is_none() && spilled.text.contains("could not be kept"));
     }
 }

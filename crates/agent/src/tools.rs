@@ -126,7 +126,7 @@ impl PlaceRules {
     ///
     /// When a rule denies it, or asks for it and did not ask for the path.
     pub(super) fn check(&self, typed: &str, place: &str) -> Result<(), String> {
-        if crate::beneath::normalised(typed) == place {
+        if repertoire_sandbox::beneath::normalised(typed) == place {
             return Ok(());
         }
         let decide =
@@ -213,7 +213,7 @@ fn text_argument<'a>(arguments: &'a Value, name: &str) -> &'a str {
 
 /// The path of a call, for rules: without `.` and `..`, and the work folder if none is given.
 fn path_subject(arguments: &Value) -> String {
-    crate::beneath::normalised(text_argument(arguments, "path"))
+    repertoire_sandbox::beneath::normalised(text_argument(arguments, "path"))
 }
 
 /// What a search is about, for people: what is sought, and where.

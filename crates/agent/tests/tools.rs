@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::System;
-use repertoire_agent::clock::SystemClock;
+use repertoire_text::clock::SystemClock;
 use repertoire_agent::event::Events;
 use repertoire_agent::run::Run;
-use repertoire_agent::sandbox::Sandbox;
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_agent::tool::{Call, Output};
 use repertoire_agent::tools;
-use repertoire_agent::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 use serde_json::{Value, json};
 
 fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
@@ -37,7 +37,7 @@ async fn call(run: &Run, tool: &str, arguments: Value) -> Output {
 
 #[tokio::test]
 async fn commands_and_git_work_in_every_sandbox_and_stay_there() {
-    let helper = [env!("CARGO_BIN_EXE_repertoire-sandbox").to_owned()];
+    let helper = [env!("CARGO_BIN_EXE_repertoire-agent-helper").to_owned()];
     let mut kinds = Sandbox::probe_all(&helper);
     kinds.push(Sandbox::None);
     for sandbox in kinds {

@@ -89,13 +89,13 @@
 
 pub mod check;
 pub mod codes;
+pub mod driver;
 pub mod engine;
 pub mod external;
 pub mod file;
 pub mod graph;
 pub mod items;
 pub mod limits;
-pub mod plan;
 pub mod render;
 pub mod state;
 pub mod step;

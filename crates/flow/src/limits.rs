@@ -1,4 +1,6 @@
-//! The caps on workflows, runs and plans.
+//! The caps on workflows and their runs.
+
+use std::time::Duration;
 
 /// Largest `workflow.yaml`.
 pub const FILE_BYTES_MAX: u64 = 512 * 1024;
@@ -54,23 +56,33 @@ pub const FINDINGS_MAX: usize = 200;
 pub const TAG_WORDS_MAX: usize = 200;
 /// Most statements of one text.
 pub const STATEMENTS_MAX: usize = 200;
-/// Largest plan file.
-pub const PLAN_BYTES_MAX: usize = 1024 * 1024;
-/// Most tasks of a plan.
-pub const PLAN_TASKS_MAX: usize = 2_000;
-/// Longest line of a plan.
-pub const PLAN_LINE_BYTES_MAX: usize = 16 * 1024;
-/// Most headings of a plan.
-pub const PLAN_SECTIONS_MAX: usize = 2_000;
-/// Most things that the tasks and sections of a plan wait for, together.
-pub const PLAN_BLOCKERS_MAX: usize = 10_000;
-/// How deep tasks may be nested; what is deeper counts as the deepest.
-pub const PLAN_NESTING_MAX: usize = 16;
-/// Most lines of the text of one task; what follows is a detail.
-pub const PLAN_TEXT_LINES_MAX: usize = 100;
-/// Most skills that a task names, with those of the sections above it.
-pub const PLAN_HINTS_MAX: usize = 32;
-/// Longest note that is written below a task.
-pub const PLAN_NOTE_BYTES_MAX: usize = 1_000;
-/// Characters of a task's text that are too many for one iteration.
-pub const PLAN_TASK_CHARS_MAX: usize = 600;
+
+/// Largest state of a run of a workflow.
+pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Largest workflow that a run was started with, with all that it injects.
+pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// How long a change waits for another one to the same run.
+pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
+
+/// How often it looks.
+pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
+
+/// After how long a run that was never started in full is taken for left.
+pub const NEW_RUN_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// How long a declared check of a workflow may take.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How long a script may take to print a step.
+pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most of what a program says that is kept, of each stream.
+pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The largest file that a built-in check of a workflow reads.
+pub const CHECKED_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Most of each stream that goes into the record of a check.
+pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;

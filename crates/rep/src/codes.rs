@@ -5,8 +5,10 @@ use repertoire_text::Code;
 /// Every code, by id.
 pub fn all() -> Vec<&'static Code> {
     let mut all = repertoire_select::lint::all_codes();
+    all.extend(repertoire_review::codes::ALL);
     all.extend(repertoire_flow::codes::ALL);
-    all.extend(repertoire_drive::github::codes::ALL);
+    all.extend(repertoire_plan::codes::ALL);
+    all.extend(repertoire_github::codes::ALL);
     all.sort_by_key(|code| code.id);
     all
 }

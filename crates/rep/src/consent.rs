@@ -3,7 +3,7 @@
 //! The user agrees at a terminal, with `rep trust --project`, with `--consent DIGEST`, or in their own configuration. Where
 //! there is no terminal nothing is asked, and the command stops with the line that agrees.
 
-use repertoire_drive::github::base;
+use repertoire_github::base;
 use repertoire_skill::skill::Digest;
 use repertoire_skill::trust::{Lock, LockError, Trust};
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::sandbox::{Probed, scrubbed};
+use repertoire_sandbox::confinement::{Probed, scrubbed};
 use repertoire_model::{Endpoint, Endpoints, Secret};
 use repertoire_text::secrets::is_secret_variable;
 

@@ -1,28 +1,6 @@
-//! Repertoire: the skill runtime for AI agents, as one library and one binary.
+//! The command line of Repertoire: arguments, terminal output and exit codes of `rep`.
 //!
-//! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task, [`model`]
-//! for the wire to language models, [`agent`] for running agents, [`drive`] for conversations that are kept.
-//!
-//! ```
-//! use repertoire::skill::discover::{Request, discover};
-//! use repertoire::skill::profile::{Places, ProfileId};
-//!
-//! let dir = tempfile::tempdir().unwrap();
-//! let here = camino::Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
-//! let places = Places { home: here.join("home"), pack: here.join("pack"), here };
-//! let catalog = discover(&Request::new(ProfileId::Repertoire, places));
-//! assert!(catalog.get("error-analyzer").is_some());
-//! ```
-
-pub use repertoire_agent as agent;
-pub use repertoire_drive as drive;
-pub use repertoire_flow as flow;
-pub use repertoire_model as model;
-pub use repertoire_select as select;
-pub use repertoire_serve as serve;
-pub use repertoire_skill as skill;
-pub use repertoire_text as text;
+//! The rules are in the library crates; start with the package `repertoire`.
 
 mod attending;
 pub mod cli;

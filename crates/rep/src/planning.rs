@@ -8,12 +8,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::definition::{Definition, ToolFilter};
 use repertoire_agent::event::Sink;
 use repertoire_agent::{RunOptions, System};
-use repertoire_drive::checks::{self, AllowedVariables, Check, VariableRefusal};
-use repertoire_drive::github::base;
-use repertoire_drive::plan::learnings::Learnings;
-use repertoire_drive::plan::{
-    Bounds, Crew, EndingWord, Hand, Improve, Places, PlanRequest, Runner, SkillRules, Station,
-};
+use repertoire_checks::declared::{self, AllowedVariables, Check, VariableRefusal};
+use repertoire_github::base;
+use repertoire_plan::learnings::Learnings;
+use repertoire_plan::{Bounds, Crew, EndingWord, Hand, Improve, Places, PlanRequest, Runner, SkillRules, Station};
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Journal, JournalError, Order, Rules, Target};
 use repertoire_select::settings::StepKind;
@@ -123,8 +121,8 @@ impl Ctx<'_> {
     pub(crate) async fn journal(&self, database: Option<&str>) -> Result<Journal, Failure> {
         let target = self.journal_target(database);
         let clock = Arc::new(|| {
-            use repertoire_agent::clock::Clock;
-            repertoire_agent::clock::SystemClock.now_ms()
+            use repertoire_text::clock::Clock;
+            repertoire_text::clock::SystemClock.now_ms()
         });
         Journal::open(&target, clock).await.map_err(|error| no_journal(&target, &error))
     }
@@ -262,7 +260,7 @@ impl Ctx<'_> {
         };
         let both: Vec<Check> =
             request.checks.iter().chain(&request.final_checks).cloned().collect();
-        checks::validate(&both).map_err(|error| {
+        declared::validate(&both).map_err(|error| {
             Failure::usage(error.to_string())
                 .hint("Checks are declared in `plan.checks` of repertoire.toml.")
         })?;

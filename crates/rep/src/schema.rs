@@ -472,7 +472,7 @@ pub struct ConversationJson {
 }
 
 impl ConversationJson {
-    pub(crate) fn of(head: &repertoire_drive::conversation::Head) -> Self {
+    pub(crate) fn of(head: &repertoire::conversation::Head) -> Self {
         ConversationJson {
             id: head.id.clone(),
             agent: head.agent.clone(),
@@ -521,16 +521,16 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("tools.json", schema_for!(ToolsJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
         ("github-detect.json", schema_for!(github::DetectJson)),
-        ("github-run.json", schema_for!(repertoire_drive::github::run::Outcome)),
+        ("github-run.json", schema_for!(repertoire_github::run::Outcome)),
         ("plan-next.json", schema_for!(plan::PlanNextJson)),
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),
         ("plan-prompt.json", schema_for!(plan::PlanPromptJson)),
-        ("review.json", repertoire_drive::review::report::json::schema()),
-        ("review-list.json", schema_for!(Vec<repertoire_drive::review::record::Review>)),
+        ("review.json", repertoire_review::report::json::schema()),
+        ("review-list.json", schema_for!(Vec<repertoire_review::record::Review>)),
         ("review-skills.json", schema_for!(review::ReviewSkillsJson)),
         ("review-preview.json", schema_for!(review::ReviewPreviewJson)),
-        ("verify.json", schema_for!(repertoire_drive::improve::verify::Verification)),
+        ("verify.json", schema_for!(repertoire_checks::verify::Verification)),
         ("verify-read.json", schema_for!(verify::VerifyReadJson)),
         ("runs.json", schema_for!(runs::RunsJson)),
         ("runs-show.json", schema_for!(runs::RunJson)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::system::RunOptions;
 use repertoire_journal::{Journal, Target};

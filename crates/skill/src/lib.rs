@@ -73,7 +73,6 @@ pub mod plugin;
 pub mod profile;
 pub mod render;
 pub mod resources;
-pub mod review;
 pub mod skill;
 pub mod skills_ref;
 #[cfg(test)]

@@ -239,6 +239,15 @@ fn kind_on_disk(folder: &rustix::fs::Dir, name: &std::ffi::CStr) -> EntryKind {
     }
 }
 
+/// Creates a folder that only the user can look into, with those above it that are missing.
+pub fn make_private_dir(dir: &Utf8Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
 /// Whether a relative path names something at or below a folder, without asking the disk.
 pub fn is_beneath(relative: &Utf8Path) -> bool {
     let mut components = relative.components();

@@ -136,6 +136,14 @@ pub fn removed(text: &str) -> (Cow<'_, str>, InvisibleSummary) {
     (text, summary)
 }
 
+/// Shows invisible characters for a report that quotes the text: as [`shown`], with `\r\n` as `\n` and a byte order mark, which
+/// is proper only at the start of a file, shown as well.
+pub fn shown_in_report(text: &str) -> String {
+    const BYTE_ORDER_MARK: char = '\u{feff}';
+    let text = text.replace("\r\n", "\n");
+    shown(&text).replace(BYTE_ORDER_MARK, &marker(BYTE_ORDER_MARK))
+}
+
 /// Shows invisible characters by their numbers, as `⟨U+E0041⟩`. Line breaks and tabs stay.
 ///
 /// ```

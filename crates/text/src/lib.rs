@@ -15,10 +15,12 @@
 //! assert_eq!(&text[parts.body.range()], "Body\n");
 //! ```
 
+pub mod clock;
 pub mod codes;
 pub mod diagnostic;
 pub mod frontmatter;
 pub mod fs;
+pub mod html;
 pub mod invisible;
 pub mod json;
 pub mod limits;
@@ -26,6 +28,7 @@ pub mod repository;
 pub mod sarif;
 pub mod secrets;
 pub mod source;
+pub mod styles;
 pub mod terminal;
 pub mod yaml;
 

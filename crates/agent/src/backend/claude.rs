@@ -14,7 +14,7 @@ use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules, Told};
 use crate::effect::{Effect, EffectSet};
 use crate::event::{EventKind, Status};
 use crate::permission::tool_name;
-use crate::process::{Ended, TerminationRequest};
+use repertoire_sandbox::process::{Ended, TerminationRequest};
 
 /// Claude Code.
 pub(crate) const CLI: Cli = Cli {

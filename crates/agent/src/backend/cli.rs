@@ -16,11 +16,9 @@ use tokio::time::Instant;
 use super::limits::{GRACE, KEPT_BYTES_MAX, OPEN_CALLS_MAX};
 use super::structured;
 use super::{Backend, Finished, Holds, Job};
-use crate::clock::{Clock, SystemClock};
+use repertoire_text::clock::{Clock, SystemClock};
 use crate::event::{EventKind, Events, Status};
-use crate::process::{
-    self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest,
-};
+use repertoire_sandbox::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, TerminationRequest};
 
 /// One agent CLI.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::effect::{Effect, EffectSet};
 use crate::event::{EventKind, Status};
-use crate::process::Ended;
+use repertoire_sandbox::process::Ended;
 
 /// Codex.
 pub(crate) const CLI: Cli = Cli {

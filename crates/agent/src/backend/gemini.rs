@@ -13,7 +13,7 @@ use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::effect::Effect;
 use crate::event::{EventKind, Status};
-use crate::process::Ended;
+use repertoire_sandbox::process::Ended;
 
 /// Gemini CLI.
 pub(crate) const CLI: Cli = Cli {

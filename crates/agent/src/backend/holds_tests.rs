@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::backend::cli::Cli;
 use crate::backend::{Choice, Job, Kind, backend, claude, codex, gemini, opencode};
-use crate::clock::SystemClock;
+use repertoire_text::clock::SystemClock;
 use crate::definition::ToolFilter;
 use crate::effect::Effect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
 
@@ -129,7 +129,7 @@ fn job(freedom: Freedom, told: Told) -> Job {
         idle: std::time::Duration::from_secs(1),
         absolute: std::time::Duration::from_secs(1),
         cancel: CancellationToken::new(),
-        usage: crate::process::UsageLimits::default(),
+        usage: repertoire_sandbox::process::UsageLimits::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use super::structured;
 use super::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
 use crate::event::{EventKind, Status};
-use crate::process::{Ended, Stopped};
+use repertoire_sandbox::process::{Ended, Stopped};
 
 /// opencode.
 pub(crate) const CLI: Cli = Cli {

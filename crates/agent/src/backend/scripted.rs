@@ -21,11 +21,11 @@ use super::limits::{
 use super::structured;
 use super::tally::Tally;
 use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use crate::beneath;
+use repertoire_sandbox::beneath;
 use crate::effect::Effect;
 use crate::event::{Denial, Event, EventKind, Events, Status};
-use crate::sandbox::Sandbox;
-use crate::workplace::Workplace;
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::workplace::Workplace;
 
 /// A transcript that is replayed.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use super::cli::{Asked, Cli};
 use super::{Finished, Freedom, Job, Told, claude, codex, gemini, opencode};
 use crate::effect::EffectSet;
 use crate::event::{EventKind, Status};
-use crate::process::{Captured, Ended, Stdin, Stopped, UsageLimits};
+use repertoire_sandbox::process::{Captured, Ended, Stdin, Stopped, UsageLimits};
 
 const NOW: u64 = 1_800_000_000_000;
 

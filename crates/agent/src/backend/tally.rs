@@ -13,7 +13,7 @@ use super::limits::{
 };
 use crate::backend::Finished;
 use crate::event::{Denial, EventKind, Status, TodoItem, TodoStatus};
-use crate::process::{Ended, Stopped};
+use repertoire_sandbox::process::{Ended, Stopped};
 
 /// What a stream has said so far.
 #[derive(Debug)]

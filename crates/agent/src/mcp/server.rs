@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStderr};
 use tokio::time::timeout;
 
 use super::{McpLimits, Place, ServerConfig};
-use crate::process::{self, ProcessLimits, Spawn, Stdin, Termination, UsageLimits};
+use repertoire_sandbox::process::{self, ProcessLimits, Spawn, Stdin, Termination, UsageLimits};
 
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 

@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::rule::{Rule, RuleError};
-use crate::beneath::normalised;
+use repertoire_sandbox::beneath::normalised;
 
 /// A pattern of paths. It matches what it names and everything beneath.
 #[derive(Clone, Debug)]

@@ -14,11 +14,11 @@ use repertoire_skill::library::Library;
 use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
 
 use super::{Inner, System};
-use crate::clock::{Clock, SystemClock};
+use repertoire_text::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::event::Sink;
 use crate::middleware::{Middleware, standard};
-use crate::sandbox::Probed;
+use repertoire_sandbox::confinement::Probed;
 use crate::tool::Tool;
 use crate::tools::{self, ResearchSettings};
 

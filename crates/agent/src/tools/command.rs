@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::effect::Effect;
 use crate::event::EventKind;
-use crate::limits::SEARCHED_FOLDERS_MAX;
-use crate::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
-use crate::sandbox::{Change, Guard, Network};
+use repertoire_sandbox::limits::SEARCHED_FOLDERS_MAX;
+use repertoire_sandbox::process::{self, Captured, Ended, ProcessLimits, Spawn, Stdin, Stopped, Termination};
+use repertoire_sandbox::confinement::{Change, Guard, Network};
 use crate::spill;
 use crate::tool::{Call, Output};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Longest command or argument.
 const COMMAND_BYTES_MAX: usize = 100_000;
@@ -114,9 +114,9 @@ pub(super) async fn run(call: &Call<'_>, command: Command) -> Result<Ran, Output
 
 /// What a program did.
 pub(super) struct Ran {
-    pub(super) ended: Ended,
+    pub ended: Ended,
     /// What it did to protected paths, in words.
-    pub(super) changes: Vec<String>,
+    pub changes: Vec<String>,
 }
 
 impl Ran {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::command::{self, Command};
 use super::{arguments, object};
-use crate::beneath::normalised;
+use repertoire_sandbox::beneath::normalised;
 use crate::effect::{Effect, EffectLimit};
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Most arguments.
 const ARGS_MAX: usize = 200;

@@ -11,7 +11,7 @@ use super::git::{args_of, command_line, outside};
 use super::{arguments, object};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Most arguments.
 const ARGS_MAX: usize = 200;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
 use super::{arguments, blocking, object, path_subject};
-use crate::beneath;
+use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};

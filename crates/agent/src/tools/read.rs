@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{PlaceRules, arguments, blocking, object, path_subject};
-use crate::beneath;
+use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::spill;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Lines that are shown unless a call says otherwise.
 const LINES: usize = 2_000;

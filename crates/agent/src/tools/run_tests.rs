@@ -12,7 +12,7 @@ use super::git::command_line;
 use super::{arguments, object, text_argument};
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Most lines of the output that are answered: the end, where runners sum up.
 const LINES_MAX: usize = 150;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::walk::{self, Ground, Kind, Next, Show};
 use super::{grep, object, path_subject, sought};
-use crate::beneath;
+use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Concurrency, Output, Tool};
 

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::clock::SystemClock;
+use repertoire_text::clock::SystemClock;
 use crate::event::{EventKind, Events};
 use crate::run::Run;
-use crate::sandbox::Sandbox;
+use repertoire_sandbox::confinement::Sandbox;
 use crate::system::System;
 use crate::tool::{Call, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// A work folder, a folder for what is spilled, and the events.
 pub(crate) struct Bench {

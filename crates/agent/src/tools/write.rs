@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{PlaceRules, arguments, blocking, object, path_subject};
-use crate::beneath;
+use repertoire_sandbox::beneath;
 use crate::run::Run;
 use crate::tool::{Access, Call, Output, Tool};
-use crate::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 
 /// Largest file that is written.
 pub(super) const WRITE_BYTES_MAX: usize = 10 * 1024 * 1024;

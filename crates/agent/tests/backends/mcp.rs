@@ -6,9 +6,9 @@ use super::*;
 use repertoire_agent::System;
 use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
 use repertoire_agent::run::Run;
-use repertoire_agent::sandbox::Sandbox;
+use repertoire_sandbox::confinement::Sandbox;
 use repertoire_agent::tool::{Access, Call, Output};
-use repertoire_agent::workplace::Workplace;
+use repertoire_sandbox::workplace::Workplace;
 use serde_json::{Value, json};
 
 /// A server that answers each request by its method, with the id that it came with.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_agent::backend::{Backend, Finished, Job};
-use repertoire_agent::clock::Clock;
+use repertoire_text::clock::Clock;
 use repertoire_agent::event::Events;
 use repertoire_agent::executor::{SkillExecutor, SubagentContext};
 use repertoire_agent::run::Run;

@@ -4,7 +4,6 @@ mod drive;
 mod engine;
 mod gates;
 mod people;
-mod plan;
 mod properties;
 mod random;
 mod shipped;

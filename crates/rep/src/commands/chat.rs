@@ -3,7 +3,7 @@
 use repertoire_agent::Status;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::effect::EffectLimit;
-use repertoire_drive::{Driver, Talk};
+use repertoire::{Driver, Talk};
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 

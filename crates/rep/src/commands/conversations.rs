@@ -1,7 +1,7 @@
 //! `rep conversations`: what can be resumed.
 
-use repertoire_drive::StoreError;
-use repertoire_drive::conversation::{Head, Listed};
+use repertoire::StoreError;
+use repertoire::conversation::{Head, Listed};
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Failure, Outcome};
@@ -132,6 +132,6 @@ pub(crate) fn ago(ms: u64) -> String {
 }
 
 fn now_ms() -> u64 {
-    use repertoire_agent::clock::{Clock as _, SystemClock};
+    use repertoire_text::clock::{Clock as _, SystemClock};
     SystemClock.now_ms()
 }

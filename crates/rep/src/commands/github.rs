@@ -1,8 +1,8 @@
 //! `rep github`: what happens there, answered by agents.
 
 use camino::Utf8PathBuf;
-use repertoire_drive::github::base::vouched;
-use repertoire_drive::github::mode::{Modes, modes};
+use repertoire_github::base::vouched;
+use repertoire_github::mode::{Modes, modes};
 use repertoire_github::actor::Rules;
 use repertoire_github::event::{Context, EventError, Surroundings, read};
 use repertoire_github::limits::EVENT_BYTES_MAX;

@@ -1,7 +1,7 @@
 //! `rep memory`: what went wrong in this repository before, and what helped.
 
-use repertoire_drive::git::GitError;
-use repertoire_drive::improve::memory::{FixState, Memory, scope_of};
+use repertoire_git::repo::GitError;
+use repertoire_checks::memory::{FixState, Memory, scope_of};
 use repertoire_journal::{FailureFilter, Journal, JournalError};
 
 use crate::cli::Ctx;

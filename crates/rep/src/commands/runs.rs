@@ -136,10 +136,10 @@ pub(crate) fn failed(error: JournalError) -> Failure {
 
 /// All events of a run.
 pub(crate) async fn events_of(journal: &Journal, run: &Run) -> Result<Vec<Event>, Failure> {
-    repertoire_drive::runs::events_of(journal, &run.id).await.map_err(failed)
+    repertoire::runs::events_of(journal, &run.id).await.map_err(failed)
 }
 
 pub(crate) fn now_ms() -> u64 {
-    use repertoire_agent::clock::{Clock as _, SystemClock};
+    use repertoire_text::clock::{Clock as _, SystemClock};
     SystemClock.now_ms()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_serve::House;
 use repertoire_serve::http::authority::Authority;
 use repertoire_serve::http::token::{self, Keys, TokenError};

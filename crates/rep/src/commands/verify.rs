@@ -1,14 +1,12 @@
 //! `rep verify`: the declared checks are run, and the verdict comes from their exit codes.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::workplace::Workplace;
-use repertoire_drive::checks::{Check, CheckEvent, CheckOptions, CheckStatus};
-use repertoire_drive::improve::error::Category;
-use repertoire_drive::improve::verify::{
-    self, CheckOutcome, CheckReport, Options, Verdict, Verification,
-};
-use repertoire_drive::limits::VERIFICATION_BYTES_MAX;
-use repertoire_drive::review::report::Styles;
+use repertoire_sandbox::workplace::Workplace;
+use repertoire_checks::declared::{Check, CheckEvent, CheckOptions, CheckStatus};
+use repertoire_checks::error::Category;
+use repertoire_checks::verify::{self, CheckOutcome, CheckReport, Options, Verdict, Verification};
+use repertoire_checks::limits::VERIFICATION_BYTES_MAX;
+use repertoire_text::styles::Styles;
 use repertoire_text::fs;
 use repertoire_text::terminal::printable;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_drive::worker::{Told, Worker};
+use repertoire::worker::{Told, Worker};
 use repertoire_journal::{Journal, Target};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +85,7 @@ pub(crate) async fn work_until(
     let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
     ui.note(&format!("{} works on runs ({}); Ctrl-C stops it", worker.name, labels.join(", ")))?;
     let (sender, told) = mpsc::channel();
-    let hearer: repertoire_drive::worker::Hearer = Arc::new(move |what| {
+    let hearer: repertoire::worker::Hearer = Arc::new(move |what| {
         // Nobody listens any more when the command ends.
         let _ = sender.send(what);
     });

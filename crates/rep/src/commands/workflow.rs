@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_agent::workplace::Workplace;
-use repertoire_drive::workflow::desk::{Desk, DeskError, MakeWorkplace, Standing};
-use repertoire_drive::workflow::find::{self, FindError};
-use repertoire_drive::workflow::{ProgramError, Run, RunError, Runs};
+use repertoire_sandbox::workplace::Workplace;
+use repertoire_flow::driver::desk::{Desk, DeskError, MakeWorkplace, Standing};
+use repertoire_flow::driver::find::{self, FindError};
+use repertoire_flow::driver::{ProgramError, Run, RunError, Runs};
 use repertoire_flow::engine::Refusal;
 use repertoire_flow::file::{self, Loaded};
 use repertoire_flow::render;
@@ -375,7 +375,7 @@ fn value_of(ctx: &Ctx<'_>, value: &str) -> Result<String, Failure> {
 }
 
 fn now_ms() -> u64 {
-    use repertoire_agent::clock::{Clock as _, SystemClock};
+    use repertoire_text::clock::{Clock as _, SystemClock};
     SystemClock.now_ms()
 }
 

@@ -3,11 +3,11 @@
 //! A file counts as seen only if a review has looked at this very change of it, with everybody answering, and at least as
 //! closely. What it reported there is still open, and is carried on until the file changes.
 
-use repertoire_drive::review::change::{Change, ChangedFile, Skipped};
-use repertoire_drive::review::pipeline::Plan;
-use repertoire_drive::review::prints;
-use repertoire_drive::review::record::{Depth, FileRecord, LeftOut, Reported, Review, Why};
-use repertoire_drive::review::store::Reviews;
+use repertoire_review::change::{Change, ChangedFile, Skipped};
+use repertoire_review::pipeline::Plan;
+use repertoire_review::prints;
+use repertoire_review::record::{Depth, FileRecord, LeftOut, Reported, Review, Why};
+use repertoire_review::store::Reviews;
 
 use crate::ui;
 

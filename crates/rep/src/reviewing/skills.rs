@@ -1,13 +1,13 @@
 //! Which skills take part in a review, and how far they are believed.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_drive::review::instructions::Resolved;
-use repertoire_drive::review::lineup::Lineup;
-use repertoire_drive::review::patterns::PatternSet;
-use repertoire_drive::review::record::Unresolved;
-use repertoire_drive::review::scope::Gathered;
+use repertoire_review::instructions::Resolved;
+use repertoire_review::lineup::Lineup;
+use repertoire_review::patterns::PatternSet;
+use repertoire_review::record::Unresolved;
+use repertoire_review::scope::Gathered;
 use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::review::{ReviewKind, ReviewSkill, extract};
+use repertoire_review::extract::{ReviewKind, ReviewSkill, extract};
 use repertoire_skill::skill::Scope as SkillScope;
 use repertoire_skill::trust::Trust;
 

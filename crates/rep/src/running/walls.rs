@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use repertoire_agent::sandbox::{Guarantee, Probed, Sandbox};
+use repertoire_sandbox::confinement::{Guarantee, Probed, Sandbox};
 use repertoire_skill::name::nearest;
 
 use crate::cli::Ctx;

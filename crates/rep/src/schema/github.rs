@@ -1,6 +1,6 @@
 //! The shapes of `rep github … --json`.
 
-use repertoire_drive::github::mode::{Detection, Execution, ModeOrigin, Tracking};
+use repertoire_github::mode::{Detection, Execution, ModeOrigin, Tracking};
 use repertoire_github::actor::Admitted;
 use repertoire_github::stranger::Hidden;
 use repertoire_github::trigger::Match;

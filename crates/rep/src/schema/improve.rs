@@ -1,6 +1,6 @@
 //! The shapes of `rep memory … --json` and `rep dlq … --json`.
 
-pub use repertoire_drive::improve::memory::{Exchanged, FixState, Imported};
+pub use repertoire_checks::memory::{Exchanged, FixState, Imported};
 use repertoire_journal::{DeadLetter, Failure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The shapes of `rep plan … --json`.
 
-pub use repertoire_flow::plan::json::{PlanStatusJson, SectionJson, TaskJson};
-use repertoire_flow::plan::{Progress, TaskId};
+pub use repertoire_plan::document::json::{PlanStatusJson, SectionJson, TaskJson};
+use repertoire_plan::document::{Progress, TaskId};
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskRef;
 use repertoire_text::json::DiagnosticJson;

@@ -1,10 +1,10 @@
 //! The shapes of `rep review … --json`. A review itself is the record that every report is made of,
-//! `repertoire_drive::review::record::Review`.
+//! `repertoire_review::record::Review`.
 
-use repertoire_drive::review::finding::Phase;
-use repertoire_drive::review::lineup::ModelTier;
-use repertoire_drive::review::record::PlannedPhase;
-use repertoire_skill::review::ReviewSkill;
+use repertoire_review::finding::Phase;
+use repertoire_review::lineup::ModelTier;
+use repertoire_review::record::PlannedPhase;
+use repertoire_review::extract::ReviewSkill;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,10 +1,7 @@
 //! The shapes of `rep runs … --json`, `rep replay --json` and the lines of `rep events --json`, which are the journal's
 //! own events.
 
-pub use repertoire_drive::runs::{
-    ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask,
-    SignalJson, TasksDone,
-};
+pub use repertoire::runs::{ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask, SignalJson, TasksDone};
 use repertoire_journal::{Difference, Replayed, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;

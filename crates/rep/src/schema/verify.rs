@@ -1,7 +1,7 @@
 //! The shapes of `rep verify`.
 
-use repertoire_drive::improve::analyse::Analysis;
-use repertoire_drive::improve::signature::Signature;
+use repertoire_checks::analyse::Analysis;
+use repertoire_checks::signature::Signature;
 use schemars::JsonSchema;
 use serde::Serialize;
 

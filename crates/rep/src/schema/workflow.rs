@@ -1,8 +1,6 @@
 //! The shapes of `rep workflow … --json`. A step is printed in the shape of the step model itself.
 
-pub use repertoire_drive::workflow::shown::{
-    GateJson, RunRow, StatusJson, WorkflowJson, WorkflowRow,
-};
+pub use repertoire_flow::driver::shown::{GateJson, RunRow, StatusJson, WorkflowJson, WorkflowRow};
 use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;

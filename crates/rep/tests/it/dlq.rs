@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::letter::{LetterSource, Priority};
 use repertoire_journal::{
     Journal, NewLetter, NewRun, Payload, Rules, RunId, RunStatus, Target, Worker,

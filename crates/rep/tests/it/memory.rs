@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::memory::{FixOrigin, Known, Observation};
 use repertoire_journal::{Fix, FixOutcome, Journal, KnownFix, Lesson, Remedy, Target};
 

@@ -74,7 +74,7 @@ fn events_are_lines_of_json_that_fit_the_published_schema() {
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --json look at this danish tender");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let all = repertoire::schema::all();
+    let all = repertoire_cli::schema::all();
     let (_, schema) = all.into_iter().find(|(name, _)| *name == "event.json").unwrap();
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     let mut kinds = Vec::new();

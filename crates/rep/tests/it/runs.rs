@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use repertoire_agent::clock::{Clock as _, SystemClock};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_journal::event::{StepOutcome, TaskRef, TaskSeen};
 use repertoire_journal::run::{Limits, Spent};
 use repertoire_journal::{Command, Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
@@ -647,7 +647,7 @@ fn events_of_all_runs_are_read_in_pages_and_none_is_missed() {
 #[test]
 fn json_lines_have_the_published_shape() {
     let bench = Bench::filled();
-    let all = repertoire::schema::all();
+    let all = repertoire_cli::schema::all();
     let (_, schema) = all.into_iter().find(|(name, _)| *name == "run-event.json").unwrap();
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     for line in bench.ws.rep("--json events").stdout.lines() {

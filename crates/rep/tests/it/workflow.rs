@@ -547,8 +547,8 @@ if step == "1":
 
 #[test]
 fn the_schema_for_editors_takes_what_the_checker_takes_and_refuses_what_it_cannot_read() {
-    use repertoire::text::Span;
-    use repertoire::text::yaml::{Limits, parse};
+    use repertoire_text::Span;
+    use repertoire_text::yaml::{Limits, parse};
     let ws = Workspace::with_shipped_pack();
     let schema: Value = serde_json::from_str(&ws.rep("workflow schema").stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

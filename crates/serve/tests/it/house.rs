@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8PathBuf;
-use repertoire_agent::sandbox::Sandbox;
-use repertoire_agent::workplace::Workplace;
-use repertoire_drive::workflow::desk::MakeWorkplace;
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::workplace::Workplace;
+use repertoire_flow::driver::desk::MakeWorkplace;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::run::Spent;
 use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};

@@ -5,6 +5,4 @@ mod corpus;
 mod hostile;
 mod meter;
 mod reload;
-mod review;
-mod review_pack;
 mod round_trip;

@@ -8,7 +8,7 @@ use crate::backend::structured;
 use crate::backend::tally::{self, Tally};
 use crate::backend::{Finished, Freedom, Job};
 use crate::event::{EventKind, Status};
-use crate::process::{Ended, Stopped};
+use repertoire_sandbox::process::{Ended, Stopped};
 
 const PROTOCOL: u64 = 1;
 const METHOD_NOT_FOUND: i64 = -32601;

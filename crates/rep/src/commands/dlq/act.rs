@@ -1,7 +1,7 @@
 //! `rep dlq show`, `retry`, `requeue`, `resolve` and `drop`.
 
 use camino::Utf8PathBuf;
-use repertoire_drive::github::run::Started;
+use repertoire_github::run::Started;
 use repertoire_journal::letter::LetterSource;
 use repertoire_journal::{Command, DeadLetter, Journal, LetterStatus};
 

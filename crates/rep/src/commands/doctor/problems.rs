@@ -1,6 +1,6 @@
 //! Problems that would stop commands: mistakes in the configuration, checks, the sandbox, consent, and errors in skills.
 
-use repertoire_drive::checks;
+use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::Severity;
 
@@ -57,7 +57,7 @@ fn check_checks(ctx: &Ctx<'_>) -> Result<(), Failure> {
     for name in CHECK_KEYS {
         all.extend(ctx.checks(name)?);
     }
-    checks::validate(&all).map_err(|error| Failure::usage(error.to_string()))
+    declared::validate(&all).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn missing_consent(ctx: &Ctx<'_>) -> Option<Problem> {

@@ -1,11 +1,9 @@
 //! `rep github detect`: which mode would answer an event, and why. Nothing is done, and nobody is asked.
 
-use repertoire_drive::github::base;
-use repertoire_drive::github::grant::grant;
-use repertoire_drive::github::mode::{
-    Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect,
-};
-use repertoire_drive::github::template::{Facts, Prompt, prompt};
+use repertoire_github::base;
+use repertoire_github::grant::grant;
+use repertoire_github::mode::{Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect};
+use repertoire_github::template::{Facts, Prompt, prompt};
 use repertoire_github::actor::{Admission, Admitted, Answer, Answers, Permission, admit, to_ask};
 use repertoire_github::event::{Account, Context, EventName};
 use repertoire_github::trigger::{Match, matched};

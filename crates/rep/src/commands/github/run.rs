@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::sandbox::Sandbox;
-use repertoire_drive::git::{Git, Oid};
-use repertoire_drive::github::base;
-use repertoire_drive::github::credentials;
-use repertoire_drive::github::publish;
-use repertoire_drive::github::run::{
-    self as on_github, Conclusion, Desk, Outcome as Came, Settings, Started, Walls, ground, words,
-};
-use repertoire_drive::improve::memory::scope_of;
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_git::repo::{Git, Oid};
+use repertoire_github::base;
+use repertoire_github::credentials;
+use repertoire_github::publish;
+use repertoire_github::run::{self as on_github, Conclusion, Desk, Outcome as Came, Settings, Started, Walls, ground, words};
+use repertoire_checks::memory::scope_of;
 use repertoire_github::client::{Client, Settings as ClientSettings};
 use repertoire_github::comment::Harmless;
 use repertoire_github::event::Context;
@@ -208,7 +206,7 @@ struct Handling<'a> {
     payload: &'a str,
     context: &'a Context,
     client: &'a Client,
-    remote: &'a repertoire_drive::git::Remote,
+    remote: &'a repertoire_git::repo::Remote,
     ground: &'a ground::Ground,
 }
 

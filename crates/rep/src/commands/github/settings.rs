@@ -1,9 +1,9 @@
 //! From the configuration of the base branch to how a run on GitHub behaves.
 
 use camino::Utf8PathBuf;
-use repertoire_drive::github::automerge::AutoMerge;
-use repertoire_drive::github::run::{Continuous, Settings, Walls};
-use repertoire_drive::github::tasks::Source;
+use repertoire_github::automerge::AutoMerge;
+use repertoire_github::run::{Continuous, Settings, Walls};
+use repertoire_github::tasks::Source;
 
 use crate::cli::Ctx;
 use crate::config::duration;

@@ -1,6 +1,6 @@
 //! `rep memory show`: a failure and its fixes.
 
-use repertoire_drive::improve::memory::Memory;
+use repertoire_checks::memory::Memory;
 use repertoire_journal::{Failure as Known, FailureFilter, Journal};
 
 use super::{ScopeArg, failed, state_style};

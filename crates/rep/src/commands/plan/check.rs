@@ -1,8 +1,8 @@
 //! `rep plan check`: what is wrong with a plan.
 
 use camino::Utf8Path;
-use repertoire_flow::codes;
-use repertoire_flow::plan::{self, Plan};
+use repertoire_plan::codes;
+use repertoire_plan::document::{self, Plan};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::name::nearest;
 use repertoire_text::json::DiagnosticJson;
@@ -88,7 +88,7 @@ pub(super) fn findings(ctx: &Ctx<'_>, plan: &Plan) -> Result<Vec<Diagnostic>, Fa
     let exists = |path: &str| {
         ctx.env.here.join(beside).join(path).is_file() || ctx.env.here.join(path).is_file()
     };
-    let mut found = plan::check(plan, &known, &exists);
+    let mut found = document::check(plan, &known, &exists);
     if let Some(catalog) = catalog {
         found.iter_mut().for_each(|found| suggest(catalog, plan, found));
     }

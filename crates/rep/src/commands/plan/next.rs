@@ -1,6 +1,6 @@
 //! `rep plan next`: the task that comes next, and why.
 
-use repertoire_flow::plan::{BlockedOn, Choice, Mark, Plan, Priority, Task, select_task};
+use repertoire_plan::document::{BlockedOn, Choice, Mark, Plan, Priority, Task, select_task};
 use repertoire_text::terminal::printable;
 
 use super::PlanArg;

@@ -1,7 +1,7 @@
 //! `rep plan prompt`: what the next step would be told, to the byte, without running it.
 
-use repertoire_drive::plan::Preview;
-use repertoire_drive::plan::state::Kind;
+use repertoire_plan::Preview;
+use repertoire_plan::state::Kind;
 
 use super::{PlanArg, find_plan};
 use crate::cli::Ctx;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use camino::Utf8Path;
 use repertoire_agent::event::Sink;
 use repertoire_agent::{Event, EventKind};
-use repertoire_drive::git::GitError;
-use repertoire_drive::improve::memory::scope_of;
-use repertoire_drive::plan::{DriveError, EndingWord, KIND, PlanRequest};
+use repertoire_git::repo::GitError;
+use repertoire_checks::memory::scope_of;
+use repertoire_plan::{DriveError, EndingWord, KIND, PlanRequest};
 use repertoire_journal::run::{Run, RunStatus};
 use repertoire_journal::{Command, Journal, NewRun, Rules, RunId};
 use repertoire_skill::skill::Digest;
@@ -153,7 +153,7 @@ async fn create(
     }
     let text =
         fs::read_text(&workspace.join(&request.plan), PLAN_BYTES_MAX as u64).unwrap_or_default();
-    let title = repertoire_flow::plan::parse(&text, &request.plan).title;
+    let title = repertoire_plan::document::parse(&text, &request.plan).title;
     let stem = || request.plan.file_stem().unwrap_or("plan").to_owned();
     let new = NewRun {
         id: RunId::new(),
@@ -329,7 +329,7 @@ async fn wait_for_tasks(plan: &Utf8Path, ui: &mut Ui<'_>) -> Result<bool, Failur
         let now = Digest::of(text.as_bytes());
         if now != seen {
             seen = now;
-            let parsed = repertoire_flow::plan::parse(&text, plan);
+            let parsed = repertoire_plan::document::parse(&text, plan);
             if parsed.progress().open > 0 {
                 return Ok(true);
             }

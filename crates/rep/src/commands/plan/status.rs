@@ -1,7 +1,7 @@
 //! `rep plan status`: a picture of a plan.
 
 use anstyle::Style;
-use repertoire_flow::plan::{Choice, Mark, Plan, Priority, Progress, Task, TaskId, select_task};
+use repertoire_plan::document::{Choice, Mark, Plan, Priority, Progress, Task, TaskId, select_task};
 use repertoire_text::terminal::printable;
 
 use super::PlanArg;

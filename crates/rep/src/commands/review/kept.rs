@@ -1,6 +1,6 @@
 //! `rep review list` and `rep review show`: reviews that were made before.
 
-use repertoire_drive::review::store::StoreError;
+use repertoire_review::store::StoreError;
 
 use super::Output;
 use crate::cli::Ctx;

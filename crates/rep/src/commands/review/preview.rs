@@ -1,7 +1,7 @@
 //! `rep review --dry-run`: what every agent would be told.
 
-use repertoire_drive::review::finding::Phase;
-use repertoire_drive::review::pipeline::Plan;
+use repertoire_review::finding::Phase;
+use repertoire_review::pipeline::Plan;
 use repertoire_text::terminal::printable;
 use serde_json::json;
 

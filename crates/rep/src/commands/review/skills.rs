@@ -1,6 +1,6 @@
 //! `rep review skills`: what a review takes from skills.
 
-use repertoire_skill::review::{extract, to_yaml};
+use repertoire_review::extract::{extract, to_yaml};
 use repertoire_text::terminal;
 use serde_json::json;
 

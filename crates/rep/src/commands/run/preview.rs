@@ -6,7 +6,7 @@ use repertoire_agent::conversation::tokens_of;
 use repertoire_agent::event::Sink;
 use repertoire_agent::system::Preview;
 use repertoire_agent::{Event, EventKind, RunError, RunOptions};
-use repertoire_drive::Driver;
+use repertoire::Driver;
 use repertoire_model::{AssistantPart, Message, UserPart};
 
 use super::{Args, agent};

@@ -1,6 +1,6 @@
 //! `rep runs diff`: what a run changed.
 
-use repertoire_drive::runs::{DiffError, diff};
+use repertoire::runs::{DiffError, diff};
 
 use super::{RunArg, failed};
 use crate::cli::Ctx;

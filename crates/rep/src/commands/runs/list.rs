@@ -1,7 +1,7 @@
 //! `rep runs list`: a table, the newest first.
 
 use clap::ValueEnum;
-use repertoire_drive::runs;
+use repertoire::runs;
 use repertoire_journal::{Filter, Journal, RunStatus};
 
 use super::{NO_RUNS, failed, now_ms};

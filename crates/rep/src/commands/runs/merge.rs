@@ -1,9 +1,9 @@
 //! `rep runs merge`: takes over what a run changed.
 
 use camino::Utf8Path;
-use repertoire_drive::plan::EndingWord;
-use repertoire_drive::runs::{MergeError, merge};
-use repertoire_drive::worktree::{WorktreeError, Worktrees};
+use repertoire_plan::EndingWord;
+use repertoire::runs::{MergeError, merge};
+use repertoire_git::worktree::{WorktreeError, Worktrees};
 use repertoire_journal::Payload;
 
 use super::{RunArg, failed};

@@ -240,12 +240,12 @@ async fn known(journal: &Journal, run: &Run, tasks: &[String]) -> Result<(), Fai
         return Ok(());
     }
     let events = super::events_of(journal, run).await?;
-    let state = repertoire_drive::plan::PlanState::replay(&events);
+    let state = repertoire_plan::PlanState::replay(&events);
     let Some(unknown) = tasks.iter().find(|id| !state.tasks.contains_key(*id)) else {
         return Ok(());
     };
     let failed: Vec<&str> =
-        state.marked(repertoire_flow::plan::Mark::Failed).map(|(id, _)| id).collect();
+        state.marked(repertoire_plan::document::Mark::Failed).map(|(id, _)| id).collect();
     let hint = match failed.as_slice() {
         [] => "None of its tasks failed.".to_owned(),
         ids => format!("These failed: {}.", ids.join(", ")),

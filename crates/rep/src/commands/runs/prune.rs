@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
-use repertoire_drive::worktree::{Pruned, Why, Worktrees};
+use repertoire_git::worktree::{Pruned, Why, Worktrees};
 use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunStatus};
 
 use super::{NO_RUNS, failed};

@@ -1,6 +1,6 @@
 //! `rep runs show`: everything about a run on one screen.
 
-use repertoire_flow::plan::Mark;
+use repertoire_plan::document::Mark;
 use repertoire_journal::fold::Folded;
 use repertoire_journal::{Event, Journal, Run};
 
@@ -55,6 +55,6 @@ pub(crate) fn as_it_was(events: &[Event]) -> Result<Option<RunJson>, String> {
 
 /// The mark of a word of the journal.
 fn mark_of(word: &str) -> Mark {
-    use repertoire_drive::plan::state::mark_word;
+    use repertoire_plan::state::mark_word;
     Mark::ALL.into_iter().find(|mark| mark_word(*mark) == word).unwrap_or(Mark::Open)
 }

@@ -1,8 +1,8 @@
 //! The settings that a run was started with, compared with those of its project now.
 
 use camino::Utf8Path;
-use repertoire_drive::checks::Check;
-use repertoire_drive::plan::{KIND, PlanRequest};
+use repertoire_checks::declared::Check;
+use repertoire_plan::{KIND, PlanRequest};
 use repertoire_journal::Run;
 
 use crate::cli::Ctx;

@@ -3,11 +3,11 @@
 use std::io::Read as _;
 
 use camino::Utf8Path;
-use repertoire_drive::improve::analyse::{Analysis, analyse, find};
-use repertoire_drive::improve::signature::signature;
-use repertoire_drive::improve::verify::{analysis_text, project_file};
-use repertoire_drive::limits::ANALYSED_BYTES_MAX;
-use repertoire_drive::review::report::Styles;
+use repertoire_checks::analyse::{Analysis, analyse, find};
+use repertoire_checks::signature::signature;
+use repertoire_checks::verify::{analysis_text, project_file};
+use repertoire_checks::limits::ANALYSED_BYTES_MAX;
+use repertoire_review::report::Styles;
 
 use super::{Args, Format};
 use crate::cli::Ctx;

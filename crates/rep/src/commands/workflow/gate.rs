@@ -1,7 +1,7 @@
 //! `rep workflow gate`: what a gate decides, and why.
 
-use repertoire_drive::workflow::Run;
-use repertoire_drive::workflow::shown::gate_in_question;
+use repertoire_flow::driver::Run;
+use repertoire_flow::driver::shown::gate_in_question;
 use repertoire_flow::engine::{Verdict, is_proven, verdict};
 use repertoire_flow::state::{ItemStatus, Review};
 use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};

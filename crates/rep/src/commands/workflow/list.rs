@@ -1,6 +1,6 @@
 //! `rep workflow list`.
 
-use repertoire_drive::workflow::shown::rows;
+use repertoire_flow::driver::shown::rows;
 
 use crate::cli::Ctx;
 use crate::failure::{Exit, Outcome};

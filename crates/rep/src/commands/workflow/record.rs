@@ -1,7 +1,7 @@
 //! `rep workflow record`: what a review has found.
 
-use repertoire_drive::workflow::ProgramError;
-use repertoire_drive::workflow::desk::{AskedCheck, Record};
+use repertoire_flow::driver::ProgramError;
+use repertoire_flow::driver::desk::{AskedCheck, Record};
 use repertoire_flow::engine::ItemRecord;
 use repertoire_flow::items;
 use repertoire_flow::workflow::StepId;

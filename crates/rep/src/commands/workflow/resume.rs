@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::Listed;
+use repertoire_flow::driver::Listed;
 use repertoire_flow::state::Status;
 
 use super::{FormatFlag, desk_failed, pair, print_standing, run_failed};

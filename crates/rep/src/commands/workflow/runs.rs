@@ -1,6 +1,6 @@
 //! `rep workflow runs`: what was started, and where it is.
 
-use repertoire_drive::workflow::{Head, Listed};
+use repertoire_flow::driver::{Head, Listed};
 
 use super::{now_ms, run_failed};
 use crate::cli::Ctx;

@@ -1,6 +1,6 @@
 //! Skills that are scripts: they print their steps, and are run as they are.
 
-use repertoire_drive::workflow::{ScriptError, ScriptRun};
+use repertoire_flow::driver::{ScriptError, ScriptRun};
 
 use super::record::not_run;
 use super::run_failed;

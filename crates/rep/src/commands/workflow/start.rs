@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::desk::{Start, Withheld};
+use repertoire_flow::driver::desk::{Start, Withheld};
 use repertoire_skill::trust::Trust;
 
 use super::{FormatFlag, desk_failed, pair, print_standing};

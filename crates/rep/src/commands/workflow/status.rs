@@ -1,6 +1,6 @@
 //! `rep workflow status`: where a run is, and the way so far.
 
-use repertoire_drive::workflow::Run;
+use repertoire_flow::driver::Run;
 use repertoire_flow::state::{ItemStatus, Review, Status};
 use repertoire_text::terminal::printable;
 

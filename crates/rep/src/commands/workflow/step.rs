@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::desk::Said;
+use repertoire_flow::driver::desk::Said;
 use repertoire_flow::engine::Report;
 use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
 use repertoire_flow::workflow::{Confidence, Outcome as Ended};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
-use repertoire_drive::review::change::{Change, ChangedFile, LineKind};
-use repertoire_drive::review::record::{Depth, Review, Subject};
-use repertoire_drive::review::store::StoreError;
+use repertoire_review::change::{Change, ChangedFile, LineKind};
+use repertoire_review::record::{Depth, Review, Subject};
+use repertoire_review::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -215,7 +215,7 @@ fn of_change(change: Change) -> ChangeJson {
 
 fn of_file(file: ChangedFile) -> FileJson {
     let (added, removed) = (file.added(), file.removed());
-    let line = |line: repertoire_drive::review::change::Line| LineJson {
+    let line = |line: repertoire_review::change::Line| LineJson {
         kind: match line.kind {
             LineKind::Context => LineWord::Context,
             LineKind::Added => LineWord::Added,

@@ -4,10 +4,8 @@ mod order;
 mod output;
 
 use http::{Method, StatusCode};
-use repertoire_drive::plan::PlanState;
-use repertoire_drive::runs::{
-    self, DiffError, RunDiffJson, RunJson, RunRow, RunTask, TasksDone, events_of,
-};
+use repertoire_plan::PlanState;
+use repertoire::runs::{self, DiffError, RunDiffJson, RunJson, RunRow, RunTask, TasksDone, events_of};
 use repertoire_journal::{Event, Filter, JournalError, Run, RunStatus, Step};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use axum::response::{IntoResponse as _, Response};
 use http::{Method, StatusCode, header};
-use repertoire_drive::workflow::find::{FindError, find};
-use repertoire_drive::workflow::shown::{WorkflowJson, WorkflowRow, rows};
+use repertoire_flow::driver::find::{FindError, find};
+use repertoire_flow::driver::shown::{WorkflowJson, WorkflowRow, rows};
 use repertoire_flow::file::Loaded;
 use repertoire_flow::graph;
 use repertoire_flow::workflow::Workflow;

@@ -1,7 +1,7 @@
 //! What the tools of workflows have in common: an agent is told the step that its run is at.
 
-use repertoire_drive::workflow::desk::{DeskError, Standing};
-use repertoire_drive::workflow::{ProgramError, RunError, ScriptError};
+use repertoire_flow::driver::desk::{DeskError, Standing};
+use repertoire_flow::driver::{ProgramError, RunError, ScriptError};
 use repertoire_flow::render;
 use repertoire_flow::step::StepView;
 use schemars::JsonSchema;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use repertoire_drive::workflow::desk::{AskedCheck, Record, Standing};
+use repertoire_flow::driver::desk::{AskedCheck, Record, Standing};
 use repertoire_flow::engine::ItemRecord;
 use repertoire_flow::items;
 use repertoire_flow::workflow::StepId;

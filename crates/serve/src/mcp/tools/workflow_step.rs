@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use repertoire_drive::workflow::desk::Said;
+use repertoire_flow::driver::desk::Said;
 use repertoire_flow::engine::Report;
 use repertoire_flow::workflow::{Confidence, Outcome};
 use schemars::JsonSchema;

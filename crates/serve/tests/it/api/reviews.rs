@@ -1,9 +1,7 @@
 //! Reviews and the changes that they are about.
 
-use repertoire_drive::review::change::{
-    Change, ChangedFile, FileStatus, Hunk, Line, LineKind, Tier,
-};
-use repertoire_drive::review::record::Review;
+use repertoire_review::change::{Change, ChangedFile, FileStatus, Hunk, Line, LineKind, Tier};
+use repertoire_review::record::Review;
 use serde_json::json;
 
 use crate::house::{Field, Served, each};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_drive::workflow::desk::{Record, Said, Start};
+use repertoire_flow::driver::desk::{Record, Said, Start};
 use repertoire_flow::engine::{ItemRecord, Report};
-use repertoire_flow::limits::PLAN_BYTES_MAX;
+use repertoire_plan::limits::PLAN_BYTES_MAX;
 use repertoire_flow::state::ItemStatus;
 use repertoire_flow::workflow::Severity;
 use serde_json::json;

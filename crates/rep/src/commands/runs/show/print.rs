@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use camino::Utf8Path;
-use repertoire_flow::plan::Mark;
+use repertoire_plan::document::Mark;
 use repertoire_journal::run::{Run, Step, StepStatus, Wish};
 
 use super::mark_of;

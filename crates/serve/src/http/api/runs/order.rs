@@ -1,9 +1,9 @@
 //! What people tell runs to do.
 
 use http::{Method, StatusCode};
-use repertoire_drive::plan::{EndingWord, PlanState};
-use repertoire_drive::runs::{DeliveredJson, MergeError, events_of, merge as take_over};
-use repertoire_drive::worktree::Worktrees;
+use repertoire_plan::{EndingWord, PlanState};
+use repertoire::runs::{DeliveredJson, MergeError, events_of, merge as take_over};
+use repertoire_git::worktree::Worktrees;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Payload, Run, RunStatus};
 use schemars::JsonSchema;

@@ -1,8 +1,0 @@
-//! Puts itself into a sandbox, then becomes the program it was given. See `repertoire_agent::sandbox`.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    repertoire_agent::sandbox::helper_main(&args)
-}

@@ -1,0 +1,38 @@
+//! Repertoire as a library: conversations that are kept, and the worker that drives runs of the journal.
+//!
+//! A [`Driver`] runs agents and keeps their conversations in a [`Store`]: state, events and a lock, in a folder each.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use repertoire_agent::{RunOptions, System};
+//! use repertoire::{Driver, Store};
+//!
+//! let driver = Driver::new(System::builder(), Store::new("conversations"))?;
+//! let report = driver.send("default", "What is in this folder?", RunOptions::default()).await?;
+//! println!("{} (go on with {})", report.text, report.conversation);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use repertoire_agent as agent;
+pub use repertoire_checks as checks;
+pub use repertoire_flow as flow;
+pub use repertoire_git as git;
+pub use repertoire_github as github;
+pub use repertoire_journal as journal;
+pub use repertoire_model as model;
+pub use repertoire_plan as plan;
+pub use repertoire_review as review;
+pub use repertoire_sandbox as sandbox;
+pub use repertoire_select as select;
+pub use repertoire_skill as skill;
+pub use repertoire_text as text;
+
+pub mod conversation;
+pub mod limits;
+pub mod runs;
+pub mod usage;
+pub mod worker;
+
+pub use conversation::{Driver, Store, StoreError, Talk};
+pub use usage::SkillUse;

@@ -1,0 +1,129 @@
+//! Taking over what a run changed.
+
+use camino::Utf8PathBuf;
+use repertoire_journal::{Command, Journal, JournalError, Payload, Run, RunId, RunStatus};
+
+use super::events_of;
+use repertoire_git::repo::{Git, Oid};
+use repertoire_plan::{EndingWord, deliver};
+use repertoire_git::worktree::{How, Owner, Worktree, WorktreeError, Worktrees};
+
+/// Why a run's work was not taken over. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// Its worker commits to the branch at any time.
+    #[error("run {} is running", .run.short())]
+    Running {
+        /// The run.
+        run: RunId,
+    },
+    /// It is not completed.
+    #[error("run {} is {status}, so nothing vouches for its work: reviews or checks are missing", .run.short())]
+    NotVouched {
+        /// The run.
+        run: RunId,
+        /// How far it is.
+        status: RunStatus,
+    },
+    /// There is nothing to take over any more.
+    #[error("run {} has no worktree and no branch any more", .run.short())]
+    Gone {
+        /// The run.
+        run: RunId,
+    },
+    /// Where it worked cannot be looked at.
+    #[error("{0}")]
+    Place(WorktreeError),
+    /// It cannot be merged.
+    #[error("{source}")]
+    Refused {
+        /// Why.
+        source: Box<WorktreeError>,
+        /// Where the work is.
+        dir: Utf8PathBuf,
+    },
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// What was taken over.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    /// Where the work went: always [`Payload::Delivered`].
+    pub delivered: Payload,
+    /// Whether that is news.
+    pub is_new: bool,
+}
+
+/// Takes over what a run changed. One that is not completed is taken only by `force`.
+///
+/// # Errors
+///
+/// [`MergeError`].
+pub async fn merge(
+    journal: &Journal,
+    run: &Run,
+    worktrees: &Worktrees,
+    git: &Git,
+    ending: EndingWord,
+    force: bool,
+) -> Result<Merged, MergeError> {
+    may_be_taken(run, force)?;
+    let worktree = place(worktrees, git, run).await?;
+    let delivered = deliver(worktrees, &worktree, ending, &run.name).await;
+    let delivered = delivered.map_err(|error| MergeError::Refused {
+        source: Box::new(error),
+        dir: worktree.dir.clone(),
+    })?;
+    let is_new = remember(journal, run, &delivered).await?;
+    Ok(Merged { delivered, is_new })
+}
+
+fn may_be_taken(run: &Run, force: bool) -> Result<(), MergeError> {
+    match run.status {
+        RunStatus::Completed => Ok(()),
+        RunStatus::Running => Err(MergeError::Running { run: run.id.clone() }),
+        _ if force => Ok(()),
+        status => Err(MergeError::NotVouched { run: run.id.clone(), status }),
+    }
+}
+
+/// Where the run worked. A worktree whose folder is gone may still have its branch.
+async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, MergeError> {
+    if let Some(worktree) = worktrees.of_run(run.id.as_str()).await.map_err(MergeError::Place)? {
+        return Ok(worktree);
+    }
+    let gone = || MergeError::Gone { run: run.id.clone() };
+    let known = run.worktree.as_ref().ok_or_else(gone)?;
+    let cannot = |error: repertoire_git::repo::GitError| MergeError::Place(error.into());
+    let tip = git.branch_tip(&known.branch).await.map_err(cannot)?;
+    let base_oid = tip.and_then(|_| Oid::parse(&known.base)).ok_or_else(gone)?;
+    let common_dir = git.common_dir().await.map_err(cannot)?;
+    let dir = Utf8PathBuf::from(&known.path);
+    Ok(Worktree {
+        run: run.id.to_string(),
+        owner: Owner { worker: run.worker.clone().unwrap_or_default(), token: run.token },
+        git: git.clone(),
+        git_dir: common_dir.join("worktrees").join(dir.file_name().unwrap_or("gone")),
+        dir,
+        common_dir,
+        branch: known.branch.clone(),
+        base_branch: known.base_branch.clone(),
+        base_oid,
+        how: How::Adopted,
+        set_up: true,
+    })
+}
+
+/// Writes down where the work went, once; says whether it is news.
+async fn remember(journal: &Journal, run: &Run, delivered: &Payload) -> Result<bool, MergeError> {
+    let Payload::Delivered { strategy, branch, commit } = delivered else { return Ok(false) };
+    let went_before = |payload: &Payload| matches!(payload, Payload::Delivered { strategy: how, branch: to, .. } if how == strategy && to == branch);
+    let events = events_of(journal, &run.id).await?;
+    if commit.is_none() && events.iter().any(|event| went_before(&event.payload)) {
+        return Ok(false);
+    }
+    journal.order(&run.id, Command::Event(delivered.clone())).await?;
+    Ok(commit.is_some())
+}

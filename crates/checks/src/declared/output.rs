@@ -1,0 +1,185 @@
+//! What is kept of a check's output: its start, its end, and the lines between that look like errors.
+
+use repertoire_text::invisible::without_terminal_control as clean;
+
+use super::LEFT_OUT;
+use crate::limits::{CHECK_HEAD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, CHECK_TELLING_CHARS_MAX, CHECK_TELLING_LINES_MAX};
+
+/// What is kept of output while it comes.
+#[derive(Default)]
+pub(super) struct Output {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    telling: Vec<String>,
+    tail_total: u64,
+}
+
+/// Words of lines that say what is wrong, in the tongues of common tools.
+const TELLING: &[&str] = &[
+    "error[",
+    "error:",
+    "error TS",
+    "Error:",
+    "ERROR",
+    "FAILED",
+    "FAIL:",
+    "FAIL ",
+    "panicked",
+    "Traceback (most",
+    "Exception",
+    "fatal:",
+    "not ok ",
+    "✗",
+    "✖",
+];
+
+/// What is left of output when it has ended.
+pub(super) struct Ended {
+    /// The start and the end, with a word on what is missing between them: this is stored.
+    pub(super) shown: String,
+    /// The same, but much more of it, if `shown` is not all: errors are read from this.
+    pub(super) heard: String,
+    /// The lines that look like errors.
+    pub(super) telling: Vec<String>,
+}
+
+impl Output {
+    /// Takes a line, or a piece of a very long one.
+    pub(super) fn take(&mut self, line: &[u8]) {
+        self.look(line);
+        for part in [line, b"\n"] {
+            let room = CHECK_HEARD_BYTES_MAX.saturating_sub(self.head.len()).min(part.len());
+            self.head.extend_from_slice(&part[..room]);
+            self.push_tail(&part[room..]);
+        }
+    }
+
+    /// Twice as much as is kept may gather, so that moving it is rare.
+    fn push_tail(&mut self, bytes: &[u8]) {
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(CHECK_HEARD_BYTES_MAX)..]);
+        self.tail_total += bytes.len() as u64;
+        if self.tail.len() > 2 * CHECK_HEARD_BYTES_MAX {
+            self.trim_tail();
+        }
+    }
+
+    fn trim_tail(&mut self) {
+        self.tail.drain(..self.tail.len().saturating_sub(CHECK_HEARD_BYTES_MAX));
+    }
+
+    fn look(&mut self, line: &[u8]) {
+        if self.telling.len() >= CHECK_TELLING_LINES_MAX {
+            return;
+        }
+        let start = &line[..line.len().min(CHECK_TELLING_CHARS_MAX)];
+        let text = String::from_utf8_lossy(start);
+        if TELLING.iter().any(|word| text.contains(word)) {
+            let text = clean(&text).trim().to_owned();
+            if !self.telling.contains(&text) {
+                self.telling.push(text);
+            }
+        }
+    }
+
+    /// What is left of it.
+    pub(super) fn end(mut self) -> Ended {
+        self.trim_tail();
+        let total = self.head.len() as u64 + self.tail_total;
+        let kept = [self.head, self.tail].concat();
+        let is_whole = total == kept.len() as u64;
+        let small = CHECK_HEAD_BYTES_MAX + CHECK_TAIL_BYTES_MAX;
+        if is_whole && kept.len() <= small {
+            let shown = text(&kept);
+            return Ended { shown, heard: String::new(), telling: self.telling };
+        }
+        let heard = match is_whole {
+            true => text(&kept),
+            false => both_ends(&kept, CHECK_HEARD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, total),
+        };
+        let shown = both_ends(&kept, CHECK_HEAD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, total);
+        Ended { shown, heard, telling: self.telling }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    clean(&String::from_utf8_lossy(bytes)).trim_end().to_owned()
+}
+
+/// The two ends of output that had so many bytes in all. Half a line says half of something, which may be something else:
+/// both ends are whole lines, unless they have none.
+fn both_ends(bytes: &[u8], head_max: usize, tail_max: usize, total: u64) -> String {
+    let is_end = |byte: &u8| *byte == b'\n';
+    let head = &bytes[..head_max.min(bytes.len())];
+    let head = head.iter().rposition(is_end).map_or(head, |at| &head[..=at]);
+    let tail = &bytes[bytes.len().saturating_sub(tail_max).max(head.len())..];
+    let tail = match tail.iter().position(is_end) {
+        Some(at) if at + 1 < tail.len() => &tail[at + 1..],
+        _ => tail,
+    };
+    let left_out = total.saturating_sub((head.len() + tail.len()) as u64);
+    format!("{}\n[… {left_out}{LEFT_OUT}\n{}", text(head), text(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(lines: impl IntoIterator<Item = String>) -> Ended {
+        let mut output = Output::default();
+        lines.into_iter().for_each(|line| output.take(line.as_bytes()));
+        output.end()
+    }
+
+    #[test]
+    fn short_output_is_kept_as_it_is_without_colours() {
+        let lines = ["\u{1b}[31merror[E0308]\u{1b}[0m: mismatched", "fine"];
+        let Ended { shown, heard, telling } = ended(lines.map(str::to_owned));
+        assert_eq!((shown.as_str(), heard.as_str()), ("error[E0308]: mismatched\nfine", ""));
+        assert_eq!(telling, ["error[E0308]: mismatched"]);
+    }
+
+    #[test]
+    fn of_long_output_the_two_ends_are_stored_and_all_of_it_is_heard() {
+        let Ended { shown, heard, telling } = ended((0..100_000).map(|n| match n {
+            50_000 => "test parser::empty ... FAILED".to_owned(),
+            _ => format!("line {n}"),
+        }));
+        assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("\nline 99999"));
+        assert!(shown.contains(LEFT_OUT) && shown.len() < 100_000);
+        assert!(heard.contains("\ntest parser::empty ... FAILED\n") && !heard.contains(LEFT_OUT));
+        assert_eq!(heard.lines().count(), 100_000);
+        assert_eq!(telling, ["test parser::empty ... FAILED"]);
+        // Both ends are whole lines.
+        let is_line = |line: &str| line.starts_with("line ") || line.ends_with(LEFT_OUT);
+        assert!(shown.lines().all(is_line), "{shown}");
+        let numbers = shown.lines().filter_map(|line| line.strip_prefix("line ")?.parse().ok());
+        let numbers: Vec<u32> = numbers.collect();
+        assert_eq!(numbers.windows(2).filter(|two| two[0] + 1 != two[1]).count(), 1);
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_heard_says_how_much_is_missing() {
+        let line = "x".repeat(99);
+        let Ended { shown, heard, .. } = ended(std::iter::repeat_n(line, 100_000));
+        for text in [shown, heard] {
+            let left_out = text.lines().find_map(|line| line.strip_suffix(LEFT_OUT));
+            let left_out: usize = left_out.unwrap().trim_start_matches("[… ").parse().unwrap();
+            let kept = text.lines().filter(|line| line.starts_with('x')).count() * 100;
+            assert_eq!(left_out + kept, 10_000_000);
+        }
+    }
+
+    #[test]
+    fn output_without_line_breaks_is_bounded() {
+        let mut output = Output::default();
+        for _ in 0..100 {
+            output.take(&vec![b'x'; 1 << 20]);
+        }
+        assert!(output.head.len() == CHECK_HEARD_BYTES_MAX);
+        assert!(output.tail.len() <= 2 * CHECK_HEARD_BYTES_MAX);
+        let Ended { shown, heard, .. } = output.end();
+        let small = CHECK_HEAD_BYTES_MAX + CHECK_TAIL_BYTES_MAX;
+        assert!(shown.len() < small + 100 && shown.contains(LEFT_OUT));
+        assert!(heard.len() < 2 * CHECK_HEARD_BYTES_MAX + 100 && heard.contains(LEFT_OUT));
+    }
+}

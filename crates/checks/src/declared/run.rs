@@ -1,0 +1,153 @@
+//! One check, with its attempts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use repertoire_sandbox::process::{Flow, Stopped};
+use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::workplace::Workplace;
+use tokio_util::sync::CancellationToken;
+
+use super::output::{Ended, Output};
+use super::{Check, CheckEvent, CheckResult, CheckStatus};
+use repertoire_sandbox::program::{self, Program};
+
+/// Runs a check until it passes, or has no more attempts.
+pub(super) async fn run(
+    check: &Check,
+    workplace: &Workplace,
+    cancel: &CancellationToken,
+    on_event: &(dyn Fn(CheckEvent) + Sync),
+) -> CheckResult {
+    let mut spent = Duration::ZERO;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        on_event(CheckEvent::Started { name: check.name.clone(), attempt: attempts });
+        let attempt = attempt(check, workplace, cancel).await;
+        spent += attempt.duration;
+        let again = matches!(attempt.status, CheckStatus::Failed | CheckStatus::TimedOut);
+        if again && attempts <= check.retries && !cancel.is_cancelled() {
+            continue;
+        }
+        return CheckResult {
+            flaky: attempts > 1 && attempt.status == CheckStatus::Passed,
+            status: attempt.status,
+            exit_code: attempt.exit_code,
+            exceeded: attempt.exceeded,
+            attempts,
+            duration_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
+            output: attempt.output,
+            telling: attempt.telling,
+            bytes_total: attempt.bytes_total,
+            heard: attempt.heard,
+            ..skipped(check, "")
+        };
+    }
+}
+
+/// What came of a check that is not run.
+pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
+    CheckResult {
+        name: check.name.clone(),
+        command: check.command.clone(),
+        critical: check.critical,
+        status: CheckStatus::Skipped(why.to_owned()),
+        exit_code: None,
+        exceeded: None,
+        attempts: 0,
+        flaky: false,
+        duration_ms: 0,
+        output: String::new(),
+        telling: Vec::new(),
+        bytes_total: 0,
+        heard: Arc::default(),
+    }
+}
+
+/// Why a check that somebody stopped is not run, or not to its end.
+pub(super) const STOPPED: &str = "the run was stopped";
+
+struct Attempt {
+    status: CheckStatus,
+    exit_code: Option<i32>,
+    exceeded: Option<String>,
+    duration: Duration,
+    output: String,
+    heard: Arc<str>,
+    telling: Vec<String>,
+    bytes_total: u64,
+}
+
+async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToken) -> Attempt {
+    let mut output = Output::default();
+    let mut take = |line: &[u8]| {
+        output.take(line);
+        Flow::Continue
+    };
+    let ran = match program::run(program(check), workplace, cancel, &mut take).await {
+        Ok(ran) => ran,
+        Err(error) => {
+            return Attempt {
+                status: CheckStatus::Failed,
+                exit_code: None,
+                exceeded: None,
+                duration: Duration::ZERO,
+                output: error.to_string(),
+                heard: Arc::default(),
+                telling: Vec::new(),
+                bytes_total: 0,
+            };
+        }
+    };
+    let ended = ran.ended;
+    let status = match (ended.stopped, ended.code) {
+        (Some(Stopped::Cancelled), _) => CheckStatus::Skipped(STOPPED.to_owned()),
+        (Some(Stopped::Exceeded(_)), _) => CheckStatus::Failed,
+        (Some(_), _) => CheckStatus::TimedOut,
+        (None, Some(0)) => CheckStatus::Passed,
+        (None, _) => CheckStatus::Failed,
+    };
+    // What the sandbox itself complains about never reached the shell, which joins the two streams.
+    let mut bytes_total = ended.stdout.total + ended.stderr.total;
+    String::from_utf8_lossy(&ended.stderr.bytes)
+        .lines()
+        .for_each(|line| output.take(line.as_bytes()));
+    for change in &ran.changes {
+        output.take(format!("[{}]", change.describe()).as_bytes());
+    }
+    let exceeded = match ended.stopped {
+        Some(Stopped::Exceeded(exceeded)) => Some(exceeded.to_string()),
+        _ => None,
+    };
+    if let Some(reason) = &exceeded {
+        bytes_total += reason.len() as u64;
+        output.take(reason.as_bytes());
+    }
+    let Ended { shown, heard, telling } = output.end();
+    let exit_code = if ended.stopped.is_none() { ended.code } else { None };
+    Attempt {
+        status,
+        exit_code,
+        exceeded,
+        duration: ended.duration,
+        output: shown,
+        heard: heard.into(),
+        telling,
+        bytes_total,
+    }
+}
+
+fn program(check: &Check) -> Program {
+    // The two streams are joined, as a person would see them: an error belongs to the line before it.
+    let joined = "exec bash --noprofile --norc -c \"$1\" 2>&1";
+    let args = ["--noprofile", "--norc", "-c", joined, "check", &check.command];
+    Program {
+        program: "bash".to_owned(),
+        args: args.map(str::to_owned).to_vec(),
+        environment: check.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        timeout: check.timeout,
+        network: if check.network { Network::On } else { Network::Off },
+        kept_bytes_max: crate::limits::CHECK_NOTE_BYTES_MAX,
+    }
+}

@@ -1,0 +1,327 @@
+//! What is known of a failure in one repository: what helped before, what may be tried without asking, and what is held
+//! back and why. The journal counts; the decisions are made here.
+
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
+use repertoire_journal::memory::FixOrigin;
+use repertoire_journal::{Failure, FailureFilter, Journal, JournalError, KnownFix};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::{ParsedError, Tool};
+use super::signature::{normalised, signature};
+use repertoire_git::repo::{Git, GitError};
+use crate::limits::{MEMORY_COMPARED_MAX, MEMORY_SIMILAR_MAX};
+
+mod exchange;
+pub(crate) mod judge;
+pub(crate) mod patch;
+
+pub use self::exchange::{ExchangeError, Exchanged, Imported, MEMORY_VERSION, Trust, parse};
+pub use self::judge::{FixState, Policy, refuse_automatic, refuse_to_remember, state_of};
+
+/// What is remembered of one repository.
+#[derive(Clone)]
+pub struct Memory {
+    journal: Journal,
+    scope: String,
+    policy: Policy,
+}
+
+/// A fix that is offered.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Offer {
+    /// The failure at hand.
+    pub signature: String,
+    /// The fix and its record.
+    pub fix: KnownFix,
+    /// How far it is trusted.
+    pub state: FixState,
+    /// Why it is offered.
+    pub reason: String,
+    /// How alike the failure is that it is known from, from 0 to 1; nothing if it is the same one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+}
+
+/// A fix that is held back.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Withheld {
+    /// The failure at hand.
+    pub signature: String,
+    /// The fix.
+    pub id: String,
+    /// How far it is trusted.
+    pub state: FixState,
+    /// The confidence in it.
+    pub confidence: f64,
+    /// Why it is held back.
+    pub reason: String,
+}
+
+/// What the memory says to some failures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Advice {
+    /// What may help, the most trusted first.
+    pub offers: Vec<Offer>,
+    /// What is held back.
+    pub withheld: Vec<Withheld>,
+    /// Failures that were not seen before.
+    pub unknown: Vec<String>,
+}
+
+/// What a run has tried already: signature and fix.
+pub type Tried = BTreeSet<(String, String)>;
+
+impl Memory {
+    /// The memory of a repository.
+    pub fn new(journal: Journal, scope: impl Into<String>) -> Self {
+        Memory { journal, scope: scope.into(), policy: Policy::default() }
+    }
+
+    /// The repository.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// The journal that it is kept in.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// How far a fix is trusted now, and why.
+    pub fn state_of(&self, known: &KnownFix, now_ms: u64) -> (FixState, String) {
+        state_of(known, now_ms, &self.policy)
+    }
+
+    /// What may help against these failures in this folder. What was tried already is held back: the same thing twice
+    /// teaches nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be used.
+    pub async fn look_up(
+        &self,
+        errors: &[ParsedError],
+        dir: &Utf8Path,
+        tried: &Tried,
+        now_ms: u64,
+    ) -> Result<Advice, JournalError> {
+        let mut advice = Advice::default();
+        let mut seen = BTreeSet::new();
+        for error in errors {
+            let name = signature(error).to_string();
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let failure = self.journal.failure(&self.scope, &name).await?;
+            let fixes = self.journal.fixes(&self.scope, &name).await?;
+            let look = Look { memory: self, name: &name, dir, tried, now_ms };
+            match failure {
+                Some(failure) if !fixes.is_empty() => {
+                    look.exact(&failure, fixes, error.source, &mut advice);
+                }
+                failure => {
+                    if failure.is_none() {
+                        advice.unknown.push(name.clone());
+                    }
+                    look.similar(error, &mut advice).await?;
+                }
+            }
+        }
+        let rank = |offer: &Offer| (offer.state != FixState::Automatic, offer.similarity.is_some());
+        advice.offers.sort_by(|a, b| {
+            rank(a).cmp(&rank(b)).then(b.fix.confidence.total_cmp(&a.fix.confidence))
+        });
+        Ok(advice)
+    }
+}
+
+/// One failure that is looked up.
+struct Look<'a> {
+    memory: &'a Memory,
+    name: &'a str,
+    dir: &'a Utf8Path,
+    tried: &'a Tried,
+    now_ms: u64,
+}
+
+impl Look<'_> {
+    fn exact(&self, failure: &Failure, fixes: Vec<KnownFix>, tool: Tool, advice: &mut Advice) {
+        let same_tool = failure.tool == tool_name(tool);
+        for fix in fixes {
+            let (state, reason) = self.memory.state_of(&fix, self.now_ms);
+            let (state, reason) = match state {
+                FixState::Automatic if !same_tool => {
+                    let why = format!("it is known from {}, not from this tool", failure.tool);
+                    (FixState::Suggested, why)
+                }
+                state => (state, format!("same failure: {reason}")),
+            };
+            match self.held_back(&fix, state) {
+                Some(why) => advice.withheld.push(self.withheld(&fix, state, why)),
+                // The engine has it anyway, with the files of the present change.
+                None if fix.fix.origin == FixOrigin::Builtin => {}
+                None => advice.offers.push(Offer {
+                    signature: self.name.to_owned(),
+                    fix,
+                    state,
+                    reason,
+                    similarity: None,
+                }),
+            }
+        }
+    }
+
+    /// The nearest failures of the same kind; they are never more than a suggestion.
+    async fn similar(&self, error: &ParsedError, advice: &mut Advice) -> Result<(), JournalError> {
+        let filter = FailureFilter {
+            scope: self.memory.scope.clone(),
+            category: Some(error.category.as_str().to_owned()),
+            limit: MEMORY_COMPARED_MAX,
+            ..FailureFilter::default()
+        };
+        let known = self.memory.journal.failures(&filter).await?.items;
+        let words = words_of(&error.message);
+        let mut near: Vec<(f64, Failure)> = known
+            .into_iter()
+            .filter(|failure| failure.signature != self.name)
+            .map(|failure| (likeness(&words, &words_of(&failure.example)), failure))
+            .filter(|(likeness, _)| *likeness >= 0.5)
+            .collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.signature.cmp(&b.1.signature)));
+        let mut left = MEMORY_SIMILAR_MAX;
+        for (likeness, failure) in near {
+            let fixes = self.memory.journal.fixes(&self.memory.scope, &failure.signature).await?;
+            let best =
+                fixes.into_iter().filter(|fix| fix.fix.origin != FixOrigin::Builtin).find(|fix| {
+                    self.held_back(fix, self.memory.state_of(fix, self.now_ms).0).is_none()
+                });
+            let Some(fix) = best.filter(|_| left > 0) else { continue };
+            left -= 1;
+            advice.offers.push(Offer {
+                signature: self.name.to_owned(),
+                reason: format!("it helped against {}, which is alike", failure.signature),
+                fix,
+                state: FixState::Suggested,
+                similarity: Some((likeness * 100.0).round() / 100.0),
+            });
+        }
+        Ok(())
+    }
+
+    fn held_back(&self, fix: &KnownFix, state: FixState) -> Option<String> {
+        if state == FixState::Retired {
+            return Some(format!("it failed {} of {} times", fix.failed, fix.tried));
+        }
+        if self.tried.contains(&(self.name.to_owned(), fix.id.clone())) {
+            return Some("it was tried in this run".to_owned());
+        }
+        fix.fix.preconditions.iter().find_map(|condition| unmet(condition, self.dir))
+    }
+
+    fn withheld(&self, fix: &KnownFix, state: FixState, reason: String) -> Withheld {
+        Withheld {
+            signature: self.name.to_owned(),
+            id: fix.id.clone(),
+            state,
+            confidence: fix.confidence,
+            reason,
+        }
+    }
+}
+
+/// Why a precondition does not hold. One that nobody understands does not hold either.
+fn unmet(condition: &str, dir: &Utf8Path) -> Option<String> {
+    let Some(path) = condition.strip_prefix("exists ") else {
+        return Some(format!("nobody knows whether this holds: {condition}"));
+    };
+    let path = Utf8Path::new(path.trim());
+    let is_there = repertoire_text::fs::is_beneath(path) && dir.join(path).exists();
+    (!is_there).then(|| format!("`{path}` does not exist"))
+}
+
+/// The tool, as it is written down.
+pub(crate) fn tool_name(tool: Tool) -> String {
+    let name = serde_json::json!(tool);
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+fn words_of(message: &str) -> BTreeSet<String> {
+    let text = normalised(message);
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1);
+    words.map(str::to_owned).collect()
+}
+
+/// Words that both have, of all that either has.
+fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+    let all = one.union(other).count();
+    match all {
+        0 => 0.0,
+        _ => one.intersection(other).count() as f64 / all as f64,
+    }
+}
+
+/// Which repository a checkout belongs to: where it comes from, or where it is if it comes from nowhere.
+///
+/// # Errors
+///
+/// When git cannot be asked.
+pub async fn scope_of(git: &Git) -> Result<String, GitError> {
+    let place = git.common_dir().await?;
+    let origin = git.setting("remote.origin.url").await?;
+    let scope = origin.and_then(|url| remote(&url));
+    Ok(scope.unwrap_or_else(|| format!("path:{place}")))
+}
+
+/// `github.com/owner/name`, without credentials; nothing for a path, which says nothing on another machine.
+fn remote(url: &str) -> Option<String> {
+    let url = url.trim();
+    let (host, path) = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.split_once('/')?,
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+    };
+    let host = host.rsplit('@').next()?;
+    let path = path.trim_matches('/').trim_end_matches(".git");
+    (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_known_by_where_it_comes_from() {
+        for (url, scope) in [
+            ("https://github.com/Somebody/Something.git", Some("github.com/somebody/something")),
+            ("https://x-access-token:abc@github.com/a/b", Some("github.com/a/b")),
+            ("git@github.com:a/b.git", Some("github.com/a/b")),
+            ("ssh://git@host:22/a/b.git", Some("host:22/a/b")),
+            ("/srv/git/a.git", None),
+            ("file:///srv/git/a.git", None),
+            ("../a", None),
+        ] {
+            assert_eq!(remote(url).as_deref(), scope, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_precondition_is_checked_beneath_the_folder_only() {
+        let dir = Utf8Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(unmet("exists Cargo.toml", dir), None);
+        for not in
+            ["exists nothing.toml", "exists ../drive/Cargo.toml", "exists /etc/passwd", "npm >= 9"]
+        {
+            assert!(unmet(not, dir).is_some(), "{not}");
+        }
+    }
+
+    #[test]
+    fn likeness_is_a_share_of_words() {
+        let one = words_of("cannot find module `left-pad` in scope");
+        assert!(likeness(&one, &words_of("cannot find module `right-pad` in scope")) > 0.9);
+        assert!(likeness(&one, &words_of("assertion failed")) < 0.1);
+    }
+}

@@ -1,0 +1,339 @@
+//! One attempt, step by step: back up, apply, look, verify, decide, and take back what did not help.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use repertoire_sandbox::process::Flow;
+use repertoire_sandbox::confinement::Network;
+use repertoire_journal::{FixOutcome, Remedy};
+
+use super::inspect::{self, Seen};
+use super::{
+    Action, Attempt, Backup, Found, RecoverError, RecoverEvent, RecoverRequest, Red, Strategy,
+    first_line, has_failed,
+};
+use crate::declared::{Check, CheckResult, CheckStatus, Verdict, run_checks};
+use repertoire_git::repo::DiffOf;
+use crate::signature::new_ones;
+use crate::verify::brought;
+use crate::limits::RECOVER_SAID_BYTES_MAX;
+use repertoire_sandbox::program::{self, Program};
+
+/// How an attempt ended, and what the checks say now if its change is kept.
+pub(super) async fn perform(
+    request: &RecoverRequest<'_>,
+    before: &Red,
+    action: &Action,
+) -> Result<(Attempt, Option<Red>), RecoverError> {
+    let begun = Instant::now();
+    let backup = Backup::take(request.git).await?;
+    let tried = try_out(request, before, action, &backup).await;
+    let (outcome, reason, changed, after) = match tried {
+        Ok(Judged { decision: Decision::Worked, changed, after }) => (
+            FixOutcome::Worked,
+            "the failure is gone, and nothing new came".to_owned(),
+            changed,
+            after,
+        ),
+        Ok(Judged { decision: Decision::Failed(why), changed, .. }) => {
+            backup.restore(request.git).await?;
+            (FixOutcome::Failed, why, changed, None)
+        }
+        Ok(Judged { decision: Decision::Unknown(why), changed, .. }) => {
+            backup.restore(request.git).await?;
+            (FixOutcome::Unknown, why, changed, None)
+        }
+        Err(error) => {
+            backup.restore(request.git).await?;
+            return Err(error);
+        }
+    };
+    let attempt = Attempt {
+        signature: action.signature.clone(),
+        class: action.class,
+        strategy: action.strategy,
+        fix: Some(action.fix.clone()),
+        backup: Some(backup.commit.to_string()),
+        changed,
+        outcome,
+        reason,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    Ok((attempt, after))
+}
+
+enum Decision {
+    Worked,
+    Failed(String),
+    Unknown(String),
+}
+
+struct Judged {
+    decision: Decision,
+    changed: Vec<String>,
+    after: Option<Red>,
+}
+
+impl Judged {
+    fn failed(why: impl Into<String>, changed: Vec<String>) -> Self {
+        Judged { decision: Decision::Failed(why.into()), changed, after: None }
+    }
+}
+
+async fn try_out(
+    request: &RecoverRequest<'_>,
+    before: &Red,
+    action: &Action,
+    backup: &Backup,
+) -> Result<Judged, RecoverError> {
+    let git = request.git;
+    let change = git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
+    let changed_before: BTreeSet<String> = change.files.into_iter().map(|file| file.path).collect();
+    match apply(request, action).await? {
+        Applied::Done => {}
+        Applied::Failed(why) => return Ok(Judged::failed(why, Vec::new())),
+        Applied::Unfit(why) => {
+            return Ok(Judged {
+                decision: Decision::Unknown(why),
+                changed: Vec::new(),
+                after: None,
+            });
+        }
+    }
+    if request.cancel.is_cancelled() {
+        let decision = Decision::Unknown("it was stopped".to_owned());
+        return Ok(Judged { decision, changed: Vec::new(), after: None });
+    }
+    if !backup.is_checked_out(git).await? {
+        return Ok(Judged::failed("it moved what is checked out", Vec::new()));
+    }
+    let now = git.tree_of_work().await?;
+    let seen = Seen::of(git, backup.tree(), &now).await?;
+    let changed = seen.files();
+    if seen.is_empty() && action.strategy == Strategy::LinterFix {
+        return Ok(Judged::failed("it changed nothing", changed));
+    }
+    if let Some(why) = inspect::refuse(&seen, action, &changed_before, request.checks) {
+        return Ok(Judged::failed(why, changed));
+    }
+    let after = verify(request, before, Some(&action.signature)).await?;
+    if !backup.is_checked_out(git).await? {
+        return Ok(Judged::failed("a check moved what is checked out", changed));
+    }
+    let (decision, after) = match after {
+        Looked::Cut => {
+            (Decision::Unknown("the checks could not be run to their end".to_owned()), None)
+        }
+        Looked::Hangs(check) => {
+            (Decision::Failed(format!("the check `{check}` does not come to an end now")), None)
+        }
+        Looked::At(after) => (decide(before, &after, &action.signature), Some(after)),
+    };
+    Ok(Judged { decision, changed, after })
+}
+
+/// What came of doing it.
+enum Applied {
+    Done,
+    Failed(String),
+    /// It is for other files than these. That says nothing against it.
+    Unfit(String),
+}
+
+/// Does it, or says why it could not be done.
+async fn apply(request: &RecoverRequest<'_>, action: &Action) -> Result<Applied, RecoverError> {
+    match &action.fix.remedy {
+        Remedy::Advice(_) => Ok(Applied::Unfit("advice is not applied".to_owned())),
+        Remedy::Command(words) => Ok(run(request, action, words).await),
+        Remedy::Patch(text) => {
+            if let Err(why) = request.git.patch_fits(text).await? {
+                let why = format!("the patch does not fit: {}", first_line(&why));
+                return Ok(Applied::Unfit(why));
+            }
+            let applied = request.git.apply_patch(text).await?;
+            Ok(applied.map_or_else(Applied::Failed, |()| Applied::Done))
+        }
+    }
+}
+
+async fn run(request: &RecoverRequest<'_>, action: &Action, words: &[String]) -> Applied {
+    let [program, args @ ..] = words else {
+        return Applied::Failed("there is no program in it".to_owned());
+    };
+    // A linter has what it needs.
+    let may_reach = request.rules.network && action.strategy != Strategy::LinterFix;
+    let program = Program {
+        program: program.clone(),
+        args: [args, &action.files].concat(),
+        environment: Vec::new(),
+        timeout: request.rules.timeout,
+        network: if may_reach { Network::On } else { Network::Off },
+        kept_bytes_max: RECOVER_SAID_BYTES_MAX,
+    };
+    let mut quiet = |_: &[u8]| Flow::Continue;
+    let ran = program::run(program, request.workplace, request.cancel, &mut quiet).await;
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => return Applied::Failed(error.to_string()),
+    };
+    if let Some(change) = ran.changes.first() {
+        return Applied::Failed(format!("it touched the protected path `{}`", change.path));
+    }
+    let said = String::from_utf8_lossy(&ran.ended.stderr.bytes);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match (ran.ended.stopped, ran.ended.code) {
+        (Some(_), _) if request.cancel.is_cancelled() => Applied::Done,
+        (Some(_), _) => Applied::Failed("it took too long".to_owned()),
+        (None, Some(0)) => Applied::Done,
+        // A linter that has mended something and not everything says so by its exit code.
+        (None, Some(1)) if action.strategy == Strategy::LinterFix => Applied::Done,
+        (None, Some(code)) => Applied::Failed(format!("exit code {code}: {}", first_line(last))),
+        (None, None) => Applied::Failed("it was ended by a signal".to_owned()),
+    }
+}
+
+/// What the checks said when they were run again.
+pub(super) enum Looked {
+    /// They have spoken.
+    At(Red),
+    /// One that complains of the failure took too long, and did not before.
+    Hangs(String),
+    /// They were stopped, or another one took too long: that says nothing.
+    Cut,
+}
+
+/// Runs the checks again: those that were red first, and all of them if the failure is gone.
+pub(super) async fn verify(
+    request: &RecoverRequest<'_>,
+    before: &Red,
+    target: Option<&str>,
+) -> Result<Looked, RecoverError> {
+    let red: BTreeSet<&str> = before
+        .verdict
+        .results
+        .iter()
+        .filter(|result| has_failed(result))
+        .map(|result| result.name.as_str())
+        .collect();
+    let first: Vec<Check> = request
+        .checks
+        .iter()
+        .filter(|check| red.contains(check.name.as_str()))
+        .map(|check| Check { depends_on: Vec::new(), ..check.clone() })
+        .collect();
+    if !first.is_empty() && first.len() < request.checks.len() {
+        let verdict = check(request, &first).await?;
+        if let Some(cut) = cut_short(&verdict, before, target, request) {
+            return Ok(cut);
+        }
+        let after = Red::of(together(&before.verdict, verdict), request.analyse);
+        let is_still_there = match target {
+            Some(signature) => before.is_still_there(&after, signature),
+            None => {
+                after.verdict.results.iter().any(|result| result.critical && has_failed(result))
+            }
+        };
+        if is_still_there {
+            return Ok(Looked::At(after));
+        }
+    }
+    let verdict = check(request, request.checks).await?;
+    let cut = cut_short(&verdict, before, target, request);
+    Ok(cut.unwrap_or_else(|| Looked::At(Red::of(verdict, request.analyse))))
+}
+
+/// What some checks say now, and the others said before.
+fn together(before: &Verdict, now: Verdict) -> Verdict {
+    let mut results = before.results.clone();
+    for result in now.results {
+        if let Some(old) = results.iter_mut().find(|old| old.name == result.name) {
+            *old = result;
+        }
+    }
+    let is_fine = |result: &CheckResult| !result.critical || result.status == CheckStatus::Passed;
+    Verdict { green: results.iter().all(is_fine), results }
+}
+
+/// The one place that runs checks.
+async fn check(request: &RecoverRequest<'_>, checks: &[Check]) -> Result<Verdict, RecoverError> {
+    let on_event = |event| (request.on_event)(RecoverEvent::Check(event));
+    let parallel = request.rules.parallel;
+    Ok(run_checks(checks, request.workplace, request.cancel, &on_event, parallel).await?)
+}
+
+/// A check that was stopped, or took too long and did not before, says nothing; unless it is the one that a fix was for.
+fn cut_short(
+    verdict: &Verdict,
+    before: &Red,
+    target: Option<&str>,
+    request: &RecoverRequest<'_>,
+) -> Option<Looked> {
+    if request.cancel.is_cancelled() {
+        return Some(Looked::Cut);
+    }
+    let was_slow = |name: &str| {
+        let mut results = before.verdict.results.iter();
+        results.any(|result| result.name == name && result.status == CheckStatus::TimedOut)
+    };
+    let is_slow =
+        |result: &&CheckResult| result.status == CheckStatus::TimedOut && !was_slow(&result.name);
+    let slow = verdict.results.iter().find(is_slow)?;
+    let is_its =
+        |found: &Found| Some(found.signature.as_str()) == target && found.check == slow.name;
+    Some(match before.found.iter().any(is_its) {
+        true => Looked::Hangs(slow.name.clone()),
+        false => Looked::Cut,
+    })
+}
+
+/// What the checks say of a fix. A check that was not run before may show what was there already.
+fn decide(before: &Red, after: &Red, target: &str) -> Decision {
+    let is_cut = |red: &Red| {
+        red.verdict.results.iter().any(|one| one.critical && has_failed(one) && one.is_cut())
+    };
+    if is_cut(after) || is_cut(before) && !after.verdict.green {
+        let why = "some of what the checks said is missing, so nobody knows what is gone";
+        return Decision::Unknown(why.to_owned());
+    }
+    if before.is_still_there(after, target) {
+        return Decision::Failed("the failure is still there".to_owned());
+    }
+    let status_before = |name: &str| {
+        let result = before.verdict.results.iter().find(|result| result.name == name);
+        result.map(|result| &result.status)
+    };
+    let was_run = |name: &str| !matches!(status_before(name), None | Some(CheckStatus::Skipped(_)));
+    let new = new_ones(&before.fingerprints(), &after.fingerprints());
+    if let Some(new) = new.iter().find(|new| was_run(&new.check)) {
+        let is_it = |found: &&Found| {
+            let (sign, error) = (new.signature.to_string(), &found.error);
+            (&found.check, &found.signature, &error.test, &error.file)
+                == (&new.check, &sign, &new.test, &new.file)
+        };
+        let found = after.found.iter().find(is_it);
+        let message = found.map(|found| first_line(&found.error.message)).unwrap_or_default();
+        return Decision::Failed(format!("something new came, in `{}`: {message}", new.check));
+    }
+    let broken = after.verdict.results.iter().find(|result| {
+        result.critical
+            && has_failed(result)
+            && status_before(&result.name) == Some(&CheckStatus::Passed)
+    });
+    if let Some(result) = broken {
+        return Decision::Failed(format!("the check `{}` passed before", result.name));
+    }
+    let skipped = after.verdict.results.iter().find(|result| {
+        matches!(result.status, CheckStatus::Skipped(_))
+            && status_before(&result.name) == Some(&CheckStatus::Passed)
+    });
+    if let Some(result) = skipped {
+        return Decision::Failed(format!("the check `{}` was not run any more", result.name));
+    }
+    // What makes the failure go away by asking for less has not mended it.
+    match brought(&before.verdict.results, &after.verdict.results).first() {
+        Some(odd) => {
+            Decision::Failed(format!("the checks are green for an odd reason: {}", odd.message))
+        }
+        None => Decision::Worked,
+    }
+}

@@ -1,0 +1,114 @@
+//! Looks at what an attempt has changed, before anybody believes the checks.
+
+use std::collections::BTreeSet;
+
+use crate::declared::Check;
+use repertoire_git::repo::{Diff, DiffOf, Git, Mode};
+use crate::memory::judge::{is_test, refuse_path, weakening};
+use crate::memory::patch::{Touched, touched};
+use crate::limits::{LINTER_LINES_MAX, RECOVER_DIFF_BYTES_MAX};
+
+use super::{Action, RecoverError, Strategy};
+use repertoire_git::repo::TreeId;
+use repertoire_journal::Remedy;
+
+/// What an attempt has changed.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) diff: Diff,
+    /// Files that are gone.
+    pub(super) gone: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Everything that differs between the backup and what is there now.
+    pub(super) async fn of(git: &Git, before: &TreeId, now: &TreeId) -> Result<Self, RecoverError> {
+        let of = DiffOf::Commits { from: before.0.clone(), to: now.0.clone() };
+        let diff = git.diff(&of, RECOVER_DIFF_BYTES_MAX).await?;
+        let changes = git.tree_changes(before, now).await?;
+        let absent = changes.iter().filter(|change| change.new_mode == Mode::Absent);
+        let renamed = changes.iter().filter_map(|change| change.from.as_ref());
+        let names = absent.map(|change| &change.name).chain(renamed);
+        Ok(Seen { diff, gone: names.map(|name| name.path.to_string()).collect() })
+    }
+
+    pub(super) fn files(&self) -> Vec<String> {
+        self.diff.files.iter().map(|file| file.path.clone()).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.diff.files.is_empty()
+    }
+}
+
+/// Why a change is taken back at once. `changed` are the files of the present change.
+pub(super) fn refuse(
+    seen: &Seen,
+    action: &Action,
+    changed: &BTreeSet<String>,
+    checks: &[Check],
+) -> Option<String> {
+    let lines = seen.diff.insertions + seen.diff.deletions;
+    if seen.diff.cut {
+        return Some("it changed too much to be looked at".to_owned());
+    }
+    if let Some(path) = seen.gone.iter().find(|path| is_test(path)) {
+        return Some(format!("the test `{path}` is gone"));
+    }
+    // Names come from git itself here, and not from a text that somebody wrote.
+    let unusual = seen.diff.files.iter().find_map(|file| {
+        let lines = file.insertions.unwrap_or(u64::MAX).saturating_add(file.deletions.unwrap_or(0));
+        let placed = Touched {
+            path: file.path.clone(),
+            from: file.from.clone(),
+            deleted: seen.gone.contains(&file.path),
+            added: vec![String::new(); usize::try_from(lines.min(10_000)).unwrap_or(0)],
+            ..Touched::default()
+        };
+        refuse_path(&placed).or_else(|| names_check(&file.path, checks))
+    });
+    let weaker = || touched(&seen.diff.text).iter().find_map(weakening);
+    unusual.or_else(weaker).or_else(|| match action.strategy {
+        Strategy::LinterFix if lines > LINTER_LINES_MAX => {
+            Some(format!("it changed {lines} lines, and {LINTER_LINES_MAX} are allowed"))
+        }
+        Strategy::LinterFix => outside(seen, changed),
+        Strategy::InstallDependency => outside(seen, &BTreeSet::new()),
+        _ => unannounced(seen, action),
+    })
+}
+
+fn outside(seen: &Seen, allowed: &BTreeSet<String>) -> Option<String> {
+    let strange = seen.diff.files.iter().find(|file| !allowed.contains(&file.path));
+    strange
+        .map(|file| format!("it changed `{}`, which is not part of the change", file.path))
+        .or_else(|| seen.gone.iter().next().map(|path| format!("`{path}` is gone")))
+}
+
+/// A patch says which files it changes, and a learned fix changes no test.
+fn unannounced(seen: &Seen, action: &Action) -> Option<String> {
+    if let Some(file) = seen.diff.files.iter().find(|file| is_test(&file.path)) {
+        return Some(format!("it changed the test `{}`", file.path));
+    }
+    let Remedy::Patch(text) = &action.fix.remedy else { return None };
+    let announced: BTreeSet<String> = touched(text)
+        .into_iter()
+        .flat_map(|file| file.from.into_iter().chain([file.path]))
+        .collect();
+    let strange = seen.diff.files.iter().find(|file| !announced.contains(&file.path));
+    strange.map(|file| format!("it changed `{}`, which it did not announce", file.path))
+}
+
+/// A file that a check runs is what is checked.
+fn names_check(path: &str, checks: &[Check]) -> Option<String> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
+    // Sources are arguments of many checks, as the only file of a small project for instance; scripts are what they run.
+    let is_script =
+        [".sh", ".bash", ".mk", ".ps1", ".bat"].iter().any(|ending| path.ends_with(ending))
+            || !path.rsplit('/').next().unwrap_or(path).contains('.');
+    let named = checks.iter().find(|check| {
+        let mut words = check.command.split(|c| !is_word(c));
+        is_script && words.any(|word| word.trim_start_matches("./") == path)
+    });
+    named.map(|check| format!("`{path}` is what the check `{}` runs", check.name))
+}

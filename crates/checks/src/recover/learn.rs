@@ -1,0 +1,111 @@
+//! What an agent's change teaches, once the checks are green.
+
+use std::collections::BTreeSet;
+
+use repertoire_journal::limits::FIX_BYTES_MAX;
+use repertoire_journal::memory::FixOrigin;
+use repertoire_journal::{Fix, Remedy};
+
+use crate::memory::patch::touched;
+use crate::memory::refuse_to_remember;
+use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
+
+/// What was learnt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    /// The failure that is gone.
+    pub signature: String,
+    /// The change that made it go.
+    pub fix: Fix,
+}
+
+/// What a change has taught: `before` are the signatures of what the red checks found, `after` those of what is left, `diff`
+/// is the change as `git diff` writes it.
+///
+/// Something is learnt only if one failure is gone and none is new, and if the change is small enough to be its remedy. A
+/// change that weakens what is checked, holds a secret or touches what configures checks and agents teaches nothing.
+///
+/// # Errors
+///
+/// Why nothing was learnt.
+pub fn learn(
+    before: &BTreeSet<String>,
+    after: &BTreeSet<String>,
+    diff: &str,
+) -> Result<Learnt, String> {
+    if !after.is_subset(before) {
+        return Err("something new came".to_owned());
+    }
+    let mut gone = before.difference(after);
+    let (Some(signature), None) = (gone.next(), gone.next()) else {
+        let count = before.len() - after.len();
+        return Err(format!("{count} failures went at once, so nobody knows what helped which"));
+    };
+    let files = touched(diff);
+    let lines: usize = files.iter().map(|file| file.lines()).sum();
+    if lines > LEARNT_LINES_MAX || files.len() > LEARNT_FILES_MAX {
+        return Err(format!(
+            "the change has {lines} lines in {} files: more than a remedy",
+            files.len()
+        ));
+    }
+    if lines == 0 {
+        return Err("no line has changed".to_owned());
+    }
+    // git does not take a patch whose last line has no end.
+    let diff = format!("{}\n", diff.trim_end_matches('\n'));
+    if diff.len() > FIX_BYTES_MAX {
+        return Err(format!("the change has {} bytes: more than is remembered", diff.len()));
+    }
+    let fix =
+        Fix { remedy: Remedy::Patch(diff), preconditions: Vec::new(), origin: FixOrigin::Learnt };
+    match refuse_to_remember(&fix) {
+        Some(why) => Err(why),
+        None => Ok(Learnt { signature: signature.clone(), fix }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str]) -> BTreeSet<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn patch(path: &str, added: &str) -> String {
+        format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-old\n+{added}\n"
+        )
+    }
+
+    #[test]
+    fn one_failure_that_is_gone_teaches_its_remedy() {
+        let learnt = learn(&names(&["one", "two"]), &names(&["two"]), &patch("src/a.rs", "new"));
+        let learnt = learnt.unwrap();
+        assert_eq!(learnt.signature, "one");
+        assert!(matches!(learnt.fix.remedy, Remedy::Patch(_)));
+    }
+
+    #[test]
+    fn what_proves_nothing_teaches_nothing() {
+        let fine = patch("src/a.rs", "new");
+        let large = "+x\n".repeat(100);
+        let large =
+            format!("diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -0,0 +1,100 @@\n{large}");
+        let cases: [(&[&str], &[&str], &str); 9] = [
+            (&["one", "two"], &[], &fine),
+            (&["one"], &["two"], &fine),
+            (&["one"], &["one"], &fine),
+            (&["one"], &[], ""),
+            (&["one"], &[], &large),
+            (&["one"], &[], &patch("data.json", &"x".repeat(FIX_BYTES_MAX))),
+            (&["one"], &[], &patch("src/a.rs", "#[ignore]")),
+            (&["one"], &[], &patch("clippy.toml", "x")),
+            (&["one"], &[], &patch("src/a.rs", "let k = \"ghp_abcdefghijklmnop1234\";")),
+        ];
+        for (before, after, diff) in cases {
+            assert!(learn(&names(before), &names(after), diff).is_err(), "{diff}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Passes that may be none. Only what the values say is told; nobody's intentions are guessed.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CheckOutcome, CheckReport, State, TestCounts, Verification, counts};
+use crate::declared::{CheckResult, CheckStatus};
+use crate::limits::TESTS_PERCENT_MIN;
+
+/// A pass that may be none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Suspicion {
+    /// What it is.
+    pub kind: SuspicionKind,
+    /// The check, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// What was seen.
+    pub message: String,
+}
+
+/// The kinds of suspicions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspicionKind {
+    /// No test ran.
+    NoTests,
+    /// Far fewer tests ran than before.
+    FewerTests,
+    /// More tests are left out than before.
+    MoreSkipped,
+    /// Tests failed by the output, and the command ended well.
+    HiddenFailure,
+    /// The command ends well whatever happens.
+    SwallowedStatus,
+    /// A check of before is not declared any more, or its command is another one.
+    ChangedCheck,
+    /// What was verified changed while it was.
+    ChangedState,
+}
+
+/// What is suspicious about checks that passed, compared with earlier results if there are some.
+pub fn suspicions(checks: &[CheckResult], before: Option<&[CheckResult]>) -> Vec<Suspicion> {
+    let before = before.map(|before| before.iter().map(Seen::from).collect::<Vec<_>>());
+    find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
+}
+
+/// The suspicions that came with a change: what was odd about the checks before it is not the change's doing.
+pub fn brought(before: &[CheckResult], after: &[CheckResult]) -> Vec<Suspicion> {
+    let old = suspicions(before, None);
+    let was_there = |one: &Suspicion| {
+        let is_same = |old: &Suspicion| old.kind == one.kind && old.check == one.check;
+        old.iter().any(is_same)
+    };
+    // A command that cannot fail may have failed before, by a signal for instance.
+    let same_command = |one: &Suspicion| {
+        let command = |checks: &[CheckResult]| {
+            let check = checks.iter().find(|check| Some(&check.name) == one.check.as_ref());
+            check.map(|check| check.command.clone())
+        };
+        one.kind == SuspicionKind::SwallowedStatus && command(before) == command(after)
+    };
+    let mut found = suspicions(after, Some(before));
+    found.retain(|one| !was_there(one) && !same_command(one));
+    found
+}
+
+/// What is suspicious about the checks of a verification that passed.
+pub(super) fn of_reports(checks: &[CheckReport], before: Option<&Verification>) -> Vec<Suspicion> {
+    let before = before.map(|before| before.checks.iter().map(Seen::from).collect::<Vec<_>>());
+    find(&checks.iter().map(Seen::from).collect::<Vec<_>>(), before.as_deref())
+}
+
+/// What was verified has to be what is there afterwards.
+pub(super) fn changed(before: &State, after: &State) -> Option<Suspicion> {
+    // What was changed already may change further: only the tree shows it.
+    let same_files = match (&before.tree, &after.tree) {
+        (Some(before), Some(after)) => before == after,
+        _ => before.clean == after.clean,
+    };
+    let message = match (before.commit == after.commit, same_files) {
+        (true, true) => return None,
+        (false, _) => "another commit is checked out than when the checks began",
+        (true, false) => "a check has changed files that git knows of, or left new ones",
+    };
+    let message = message.to_owned();
+    Some(Suspicion { kind: SuspicionKind::ChangedState, check: None, message })
+}
+
+/// What is looked at of a check.
+struct Seen<'a> {
+    name: &'a str,
+    command: &'a str,
+    critical: bool,
+    passed: bool,
+    tests: Option<TestCounts>,
+}
+
+impl<'a> From<&'a CheckReport> for Seen<'a> {
+    fn from(check: &'a CheckReport) -> Self {
+        Seen {
+            name: &check.name,
+            command: &check.command,
+            critical: check.critical,
+            passed: check.result == CheckOutcome::Passed,
+            tests: check.tests,
+        }
+    }
+}
+
+impl<'a> From<&'a CheckResult> for Seen<'a> {
+    fn from(check: &'a CheckResult) -> Self {
+        Seen {
+            name: &check.name,
+            command: &check.command,
+            critical: check.critical,
+            passed: check.status == CheckStatus::Passed,
+            tests: counts(check.said()),
+        }
+    }
+}
+
+fn find(checks: &[Seen<'_>], before: Option<&[Seen<'_>]>) -> Vec<Suspicion> {
+    let before = before.unwrap_or_default();
+    let passed = checks.iter().filter(|check| check.passed);
+    let mut found: Vec<Suspicion> = passed.flat_map(|check| of_one(check, before)).collect();
+    found.extend(missing(checks, before));
+    found
+}
+
+fn of_one(check: &Seen<'_>, before: &[Seen<'_>]) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    let mut tell = |kind, message: String| {
+        found.push(Suspicion { kind, check: Some(check.name.to_owned()), message });
+    };
+    if let Some(why) = swallows(check.command) {
+        tell(SuspicionKind::SwallowedStatus, why);
+    }
+    let earlier = before.iter().find(|earlier| earlier.name == check.name);
+    if let Some(earlier) = earlier.filter(|earlier| earlier.command != check.command) {
+        let message = format!("its command was `{}` before", earlier.command);
+        tell(SuspicionKind::ChangedCheck, message);
+    }
+    let then = earlier.and_then(|earlier| earlier.tests);
+    for (kind, message) in of_tests(check.tests, then) {
+        tell(kind, message);
+    }
+    found
+}
+
+/// What is suspicious about how many tests ran now, and then.
+fn of_tests(now: Option<TestCounts>, then: Option<TestCounts>) -> Vec<(SuspicionKind, String)> {
+    let mut found = Vec::new();
+    let Some(now) = now else {
+        if let Some(then) = then.filter(|then| then.run > 0) {
+            let message =
+                format!("{} tests ran before, and now nothing says that any did", then.run);
+            found.push((SuspicionKind::FewerTests, message));
+        }
+        return found;
+    };
+    if now.run == 0 {
+        found.push((SuspicionKind::NoTests, "no test ran".to_owned()));
+    }
+    if now.failed > 0 {
+        let message = format!("{} tests failed, and the command ended with 0", now.failed);
+        found.push((SuspicionKind::HiddenFailure, message));
+    }
+    let Some(then) = then else { return found };
+    if now.run > 0 && now.run.saturating_mul(100) < then.run.saturating_mul(TESTS_PERCENT_MIN) {
+        let message = format!("{} tests ran, and {} before", now.run, then.run);
+        found.push((SuspicionKind::FewerTests, message));
+    }
+    if now.skipped > then.skipped && now.run < then.run {
+        let message = format!("{} tests were left out, and {} before", now.skipped, then.skipped);
+        found.push((SuspicionKind::MoreSkipped, message));
+    }
+    found
+}
+
+/// Critical checks of before that are not declared any more.
+fn missing<'a>(
+    checks: &'a [Seen<'a>],
+    before: &'a [Seen<'a>],
+) -> impl Iterator<Item = Suspicion> + 'a {
+    let is_there = |earlier: &Seen<'_>| checks.iter().any(|check| check.name == earlier.name);
+    let earlier = before.iter().filter(|earlier| earlier.critical);
+    earlier.filter(move |earlier| !is_there(earlier)).map(|earlier| Suspicion {
+        kind: SuspicionKind::ChangedCheck,
+        check: Some(earlier.name.to_owned()),
+        message: "it was declared before, and is not any more".to_owned(),
+    })
+}
+
+/// Why a command ends well whatever happens, if it does.
+fn swallows(command: &str) -> Option<String> {
+    static ALWAYS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?:\|\||;|&&|\n|&)\s*(?:true|:|exit 0|/bin/true)\s*(?:#.*)?$|--exit-zero\b|--passWithNoTests\b|--pass-with-no-tests\b",
+        )
+    });
+    static PIPE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"[^|]\|\s*(tee|cat|head|tail|sort)\b[^|;&()]*$"));
+    let command = command.trim();
+    if let Some(found) = ALWAYS.find(command) {
+        // `a && true` ends as `a` does.
+        let text = found.as_str().trim();
+        return (!text.starts_with("&&"))
+            .then(|| format!("`{text}` makes the command end well whatever happens"));
+    }
+    let piped = PIPE.captures(command).filter(|_| !command.contains("pipefail"))?;
+    Some(format!("its status is that of `{}`, not of what is before the `|`", &piped[1]))
+}
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the patterns are fixed, and used by tests")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_cannot_fail_is_told() {
+        for command in [
+            "cargo test || true",
+            "cargo test; exit 0",
+            "npm test || :",
+            "cargo test ||true # for now",
+            "ruff check --exit-zero .",
+            "jest --passWithNoTests",
+            "cargo test 2>&1 | tee log.txt",
+            "cargo test\ntrue",
+        ] {
+            assert!(swallows(command).is_some(), "{command}");
+        }
+        for command in [
+            "cargo test",
+            "test -f a || echo no",
+            "cargo build && true",
+            "set -o pipefail; cargo test | tee log.txt",
+            "git ls-files | xargs shellcheck",
+            "test -z \"$(gofmt -l . | tee /dev/stderr)\"",
+            "./true",
+            "echo '|| true' | grep true",
+        ] {
+            assert_eq!(swallows(command), None, "{command}");
+        }
+    }
+
+    fn result(command: &str, status: CheckStatus, output: &str) -> CheckResult {
+        CheckResult {
+            name: "test".to_owned(),
+            command: command.to_owned(),
+            critical: true,
+            status,
+            exit_code: None,
+            exceeded: None,
+            attempts: 1,
+            flaky: false,
+            duration_ms: 1,
+            output: output.to_owned(),
+            telling: Vec::new(),
+            bytes_total: 1,
+            heard: std::sync::Arc::default(),
+        }
+    }
+
+    fn kinds(before: &CheckResult, after: &CheckResult) -> Vec<SuspicionKind> {
+        let found = brought(std::slice::from_ref(before), std::slice::from_ref(after));
+        found.into_iter().map(|one| one.kind).collect()
+    }
+
+    #[test]
+    fn a_change_that_leaves_no_test_to_run_is_told_from_one_that_mends() {
+        let red = result("pytest", CheckStatus::Failed, "1 failed, 7 passed in 0.1s");
+        let passed = |output| result("pytest", CheckStatus::Passed, output);
+        assert_eq!(kinds(&red, &passed("8 passed in 0.1s")), []);
+        assert_eq!(kinds(&red, &passed("no tests ran in 0.1s")), [SuspicionKind::NoTests]);
+        assert_eq!(kinds(&red, &passed("2 passed in 0.1s")), [SuspicionKind::FewerTests]);
+        assert_eq!(kinds(&red, &passed("fine")), [SuspicionKind::FewerTests]);
+        assert_eq!(
+            kinds(&red, &passed("7 passed, 1 skipped in 0.1s")),
+            [SuspicionKind::MoreSkipped]
+        );
+        assert_eq!(
+            kinds(&red, &passed("1 failed, 7 passed in 0.1s")),
+            [SuspicionKind::HiddenFailure]
+        );
+        // One that is red is not suspicious: it says what it has to say.
+        assert_eq!(kinds(&red, &red), []);
+    }
+
+    #[test]
+    fn what_was_odd_before_is_not_the_changes_doing() {
+        let passed = |command, output| result(command, CheckStatus::Passed, output);
+        let piped = passed("pytest | tee log", "2 passed in 0.1s");
+        let red = result("pytest | tee log", CheckStatus::Failed, "2 passed in 0.1s");
+        assert_eq!(kinds(&piped, &piped), []);
+        assert_eq!(kinds(&red, &piped), []);
+        let empty = passed("pytest", "no tests ran in 0.1s");
+        assert_eq!(kinds(&empty, &empty), []);
+        assert_eq!(suspicions(&[empty], None)[0].kind, SuspicionKind::NoTests);
+        let other = passed("pytest || true", "2 passed in 0.1s");
+        let expected = [SuspicionKind::SwallowedStatus, SuspicionKind::ChangedCheck];
+        assert_eq!(kinds(&passed("pytest", "2 passed in 0.1s"), &other), expected);
+    }
+}

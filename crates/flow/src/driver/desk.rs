@@ -1,0 +1,539 @@
+//! Where workflows are started, reported about and decided, whoever asks: the command line, an agent over MCP, a page.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::workplace::Workplace;
+use crate::engine::{self, Action, CheckRecord, Choice, Input, ItemRecord, Report, Verdict, gate_acceptance, is_id, is_proven, verdict};
+use crate::file::{self, Loaded};
+use crate::state::{CheckResult, ItemStatus, Proof, Review, Status};
+use crate::step::{Addressing, StepView, ViewError, view};
+use crate::workflow::StepId;
+use repertoire_skill::catalog::{Catalog, NotFound};
+use repertoire_skill::trust::Trust;
+use tokio_util::sync::CancellationToken;
+
+use super::find::{self, FindError, find};
+use super::{
+    Begin, BeginScript, Head, ProgramError, Run, RunError, Runs, ScriptError, ScriptReport,
+    ScriptRun, Stage, check_command, is_built_in_check, run_check,
+};
+use crate::limits::CHECK_TIMEOUT;
+
+/// Makes the place where programs of a run are executed, for the folder of the run.
+pub type MakeWorkplace = Arc<dyn Fn(&Utf8Path) -> Workplace + Send + Sync>;
+
+/// What is needed to answer.
+#[derive(Clone)]
+pub struct Desk {
+    /// Where runs are kept.
+    pub runs: Runs,
+    /// The skills, which most of what is asked does not need.
+    pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
+    /// The folder that new runs belong to.
+    pub folder: Utf8PathBuf,
+    /// Where programs of a run are executed.
+    pub workplace: MakeWorkplace,
+    /// Milliseconds since 1970.
+    pub now_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// What to start.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// The workflow, also `skill/name` for one that sub-agents go through.
+    pub workflow: String,
+    /// Values of its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// A name for the run; one is made up otherwise.
+    pub id: Option<String>,
+    /// The run whose sub-agent starts this one.
+    pub parent: Option<String>,
+}
+
+/// A run that was started.
+pub struct Started {
+    /// Where it stands.
+    pub standing: Standing,
+    /// Why commands that the workflow declares will not be run, if it has such: nobody has trusted its skill.
+    pub withheld: Option<Withheld>,
+}
+
+/// Commands that are not run before somebody trusts a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// The skill.
+    pub skill: String,
+    /// Whether it was trusted before it changed.
+    pub trust: Trust,
+}
+
+/// Where a run stands.
+pub enum Standing {
+    /// A workflow's.
+    Workflow(Box<Run>),
+    /// A script's.
+    Script(Box<ScriptRun>),
+}
+
+impl Standing {
+    /// The step that it is at, as an agent is told.
+    ///
+    /// # Errors
+    ///
+    /// When a template of the step cannot be filled.
+    pub fn view(&self) -> Result<StepView, ViewError> {
+        match self {
+            Standing::Workflow(run) => view(&run.workflow, &run.state, &Addressing::Run),
+            Standing::Script(run) => Ok(run.view()),
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// It was carried out.
+    Done(Report),
+    /// It could not be carried out, and why.
+    Failed(String),
+}
+
+/// What a review has found.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The gate that it is for, where several are possible.
+    pub gate: Option<StepId>,
+    /// Items.
+    pub items: Vec<ItemRecord>,
+    /// Declared checks.
+    pub checks: Vec<AskedCheck>,
+}
+
+/// A check that is to be recorded.
+#[derive(Clone, Debug)]
+pub enum AskedCheck {
+    /// Its command is run.
+    Run(String),
+    /// It has no command, and somebody has looked.
+    Claimed(CheckRecord),
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    /// The name leads to no workflow.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The workflow has errors.
+    #[error("workflow `{}` cannot run", .0.name)]
+    Broken(Box<Loaded>),
+    /// A name that no run can have.
+    #[error("`{0}` cannot be the name of a run")]
+    BadId(String),
+    /// A script is told less than a workflow.
+    #[error("a script is told how a step ended, and what it takes along")]
+    ScriptTakesLess,
+    /// A word that is no choice.
+    #[error("`{word}` is no choice{}", if *script { " for a script" } else { "" })]
+    NoChoice {
+        /// The word.
+        word: String,
+        /// Whether the run is a script's, which has fewer.
+        script: bool,
+    },
+    /// A script that has changed since the run was started, or is not trusted any more.
+    #[error(transparent)]
+    NotTrustedNow(ProgramError),
+    /// A person has looked at a gate and does not accept it.
+    #[error("a person has not accepted gate `{gate}`")]
+    NotAccepted {
+        /// The gate.
+        gate: StepId,
+        /// The run.
+        run: String,
+    },
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The script.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A check.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+impl From<NotFound> for DeskError {
+    fn from(error: NotFound) -> Self {
+        DeskError::Find(error.into())
+    }
+}
+
+impl Desk {
+    /// Starts a run.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`]; nothing is kept then.
+    pub async fn start(
+        &self,
+        start: Start,
+        cancel: &CancellationToken,
+    ) -> Result<Started, DeskError> {
+        let parent = start.parent.map(|wanted| self.runs.resolve(&wanted)).transpose()?;
+        let catalog = (self.catalog)();
+        let entry = find::owner(&catalog, &start.workflow)?;
+        let trusted = entry.trust == Trust::Trusted;
+        let now_ms = (self.now_ms)();
+        let folder = self.folder.clone();
+        let head = Head { begun_ms: now_ms, updated_ms: now_ms, folder, parent, trusted };
+        let id = start.id.unwrap_or_else(|| new_id(&start.workflow));
+        if !is_id(&id) {
+            return Err(DeskError::BadId(id));
+        }
+        if !file::is_workflow(&entry.skill)
+            && let Some(script) = find::script_of(entry)
+        {
+            let begin = BeginScript {
+                id,
+                head,
+                workflow: entry.id.clone(),
+                skill_dir: entry.skill.origin.dir(),
+                script,
+                arguments: start.parameters,
+            };
+            let folder = self.folder.clone();
+            let run = self
+                .staged(&folder, cancel, async |stage| self.runs.start_script(begin, stage).await)
+                .await?;
+            return Ok(Started { standing: Standing::Script(Box::new(run)), withheld: None });
+        }
+        let (_, loaded) = find(&catalog, &start.workflow)?;
+        let Some(workflow) = &loaded.checked else {
+            return Err(DeskError::Broken(Box::new(loaded)));
+        };
+        let runs_commands =
+            workflow.workflow().checks.values().any(|check| !check.command.is_empty());
+        let withheld = (!trusted && runs_commands)
+            .then(|| Withheld { skill: entry.id.clone(), trust: entry.trust });
+        let begin = Begin { id, head, parameters: start.parameters };
+        let run = self.runs.start(workflow, &begin)?;
+        Ok(Started { standing: Standing::Workflow(Box::new(run)), withheld })
+    }
+
+    /// Where a run stands; with a report, after it has gone on. `at` is the turn that the report is about, so that the same
+    /// report twice counts once; alone it says that the step is done.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`]; the run is as it was then.
+    pub async fn step(
+        &self,
+        wanted: &str,
+        at: Option<u32>,
+        said: Option<Said>,
+        cancel: &CancellationToken,
+    ) -> Result<Standing, DeskError> {
+        if self.runs.is_script(wanted)? {
+            let report = script_report(at, said)?;
+            return self.step_script(wanted, report, cancel).await;
+        }
+        let action = match (said, at) {
+            (Some(Said::Failed(message)), _) => Some(Action::Error { message }),
+            (Some(Said::Done(report)), _) => Some(Action::Leave(report)),
+            (None, Some(_)) => Some(Action::Leave(Report::default())),
+            (None, None) => None,
+        };
+        if matches!(action, Some(Action::Leave(_)))
+            && let Some(waiting) = self.prove(wanted, at, cancel).await?
+        {
+            return Ok(Standing::Workflow(Box::new(waiting)));
+        }
+        let run = match action {
+            Some(action) => self.runs.report(wanted, &Input { at, action }, (self.now_ms)())?,
+            None => self.runs.open(wanted)?,
+        };
+        Ok(Standing::Workflow(Box::new(run)))
+    }
+
+    /// Looks at the work before a gate is left. Checks that the engine knows are made now, whatever was recorded before. A
+    /// gate that would be passed by its items alone asks a person; the run that waits for the answer is returned.
+    async fn prove(
+        &self,
+        wanted: &str,
+        at: Option<u32>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Run>, DeskError> {
+        let run = self.runs.open(wanted)?;
+        let is_current =
+            run.state.status == Status::Active && at.is_none_or(|at| at == run.state.turn);
+        let step = run.workflow.step(&run.state.step);
+        let gate = step.and_then(|step| step.decide.as_gate()).filter(|_| is_current);
+        let Some(gate) = gate.cloned() else { return Ok(None) };
+        let id = run.state.step.clone();
+        let known: Vec<String> =
+            gate.checks.iter().filter(|name| is_built_in_check(&run, name)).cloned().collect();
+        let mut run = run;
+        if !known.is_empty() {
+            let checks = known.into_iter().map(AskedCheck::Run).collect();
+            let record = Record { gate: Some(id.clone()), items: Vec::new(), checks };
+            run = self.record(wanted, record, cancel, |_, _| {}).await?;
+        }
+        let none = Review::default();
+        let review = run.state.reviews.get(&id).unwrap_or(&none);
+        let is_passed = matches!(verdict(&gate, review), Verdict::Pass { .. });
+        if !is_passed || is_proven(&gate, review) {
+            return Ok(None);
+        }
+        match gate_acceptance(&run.workflow, &run.state) {
+            Some(true) => Ok(None),
+            Some(false) => Err(DeskError::NotAccepted { gate: id, run: run.state.run.to_string() }),
+            None => {
+                let input = Input { at: Some(run.state.turn), action: Action::AskAcceptance };
+                Ok(Some(self.runs.report(wanted, &input, (self.now_ms)())?))
+            }
+        }
+    }
+
+    async fn step_script(
+        &self,
+        wanted: &str,
+        report: Option<(Option<u32>, ScriptReport)>,
+        cancel: &CancellationToken,
+    ) -> Result<Standing, DeskError> {
+        let mut run = self.runs.open_script(wanted)?;
+        if let Some((at, report)) = report {
+            self.expect_trusted(&run)?;
+            let folder = run.head.folder.clone();
+            run = self
+                .staged(&folder, cancel, async |stage| {
+                    self.runs.step_script(wanted, at, report, stage).await
+                })
+                .await?;
+        }
+        Ok(Standing::Script(Box::new(run)))
+    }
+
+    /// Records what a review has found. Checks that are asked for are run, one after the other; `told` hears their names and
+    /// commands before.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`]; nothing is recorded then.
+    pub async fn record<F: FnMut(&str, &str)>(
+        &self,
+        wanted: &str,
+        record: Record,
+        cancel: &CancellationToken,
+        mut told: F,
+    ) -> Result<Run, DeskError> {
+        let Record { gate, items, checks: asked } = record;
+        let mut checks = Vec::new();
+        let mut at = None;
+        for check in asked {
+            match check {
+                AskedCheck::Claimed(record) => checks.push(record),
+                AskedCheck::Run(name) => {
+                    let run = self.runs.open(wanted)?;
+                    at = at.or(Some(run.state.turn));
+                    checks
+                        .push(self.run_check(run, gate.as_ref(), &name, cancel, &mut told).await?);
+                }
+            }
+        }
+        let action = Action::Record { gate, items, checks };
+        Ok(self.runs.report(wanted, &Input { at, action }, (self.now_ms)())?)
+    }
+
+    /// Runs a check. Nothing is held meanwhile: others may record. The engine looks at the turn and the command again
+    /// afterwards: what was run before a repair says nothing about what comes after it.
+    async fn run_check<F: FnMut(&str, &str)>(
+        &self,
+        mut run: Run,
+        gate: Option<&StepId>,
+        name: &str,
+        cancel: &CancellationToken,
+        told: &mut F,
+    ) -> Result<CheckRecord, DeskError> {
+        run.head.trusted = self.is_trusted_now(&run);
+        let command = check_command(&run, name)?;
+        if !run.head.trusted && !command.is_empty() && !is_built_in_check(&run, name) {
+            return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() }.into());
+        }
+        // What could not be recorded is not run.
+        let result = CheckResult {
+            status: ItemStatus::Fail,
+            proof: Proof::Run { command: command.clone(), exit_code: None },
+            note: String::new(),
+        };
+        let trial = Action::Record {
+            gate: gate.cloned(),
+            items: Vec::new(),
+            checks: vec![CheckRecord { name: name.to_owned(), result }],
+        };
+        engine::next(&run.workflow, &run.state, &Input::now(trial)).map_err(RunError::from)?;
+        if !command.is_empty() {
+            told(name, &command);
+        }
+        let workplace = (self.workplace)(&run.head.folder);
+        let record = run_check(&run, name, &workplace, CHECK_TIMEOUT, cancel).await;
+        workplace.clean_up();
+        Ok(record?)
+    }
+
+    /// Goes on with what a person decides.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`]; the run is as it was then.
+    pub async fn choose(
+        &self,
+        wanted: &str,
+        word: &str,
+        note: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Standing, DeskError> {
+        let none = |script| DeskError::NoChoice { word: word.to_owned(), script };
+        if !self.runs.is_script(wanted)? {
+            let choice = Choice::parse(word).ok_or_else(|| none(false))?;
+            let input = Input::now(Action::Choose { choice, note: note.to_owned() });
+            let run = self.runs.report(wanted, &input, (self.now_ms)())?;
+            return Ok(Standing::Workflow(Box::new(run)));
+        }
+        let go_on = match word {
+            "continue" => true,
+            "abort" => false,
+            _ => return Err(none(true)),
+        };
+        let run = self.runs.open_script(wanted)?;
+        if go_on {
+            self.expect_trusted(&run)?;
+        }
+        let folder = run.head.folder.clone();
+        let run = self
+            .staged(&folder, cancel, async |stage| {
+                self.runs.decide_script(wanted, go_on, stage).await
+            })
+            .await?;
+        Ok(Standing::Script(Box::new(run)))
+    }
+
+    /// Goes on with what a person answers, by the ids of the questions.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`]; the run is as it was then.
+    pub fn answer(
+        &self,
+        wanted: &str,
+        answers: BTreeMap<String, String>,
+    ) -> Result<Standing, DeskError> {
+        let input = Input::now(Action::Answer { answers });
+        let run = self.runs.report(wanted, &input, (self.now_ms)())?;
+        Ok(Standing::Workflow(Box::new(run)))
+    }
+
+    /// Whether the skill is trusted now: what it was when the run was started says nothing about the files that a command
+    /// would run. Where it was not trusted then, its workflow has to be the one that the run was started with.
+    fn is_trusted_now(&self, run: &Run) -> bool {
+        let catalog = (self.catalog)();
+        let Ok((entry, loaded)) = find(&catalog, &run.state.workflow) else { return false };
+        let is_same =
+            loaded.checked.is_some_and(|checked| *checked.fingerprint() == run.state.fingerprint);
+        entry.trust == Trust::Trusted && (run.head.trusted || is_same)
+    }
+
+    /// A script is run as it is now, and not as it was when the run was started: one that has changed since, or is not
+    /// trusted any more, is asked about again.
+    fn expect_trusted(&self, run: &ScriptRun) -> Result<(), DeskError> {
+        let catalog = (self.catalog)();
+        let entry = catalog.resolve(&run.workflow)?;
+        let is_same = entry.skill.origin.dir() == run.skill_dir();
+        match is_same && entry.trust == Trust::Trusted {
+            true => Ok(()),
+            false => Err(DeskError::NotTrustedNow(ProgramError::NotTrusted {
+                workflow: run.workflow.clone(),
+            })),
+        }
+    }
+
+    /// Runs a script in the folder of its run.
+    async fn staged<T>(
+        &self,
+        folder: &Utf8Path,
+        cancel: &CancellationToken,
+        work: impl AsyncFnOnce(Stage<'_>) -> Result<T, ScriptError>,
+    ) -> Result<T, DeskError> {
+        let workplace = (self.workplace)(folder);
+        let stage = Stage { workplace: &workplace, cancel, now_ms: (self.now_ms)() };
+        let done = work(stage).await;
+        workplace.clean_up();
+        Ok(done?)
+    }
+}
+
+/// What a script is told, if anything is.
+fn script_report(
+    at: Option<u32>,
+    said: Option<Said>,
+) -> Result<Option<(Option<u32>, ScriptReport)>, DeskError> {
+    let report = match said {
+        None => Report::default(),
+        Some(Said::Failed(_)) => return Err(DeskError::ScriptTakesLess),
+        Some(Said::Done(report)) => report,
+    };
+    let Report { outcome, confidence, facts, set, output } = report;
+    if output.is_some() || confidence.is_some() || !facts.is_empty() {
+        return Err(DeskError::ScriptTakesLess);
+    }
+    let reports = at.is_some() || outcome.is_some() || !set.is_empty();
+    let outcome = outcome.map(|outcome| outcome.to_string());
+    Ok(reports.then_some((at, ScriptReport { outcome, set })))
+}
+
+/// A name that an agent can type and a person can tell apart: the workflow's, and eight random letters.
+fn new_id(workflow: &str) -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let stem: String = workflow
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' })
+        .take(40)
+        .collect();
+    let random = uuid::Uuid::now_v7().as_u128() as u64;
+    let letters: String =
+        (0..8).map(|at| char::from(LETTERS[(random >> (5 * at)) as usize & 31])).collect();
+    match stem.trim_start_matches('-') {
+        "" => format!("run-{letters}"),
+        stem => format!("{stem}-{letters}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn can_be_sent<T: Send>(_: &T) {}
+
+    /// Servers answer on any thread; this compiles or it does not.
+    #[test]
+    fn what_is_asked_can_move_between_threads() {
+        fn check(desk: &Desk, cancel: &CancellationToken) {
+            can_be_sent(&desk.start(Start::default(), cancel));
+            can_be_sent(&desk.step("run", None, None, cancel));
+            can_be_sent(&desk.record("run", Record::default(), cancel, |_, _| {}));
+            can_be_sent(&desk.choose("run", "continue", "", cancel));
+        }
+        let _ = check;
+    }
+
+    #[test]
+    fn a_name_is_made_of_the_workflows_whatever_that_is() {
+        for workflow in ["planner", "skill/part", "--", "größe", ""] {
+            let id = new_id(workflow);
+            assert!(is_id(&id), "{id}");
+        }
+        assert_ne!(new_id("planner"), new_id("planner"));
+    }
+}

@@ -1,0 +1,202 @@
+//! Programs that a workflow asks for: declared checks, and scripts that print their steps.
+
+use std::time::Duration;
+
+use camino::Utf8Path;
+use repertoire_sandbox::process::{self, Captured, Ended, Flow};
+use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::workplace::Workplace;
+use crate::engine::CheckRecord;
+use repertoire_plan::document;
+use crate::state::{CheckResult, ItemStatus, Proof};
+use crate::template::{Scope, TemplateError, fill};
+use crate::workflow::Check;
+use repertoire_text::{Severity, fs};
+use tokio_util::sync::CancellationToken;
+
+use super::Run;
+use crate::limits::CHECK_NOTE_BYTES_MAX;
+use crate::limits::{CHECKED_FILE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
+use repertoire_sandbox::program::{self, Program};
+
+/// A program that was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// There is no such check.
+    #[error("workflow `{workflow}` has no check `{name}`")]
+    NoSuchCheck {
+        /// The workflow.
+        workflow: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// The check has no command.
+    #[error("check `{name}` has no command, so there is nothing to run")]
+    NoCommand {
+        /// The check.
+        name: String,
+    },
+    /// Nobody has said that the skill may run anything.
+    #[error(
+        "the skill of workflow `{workflow}` is not trusted, so nothing that it declares is run"
+    )]
+    NotTrusted {
+        /// The workflow.
+        workflow: String,
+    },
+    /// The command cannot be worked out.
+    #[error("the command of check `{name}` cannot be worked out: {error}")]
+    Template {
+        /// The check.
+        name: String,
+        /// Why.
+        error: TemplateError,
+    },
+    /// It could not be started.
+    #[error(transparent)]
+    Process(#[from] process::ProcessError),
+    /// Somebody stopped it.
+    #[error("it was stopped")]
+    Cancelled,
+}
+
+/// The command of a declared check, with the run's values; empty if it has none.
+pub fn check_command(run: &Run, name: &str) -> Result<String, ProgramError> {
+    let workflow = run.workflow.workflow();
+    let check = workflow.checks.get(name).ok_or_else(|| ProgramError::NoSuchCheck {
+        workflow: workflow.name.clone(),
+        name: name.to_owned(),
+    })?;
+    let filled = fill(&check.told(), &Scope::new(&run.state))
+        .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
+    Ok(filled.trim().to_owned())
+}
+
+/// Whether the engine looks at a declared check itself, without running a command.
+pub fn is_built_in_check(run: &Run, name: &str) -> bool {
+    run.workflow.workflow().checks.get(name).is_some_and(Check::is_built_in)
+}
+
+/// Looks at a file for a check that the engine knows: it has to be beneath the folder of the run.
+fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramError> {
+    let checks = &run.workflow.workflow().checks;
+    let check = checks.get(name).cloned().unwrap_or_default();
+    let path = fill(check.path(), &Scope::new(&run.state))
+        .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
+    let folder = &run.head.folder;
+    let path = Utf8Path::new(path.trim());
+    let relative = path.strip_prefix(folder).unwrap_or(path);
+    let wrong = match fs::read_text_beneath(folder, relative, CHECKED_FILE_BYTES_MAX) {
+        Err(error) => Some(format!("`{relative}` cannot be read: {error}")),
+        Ok(text) if text.trim().is_empty() => Some(format!("`{relative}` is empty")),
+        Ok(_) if check.plan.is_empty() => None,
+        Ok(text) => wrong_with_plan(folder, relative, &text),
+    };
+    let (status, exit_code) = match &wrong {
+        None => (ItemStatus::Pass, Some(0)),
+        Some(_) => (ItemStatus::Fail, Some(1)),
+    };
+    let note = wrong.unwrap_or_else(|| format!("`{relative}` is there"));
+    let result = CheckResult { status, note, proof: Proof::Run { command, exit_code } };
+    Ok(CheckRecord { name: name.to_owned(), result })
+}
+
+/// The first errors of a plan, if it has any. Skills that it names are not looked up here.
+fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
+    let plan = document::parse(text, relative);
+    let beside = relative.parent().unwrap_or(Utf8Path::new(""));
+    let exists =
+        |path: &str| folder.join(beside).join(path).is_file() || folder.join(path).is_file();
+    let found = document::check(&plan, &|_| true, &exists);
+    let errors = found.iter().filter(|found| found.severity == Severity::Error);
+    let said: Vec<String> =
+        errors.take(PLAN_ERRORS_SHOWN).map(|found| found.message.to_string()).collect();
+    (!said.is_empty())
+        .then(|| format!("{}; `rep plan check {relative}` shows all errors", said.join("; ")))
+}
+
+/// How many errors of a plan a check names.
+const PLAN_ERRORS_SHOWN: usize = 3;
+
+/// Runs a declared check: exit code 0 is a pass, everything else is not.
+pub async fn run_check(
+    run: &Run,
+    name: &str,
+    workplace: &Workplace,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<CheckRecord, ProgramError> {
+    let command = check_command(run, name)?;
+    if command.is_empty() {
+        return Err(ProgramError::NoCommand { name: name.to_owned() });
+    }
+    if is_built_in_check(run, name) {
+        return look(run, name, command);
+    }
+    if !run.head.trusted {
+        return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() });
+    }
+    let args = ["--noprofile", "--norc", "-c", &command].map(str::to_owned).to_vec();
+    let ended = run_program("bash", args, workplace, timeout, cancel).await?;
+    let passed = ended.code == Some(0) && ended.stopped.is_none();
+    let result = CheckResult {
+        status: if passed { ItemStatus::Pass } else { ItemStatus::Fail },
+        note: note(&ended),
+        proof: Proof::Run { command, exit_code: ended.code },
+    };
+    Ok(CheckRecord { name: name.to_owned(), result })
+}
+
+/// Runs a program to its end.
+pub(super) async fn run_program(
+    program: &str,
+    args: Vec<String>,
+    workplace: &Workplace,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<Ended, ProgramError> {
+    let program = Program {
+        program: program.to_owned(),
+        args,
+        environment: Vec::new(),
+        timeout,
+        network: Network::Off,
+        kept_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
+    };
+    let ran = program::run(program, workplace, cancel, &mut |_| Flow::Continue).await?;
+    let ended = ran.ended;
+    match ended.stopped {
+        Some(process::Stopped::Cancelled) => Err(ProgramError::Cancelled),
+        _ => Ok(ended),
+    }
+}
+
+/// How it ended, and the end of what it said: that is where the reason is.
+pub(super) fn note(ended: &Ended) -> String {
+    let how = match (ended.stopped, ended.code, ended.signal) {
+        (Some(process::Stopped::Exceeded(exceeded)), _, _) => exceeded.to_string(),
+        (Some(_), _, _) => format!("stopped after {} s", ended.duration.as_secs()),
+        (None, Some(code), _) => format!("exit code {code}"),
+        (None, None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None, None) => "ended".to_owned(),
+    };
+    if ended.code == Some(0) && ended.stopped.is_none() {
+        return how;
+    }
+    let said = [tail(&ended.stdout), tail(&ended.stderr)];
+    let said: Vec<&str> =
+        said.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+    match said.is_empty() {
+        true => how,
+        false => format!("{how}\n{}", said.join("\n")),
+    }
+}
+
+fn tail(captured: &Captured) -> String {
+    let start = captured.bytes.len().saturating_sub(CHECK_NOTE_BYTES_MAX);
+    let text = String::from_utf8_lossy(&captured.bytes[start..]);
+    match start > 0 || captured.total > captured.bytes.len() as u64 {
+        true => format!("[…] {text}"),
+        false => text.into_owned(),
+    }
+}

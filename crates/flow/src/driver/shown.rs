@@ -1,0 +1,288 @@
+//! Workflows and their runs for programs, with published schemas.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Verdict;
+use crate::external::Script;
+use crate::file::{self, Loaded};
+use crate::state::{CheckResult, Decision, Item, Passage, Review, State, Status};
+use crate::step::Next;
+use crate::workflow::{Arg, Gate, StepDef, StepId, Workflow};
+use repertoire_skill::catalog::Entry;
+use repertoire_skill::skill::Scope;
+use repertoire_skill::trust::Trust;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::find::script_of;
+use super::{Head, Run, ScriptRun};
+
+/// One workflow of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WorkflowRow {
+    /// The name to start it by.
+    pub name: String,
+    /// How many steps it has.
+    pub steps: usize,
+    /// What it is for.
+    pub description: String,
+    /// The file.
+    pub path: String,
+    /// Where its root belongs.
+    pub scope: Scope,
+    /// `data` for a workflow.yaml, `script` for a skill that prints its steps.
+    pub kind: &'static str,
+    /// How many gates it has.
+    pub gates: usize,
+    /// The parameters that a run cannot start without.
+    pub required: Vec<String>,
+    /// The workflows that its sub-agents go through.
+    pub sub_workflows: Vec<String>,
+    /// Whether it passes the checker.
+    pub can_run: bool,
+}
+
+/// `rep workflow show --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WorkflowJson {
+    /// The workflow, with what it injects.
+    pub workflow: Workflow,
+    /// The file.
+    pub path: String,
+    /// Its digest, which every run of it carries.
+    pub fingerprint: Option<String>,
+    /// Whether it passes the checker.
+    pub can_run: bool,
+    /// The parameters, as they are declared.
+    pub parameters: BTreeMap<String, Arg>,
+}
+
+/// `rep workflow gate --json`, and what `rep workflow record --json` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct GateJson {
+    /// The run.
+    pub run: String,
+    /// The gate.
+    pub gate: String,
+    /// What is reviewed.
+    pub name: String,
+    /// `pass`, `fail` or `open`.
+    pub verdict: &'static str,
+    /// Which iteration.
+    pub iteration: u32,
+    /// After how many the run stops for a person.
+    pub limit: u32,
+    /// The least severity that blocks in this iteration.
+    pub blocking_severity: &'static str,
+    /// What blocks, or has no verdict yet.
+    pub blocking: Vec<String>,
+    /// What failed and does not block.
+    pub passed_over: Vec<String>,
+    /// The items.
+    pub items: Vec<Item>,
+    /// The declared checks.
+    pub checks: BTreeMap<String, CheckResult>,
+}
+
+/// `rep workflow status --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StatusJson {
+    /// The run.
+    pub run: RunRow,
+    /// The parameters that have a value.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// How often each step was entered.
+    pub visits: BTreeMap<StepId, u32>,
+    /// What steps have handed over.
+    pub outputs: BTreeMap<StepId, String>,
+    /// What was recorded, by gate; findings of earlier iterations only with `--findings`.
+    pub reviews: BTreeMap<StepId, Review>,
+    /// What people have decided.
+    pub decisions: Vec<Decision>,
+    /// The way so far.
+    pub history: Vec<Passage>,
+    /// The digest of the workflow that it was started with.
+    pub fingerprint: String,
+    /// What it waits for.
+    pub status: Status,
+}
+
+/// One run of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunRow {
+    /// The run.
+    pub run: String,
+    /// The workflow.
+    pub workflow: String,
+    /// `active`, `waiting`, `done` or `aborted`.
+    pub state: &'static str,
+    /// The step that it is at.
+    pub step: String,
+    /// The turn.
+    pub turn: u32,
+    /// What it waits for.
+    pub waiting_for: Option<String>,
+    /// The project that it was started in.
+    pub folder: String,
+    /// The run whose sub-agent has started it.
+    pub parent: Option<String>,
+    /// When it was started, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// When it was changed last.
+    pub updated_ms: u64,
+}
+
+impl StatusJson {
+    /// Where a run is.
+    pub fn of(run: &Run) -> Self {
+        let state = run.state.clone();
+        StatusJson {
+            run: RunRow::new(&run.head, &run.state),
+            parameters: state.parameters,
+            visits: state.visits,
+            outputs: state.outputs,
+            reviews: state.reviews,
+            decisions: state.decisions,
+            history: state.history,
+            fingerprint: state.fingerprint.as_str().to_owned(),
+            status: state.status,
+        }
+    }
+}
+
+impl RunRow {
+    /// A run of a script.
+    pub fn of_script(run: &ScriptRun) -> Self {
+        let view = run.view();
+        RunRow {
+            run: run.run.to_string(),
+            workflow: run.workflow.clone(),
+            state: run.status(),
+            step: view.step.to_string(),
+            turn: view.turn,
+            waiting_for: match view.next {
+                Next::Person { about, .. } => Some(about),
+                _ => None,
+            },
+            folder: run.head.folder.to_string(),
+            parent: run.head.parent.clone(),
+            begun_ms: run.head.begun_ms,
+            updated_ms: run.head.updated_ms,
+        }
+    }
+
+    /// A run of a workflow.
+    pub fn new(head: &Head, state: &State) -> Self {
+        let (word, waiting_for) = match &state.status {
+            Status::Active => ("active", None),
+            Status::Waiting(waiting) => ("waiting", Some(waiting.to_string())),
+            Status::Done => ("done", None),
+            Status::Aborted => ("aborted", None),
+        };
+        RunRow {
+            run: state.run.to_string(),
+            workflow: state.workflow.clone(),
+            state: word,
+            step: state.step.to_string(),
+            turn: state.turn,
+            waiting_for,
+            folder: head.folder.to_string(),
+            parent: head.parent.clone(),
+            begun_ms: head.begun_ms,
+            updated_ms: head.updated_ms,
+        }
+    }
+}
+
+impl GateJson {
+    /// What a gate of a run says.
+    pub fn new(run: &Run, id: &StepId, gate: &Gate, review: &Review, verdict: &Verdict) -> Self {
+        let (word, blocking, passed_over) = match verdict {
+            Verdict::Pass { passed_over } => ("pass", Vec::new(), passed_over.clone()),
+            Verdict::Fail { blocking, .. } => ("fail", blocking.clone(), Vec::new()),
+            Verdict::Open { todo, checks } => {
+                ("open", [todo.as_slice(), checks].concat(), Vec::new())
+            }
+        };
+        GateJson {
+            run: run.state.run.to_string(),
+            gate: id.to_string(),
+            name: gate.name.clone(),
+            verdict: word,
+            iteration: review.iteration,
+            limit: gate.limit() + run.state.granted.get(id).copied().unwrap_or_default(),
+            blocking_severity: gate.blocking(review.iteration).as_str(),
+            blocking,
+            passed_over,
+            items: review.items.clone(),
+            checks: review.checks.clone(),
+        }
+    }
+}
+
+/// The gate that a run is about: the one whose review is under way, the last that was, or the first.
+pub fn gate_in_question(run: &Run) -> Option<(&StepDef, &Gate)> {
+    let state = &run.state;
+    let gates = || run.workflow.workflow().gates();
+    let under_way =
+        gates().find(|(step, gate)| step.id == state.step || gate.reviews.contains(&state.step));
+    let last = || {
+        let passed = state.history.iter().rev().map(|passage| &passage.step);
+        passed.into_iter().find_map(|id| gates().find(|(step, _)| step.id == *id))
+    };
+    under_way.or_else(last).or_else(|| gates().next())
+}
+
+/// The workflows of a skill; with `all`, those too that its sub-agents go through.
+pub fn rows(entry: &Entry, all: bool) -> Vec<WorkflowRow> {
+    let loaded = file::load(&entry.skill);
+    if loaded.is_empty() {
+        return script_of(entry).map(|script| script_row(entry, &script)).into_iter().collect();
+    }
+    let subs: Vec<String> = loaded.iter().skip(1).map(|loaded| loaded.name.clone()).collect();
+    let shown = if all { loaded.len() } else { 1 };
+    loaded
+        .iter()
+        .take(shown)
+        .enumerate()
+        .map(|(at, loaded)| {
+            let is_own = at == 0;
+            let name = if is_own { entry.id.clone() } else { loaded.name.clone() };
+            row(entry, name, loaded, if is_own { subs.clone() } else { Vec::new() })
+        })
+        .collect()
+}
+
+fn script_row(entry: &Entry, script: &Script) -> WorkflowRow {
+    WorkflowRow {
+        name: entry.id.clone(),
+        steps: script.total.unwrap_or_default(),
+        description: entry.skill.description.clone(),
+        path: entry.skill.origin.file.to_string(),
+        scope: entry.skill.origin.scope,
+        kind: "script",
+        gates: 0,
+        required: Vec::new(),
+        sub_workflows: Vec::new(),
+        can_run: entry.trust == Trust::Trusted,
+    }
+}
+
+fn row(entry: &Entry, name: String, loaded: &Loaded, sub_workflows: Vec<String>) -> WorkflowRow {
+    let workflow = loaded.workflow.as_ref();
+    WorkflowRow {
+        name,
+        steps: workflow.map_or(0, |workflow| workflow.steps.len()),
+        description: workflow.map_or_else(String::new, |workflow| workflow.description.clone()),
+        path: loaded.source.path().to_string(),
+        scope: entry.skill.origin.scope,
+        kind: "data",
+        gates: workflow.map_or(0, |workflow| workflow.gates().count()),
+        required: workflow.map_or_else(Vec::new, |workflow| {
+            let needed = workflow.parameters.iter().filter(|(_, arg)| arg.required);
+            needed.map(|(name, _)| name.clone()).collect()
+        }),
+        sub_workflows,
+        can_run: loaded.checked.is_some(),
+    }
+}

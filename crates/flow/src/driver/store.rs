@@ -1,0 +1,431 @@
+//! Runs on disk.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use crate::check::{Checked, ThawError};
+use crate::engine::{self, Input, Refusal};
+use crate::state::{RunId, STATE_VERSION, State};
+use repertoire_text::fs::{self, ReadError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use super::scripts::{self, ScriptRun};
+use repertoire_text::fs::make_private_dir;
+use crate::limits::{NEW_RUN_AGE_MAX, RUN_FILE_BYTES_MAX, RUN_LOCK_POLL, RUN_LOCK_WAIT, WORKFLOW_FILE_BYTES_MAX};
+
+const STATE: &str = "state.json";
+const WORKFLOW: &str = "workflow.json";
+const LOCK: &str = "lock";
+/// How folders of runs begin that are being started. No run is called so.
+const NEW_PREFIX: &str = ".new-";
+
+/// Where runs are kept.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    dir: Utf8PathBuf,
+}
+
+/// A run, read from disk.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What is known of it besides its state.
+    pub head: Head,
+    /// The workflow that it was started with.
+    pub workflow: Checked,
+    /// Where it is.
+    pub state: State,
+}
+
+/// What is known of a run besides its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// When it was started, in milliseconds since 1970.
+    pub begun_ms: u64,
+    /// When it was changed last.
+    pub updated_ms: u64,
+    /// The project that it was started in.
+    pub folder: Utf8PathBuf,
+    /// The run whose sub-agent has started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Whether the skill was trusted, so that commands that it declares may be run.
+    #[serde(default)]
+    pub trusted: bool,
+}
+
+/// What a run is started with besides its workflow.
+#[derive(Clone, Debug, Default)]
+pub struct Begin {
+    /// A name that no other run has.
+    pub id: String,
+    /// What is known of it.
+    pub head: Head,
+    /// Values of parameters, as they were typed.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// One line of a list.
+#[derive(Debug)]
+pub enum Listed {
+    /// A run.
+    Run {
+        /// What is known of it.
+        head: Head,
+        /// Where it is.
+        state: Box<State>,
+    },
+    /// A run of a script.
+    Script(Box<ScriptRun>),
+    /// A folder that cannot be read.
+    Broken {
+        /// Its name.
+        id: String,
+        /// Why.
+        error: RunError,
+    },
+}
+
+/// What went wrong with a run on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such run.
+    #[error("there is no run `{wanted}`")]
+    NotFound {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The start of a name fits more than one.
+    #[error("`{wanted}` may be any of {}", matches.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// What it may be.
+        matches: Vec<String>,
+    },
+    /// A name that is taken.
+    #[error("there is a run `{id}` already")]
+    Exists {
+        /// The name.
+        id: String,
+    },
+    /// Another process has had the run for too long.
+    #[error("run {id} is being changed by another process")]
+    InUse {
+        /// The run.
+        id: String,
+    },
+    /// A file is not what was written.
+    #[error("{path} is damaged, and is left as it is: {message}")]
+    Damaged {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A file of a later version.
+    #[error(
+        "{path} was written by a later version of this program (shape {version}, and {STATE_VERSION} is the latest known here)"
+    )]
+    Newer {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Its version.
+        version: u64,
+    },
+    /// A workflow that another version of this program has frozen.
+    #[error("{path} was written by another version of this program: {message}")]
+    OtherVersion {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is not understood.
+        message: String,
+    },
+    /// The state has become too large to be kept.
+    #[error(
+        "the run would have {bytes} bytes, and {RUN_FILE_BYTES_MAX} is the limit; nothing was changed"
+    )]
+    TooLarge {
+        /// How large it would be.
+        bytes: usize,
+    },
+    /// The engine says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The disk is in the way.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: Utf8PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The file, as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u32,
+    head: &'a Head,
+    state: &'a State,
+}
+
+/// The file, as it is read.
+#[derive(Deserialize)]
+struct ReadBack {
+    head: Head,
+    state: State,
+}
+
+/// Only the version, which says how the rest is to be read.
+#[derive(Deserialize)]
+pub(super) struct Version {
+    pub(super) version: u64,
+}
+
+impl Runs {
+    /// Runs in a folder, which is made when the first one is started.
+    pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
+        Runs { dir: dir.into() }
+    }
+
+    /// Starts a run. It is there as a whole or not at all.
+    pub fn start(&self, workflow: &Checked, begin: &Begin) -> Result<Run, RunError> {
+        let state = engine::start(workflow, RunId::new(&begin.id), &begin.parameters)?;
+        let run = Run { head: begin.head.clone(), workflow: workflow.clone(), state };
+        self.place_new(&begin.id, |made| {
+            write(&made.join(WORKFLOW), &workflow.freeze())?;
+            write_state(made, &run.head, &run.state)
+        })?;
+        Ok(run)
+    }
+
+    /// Makes the folder of a run beside where it belongs, and moves it there when it is whole.
+    pub(super) fn place_new(
+        &self,
+        id: &str,
+        fill: impl FnOnce(&Utf8Path) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let place = self.place(id);
+        if place.exists() {
+            return Err(RunError::Exists { id: id.to_owned() });
+        }
+        // Another process may start a run of the same name at the same time: each fills a folder of its own.
+        let made = self.dir.join(format!("{NEW_PREFIX}{}-{id}", std::process::id()));
+        // What agents hand over is the user's alone, as conversations are.
+        make_private_dir(&made).map_err(|source| RunError::Io { path: made.clone(), source })?;
+        self.sweep_new(&made);
+        let placed = fill(&made).and_then(|()| {
+            std::fs::rename(&made, &place).map_err(|source| match place.exists() {
+                true => RunError::Exists { id: id.to_owned() },
+                false => RunError::Io { path: place.clone(), source },
+            })
+        });
+        if placed.is_err() {
+            // Half a run is nobody's; one that cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir_all(&made);
+        }
+        placed
+    }
+
+    /// Takes away what processes have left that were killed while they started a run, long ago by our own folder's clock.
+    fn sweep_new(&self, own: &Utf8Path) {
+        let changed = |path: &Utf8Path| path.metadata().and_then(|data| data.modified()).ok();
+        let (Some(now), Ok(entries)) = (changed(own), fs::entries(&self.dir)) else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
+        for name in names.filter(|name| name.starts_with(NEW_PREFIX)) {
+            let path = self.dir.join(name);
+            let age = changed(&path).and_then(|then| now.duration_since(then).ok());
+            if age.is_some_and(|age| age > NEW_RUN_AGE_MAX) {
+                let _ = std::fs::remove_dir_all(&path);
+            }
+        }
+    }
+
+    /// The folder of a run.
+    pub(super) fn place(&self, id: &str) -> Utf8PathBuf {
+        self.dir.join(id)
+    }
+
+    /// Reads a run, by its name or the start of it.
+    pub fn open(&self, wanted: &str) -> Result<Run, RunError> {
+        let place = self.dir.join(self.resolve(wanted)?);
+        read(&place)
+    }
+
+    /// Reports something about a run, and keeps what follows from it before it is acknowledged.
+    pub fn report(&self, wanted: &str, input: &Input, now_ms: u64) -> Result<Run, RunError> {
+        let id = self.resolve(wanted)?;
+        let place = self.dir.join(&id);
+        let _held = lock(&place, &id)?;
+        let run = read(&place)?;
+        let state = engine::next(&run.workflow, &run.state, input)?;
+        if state == run.state {
+            return Ok(run);
+        }
+        let head = Head { updated_ms: now_ms, ..run.head };
+        sweep(&place);
+        write_state(&place, &head, &state)?;
+        Ok(Run { head, state, ..run })
+    }
+
+    /// All runs, the latest first.
+    pub fn list(&self) -> Result<Vec<Listed>, RunError> {
+        let mut all: Vec<Listed> = self
+            .names()?
+            .into_iter()
+            .filter_map(|id| match read_listed(&self.place(&id)) {
+                Ok(listed) => Some(listed),
+                // It was removed while we were looking.
+                Err(RunError::NotFound { .. }) => None,
+                Err(error) => Some(Listed::Broken { id, error }),
+            })
+            .collect();
+        all.sort_by_key(|listed| match listed {
+            Listed::Run { head, state } => {
+                (0, std::cmp::Reverse(head.updated_ms), state.run.to_string())
+            }
+            Listed::Script(run) => (0, std::cmp::Reverse(run.head.updated_ms), run.run.to_string()),
+            Listed::Broken { id, .. } => (1, std::cmp::Reverse(0), id.clone()),
+        });
+        Ok(all)
+    }
+
+    /// Removes a run.
+    pub fn remove(&self, wanted: &str) -> Result<String, RunError> {
+        let id = self.resolve(wanted)?;
+        let place = self.dir.join(&id);
+        let _held = lock(&place, &id)?;
+        std::fs::remove_dir_all(&place).map_err(|source| RunError::Io { path: place, source })?;
+        Ok(id)
+    }
+
+    /// The name that is meant: a whole one, or the start of exactly one.
+    pub fn resolve(&self, wanted: &str) -> Result<String, RunError> {
+        let not_found = || RunError::NotFound { wanted: wanted.to_owned() };
+        if !engine::is_id(wanted) {
+            return Err(not_found());
+        }
+        if self.dir.join(wanted).is_dir() {
+            return Ok(wanted.to_owned());
+        }
+        let mut matches: Vec<String> =
+            self.names()?.into_iter().filter(|name| name.starts_with(wanted)).collect();
+        match matches.len() {
+            0 => Err(not_found()),
+            1 => Ok(matches.remove(0)),
+            _ => Err(RunError::Ambiguous { wanted: wanted.to_owned(), matches }),
+        }
+    }
+
+    fn names(&self) -> Result<Vec<String>, RunError> {
+        let entries = match fs::entries(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(RunError::Io { path: self.dir.clone(), source }),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.name.into_string().ok())
+            .filter(|name| engine::is_id(name))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+fn read_listed(place: &Utf8Path) -> Result<Listed, RunError> {
+    if place.join(scripts::SCRIPT).is_file() {
+        return scripts::read(place).map(|run| Listed::Script(Box::new(run)));
+    }
+    let (head, state) = read_state(place)?;
+    Ok(Listed::Run { head, state: Box::new(state) })
+}
+
+fn read(place: &Utf8Path) -> Result<Run, RunError> {
+    let (head, state) = read_state(place)?;
+    let path = place.join(WORKFLOW);
+    let frozen = fs::read_text(&path, WORKFLOW_FILE_BYTES_MAX)
+        .map_err(|error| RunError::Damaged { path: path.clone(), message: error.to_string() })?;
+    let workflow =
+        Checked::thaw(frozen.as_bytes(), &state.fingerprint).map_err(|error| match error {
+            ThawError::Changed => {
+                let message = "it is not the workflow that the run was started with".to_owned();
+                RunError::Damaged { path, message }
+            }
+            ThawError::OtherVersion(message) => RunError::OtherVersion { path, message },
+        })?;
+    Ok(Run { head, workflow, state })
+}
+
+fn read_state(place: &Utf8Path) -> Result<(Head, State), RunError> {
+    let path = place.join(STATE);
+    let damaged = |message: String| RunError::Damaged { path: path.clone(), message };
+    let text = match fs::read_text(&path, RUN_FILE_BYTES_MAX) {
+        Ok(text) => text,
+        // A folder without a state is no run that was ever acknowledged, or one that lost it: both must not go on.
+        Err(ReadError::NotFound) if !place.exists() => {
+            let wanted = place.file_name().unwrap_or_default().to_owned();
+            return Err(RunError::NotFound { wanted });
+        }
+        Err(error) => return Err(damaged(error.to_string())),
+    };
+    let version: Version =
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if version.version > u64::from(STATE_VERSION) {
+        return Err(RunError::Newer { path, version: version.version });
+    }
+    let read: ReadBack = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    Ok((read.head, read.state))
+}
+
+fn write_state(place: &Utf8Path, head: &Head, state: &State) -> Result<(), RunError> {
+    let written = Written { version: STATE_VERSION, head, state };
+    let bytes = serde_json::to_vec(&written)
+        .map_err(|error| RunError::Io { path: place.join(STATE), source: error.into() })?;
+    // What could not be read again is not acknowledged.
+    if bytes.len() as u64 > RUN_FILE_BYTES_MAX {
+        return Err(RunError::TooLarge { bytes: bytes.len() });
+    }
+    write(&place.join(STATE), &bytes)
+}
+
+pub(super) fn write(path: &Utf8Path, bytes: &[u8]) -> Result<(), RunError> {
+    fs::write_atomic(path, bytes).map_err(|source| RunError::Io { path: path.to_owned(), source })
+}
+
+/// Takes away what processes have left that were killed while they wrote. Whoever has the lock is the only one who writes.
+fn sweep(place: &Utf8Path) {
+    let Ok(entries) = fs::entries(place) else { return };
+    let names = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
+    for name in names.filter(|name| fs::is_temporary_name(name)) {
+        // One that cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(place.join(name));
+    }
+}
+
+/// The run's lock, on a file that is never replaced: a lock on the state itself would be left behind by every write.
+pub(super) fn lock(place: &Utf8Path, id: &str) -> Result<File, RunError> {
+    let path = place.join(LOCK);
+    let io = |source| RunError::Io { path: path.clone(), source };
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(
+        |source| match source.kind() {
+            std::io::ErrorKind::NotFound => RunError::NotFound { wanted: id.to_owned() },
+            _ => io(source),
+        },
+    )?;
+    let mut waited = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if waited < RUN_LOCK_WAIT => {
+                sleep(RUN_LOCK_POLL);
+                waited += RUN_LOCK_POLL;
+            }
+            Err(TryLockError::WouldBlock) => return Err(RunError::InUse { id: id.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The git program, run in the sandbox, and worktrees for runs.
+//!
+//! - [`repo`] calls git on one repository: status, diffs, commits, pushes.
+//! - [`worktree`] creates, finishes, repairs and prunes the worktrees of runs.
+//!
+//! Every call that touches a repository runs without network and without secrets; see [`repo`].
+
+pub mod limits;
+pub mod repo;
+pub mod worktree;

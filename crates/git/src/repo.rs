@@ -1,0 +1,334 @@
+//! git, through its command line, in one place.
+//!
+//! A repository can name programs that git runs, and an agent, an archive or a contributor may have written it. So every call
+//! runs inside the sandbox, with the repository, without network and without secrets (`git/walls.rs`). Hooks, the file system
+//! monitor, external diffs, text conversion, signing, pagers, editors and credential helpers are off besides, git does not
+//! look into repositories inside of the repository, and every call is told where the repository is (`git/place.rs`). Filters and
+//! merge drivers run, inside the walls: a repository that keeps its large files elsewhere cannot be read without them. Where
+//! there is no sandbox, only those of the user's own configuration run (`git/surroundings.rs`).
+//!
+//! Hooks are off for the engine's calls only: its commits are checkpoints on a branch of the run's own, and must not fail
+//! because of a formatter. What a hook would check belongs into the declared checks; [`Git::hooks_left_out`] names the
+//! hooks, so that nobody has to guess. An agent's own git commands are not run here.
+
+use std::sync::{Arc, OnceLock};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::confinement::Probed;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use crate::limits::{GIT_CONFIG_POLL, GIT_CONFIG_TRIES};
+
+mod call;
+mod commit;
+mod diff;
+mod error;
+mod graft;
+mod index_flags;
+mod log;
+mod merge;
+mod nested;
+mod place;
+mod progress;
+mod push;
+mod restore;
+mod status;
+mod surroundings;
+mod tree;
+mod walls;
+
+pub use self::commit::Author;
+pub use self::diff::{Diff, DiffOf, FileDiff, Fingerprint};
+pub use self::error::GitError;
+pub use self::graft::{Graft, RawFile};
+pub use self::log::Commit;
+pub use self::merge::Merged;
+use self::place::Place;
+pub use self::progress::Progress;
+pub use self::push::Remote;
+pub use self::status::{Change, ChangeKind};
+use self::surroundings::Surroundings;
+pub use self::tree::PATHS_PER_CALL;
+pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
+use self::walls::Scratch;
+
+/// The name of an object: a commit, mostly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Oid(String);
+
+/// The name of a tree: the same files have the same one, whoever wrote them and when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TreeId(pub Oid);
+
+impl Oid {
+    /// The name as git writes it in full.
+    pub fn parse(text: &str) -> Option<Oid> {
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let whole = matches!(text.len(), 40 | 64) && text.bytes().all(hex);
+        whole.then(|| Oid(text.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its beginning, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..10]
+    }
+}
+
+impl std::fmt::Display for Oid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Oid {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Oid::parse(&text).ok_or_else(|| format!("`{text}` is not the full name of an object"))
+    }
+}
+
+impl From<Oid> for String {
+    fn from(oid: Oid) -> String {
+        oid.0
+    }
+}
+
+/// A repository, seen from one of its checkouts. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Git {
+    dir: Utf8PathBuf,
+    /// The folders of the repository, if they are not to be looked for.
+    place: Option<Arc<Place>>,
+    environment: Arc<[(String, String)]>,
+    sandbox: Probed,
+    version: Arc<OnceCell<()>>,
+    surroundings: Arc<OnceCell<Surroundings>>,
+    scratch: Arc<OnceLock<Arc<Scratch>>>,
+}
+
+impl Git {
+    /// git in a folder, with an environment (`PATH` and `HOME` matter) and the sandbox that confines it. Nothing is run yet.
+    pub fn new(
+        dir: impl Into<Utf8PathBuf>,
+        environment: Vec<(String, String)>,
+        sandbox: impl Into<Probed>,
+    ) -> Git {
+        let environment: Vec<_> =
+            environment.into_iter().filter(|(name, _)| call::may_stay(name)).collect();
+        Git {
+            dir: dir.into(),
+            place: None,
+            environment: environment.into(),
+            sandbox: sandbox.into(),
+            version: Arc::default(),
+            surroundings: Arc::default(),
+            scratch: Arc::default(),
+        }
+    }
+
+    /// The same git in another folder.
+    #[must_use]
+    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> Git {
+        Git { dir: dir.into(), place: None, surroundings: Arc::default(), ..self.clone() }
+    }
+
+    /// The same git in a worktree whose git folder is known: no file in the worktree can lead it elsewhere.
+    #[must_use]
+    pub fn in_worktree(
+        &self,
+        dir: impl Into<Utf8PathBuf>,
+        git_dir: impl Into<Utf8PathBuf>,
+        common_dir: impl Into<Utf8PathBuf>,
+    ) -> Git {
+        let dir = dir.into();
+        let place = Place {
+            top: Some(dir.clone()),
+            git_dir: git_dir.into(),
+            common_dir: common_dir.into(),
+        };
+        Git { place: Some(Arc::new(place)), ..self.in_dir(dir) }
+    }
+
+    /// The folder it runs in.
+    pub fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
+    /// The root of the checkout.
+    pub async fn top(&self) -> Result<Utf8PathBuf, GitError> {
+        let top = self.place()?.top.clone();
+        top.ok_or_else(|| GitError::NotARepository { dir: self.dir.clone() })
+    }
+
+    /// The folder that all checkouts of the repository share.
+    pub async fn common_dir(&self) -> Result<Utf8PathBuf, GitError> {
+        Ok(self.place()?.common_dir.clone())
+    }
+
+    /// The git folder of this checkout.
+    pub async fn git_dir(&self) -> Result<Utf8PathBuf, GitError> {
+        Ok(self.place()?.git_dir.clone())
+    }
+
+    /// The commit that is checked out.
+    pub async fn head(&self) -> Result<Oid, GitError> {
+        match self.find("HEAD").await? {
+            Some(oid) => Ok(oid),
+            None => Err(GitError::Unborn { dir: self.dir.clone() }),
+        }
+    }
+
+    /// The branch that is checked out; `None` if none is.
+    pub async fn branch(&self) -> Result<Option<String>, GitError> {
+        let answer = self.any(&["symbolic-ref", "--quiet", "HEAD"]).await?;
+        match answer.code {
+            0 => Ok(answer.text()?.strip_prefix("refs/heads/").map(str::to_owned)),
+            1 => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// The commit that a branch, a tag or another expression stands for.
+    pub async fn resolve(&self, revision: &str) -> Result<Oid, GitError> {
+        let found = self.find(revision).await?;
+        found.ok_or_else(|| GitError::NoSuchRevision { revision: revision.to_owned() })
+    }
+
+    /// As [`Git::resolve`]; `None` if there is none.
+    pub async fn find(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+        let commit = format!("{revision}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
+        let answer = self.any(&args).await?;
+        match answer.code {
+            0 => answer.oid().map(Some),
+            1 => Ok(None),
+            // A text that is no expression at all.
+            128 if answer.stderr().contains("Needed a single revision") => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// The commit that a branch is at; `None` if there is no such branch.
+    pub async fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
+        self.find(&format!("refs/heads/{branch}")).await
+    }
+
+    /// Whether there is such a branch.
+    pub async fn branch_exists(&self, branch: &str) -> Result<bool, GitError> {
+        let name = format!("refs/heads/{branch}");
+        self.yes(&["show-ref", "--verify", "--quiet", &name]).await
+    }
+
+    /// Refuses what git does not take as the name of a branch.
+    pub async fn check_branch_name(&self, branch: &str) -> Result<(), GitError> {
+        let name = format!("refs/heads/{branch}");
+        let fine = !branch.starts_with('-') && self.yes(&["check-ref-format", &name]).await?;
+        match fine {
+            true => Ok(()),
+            false => Err(GitError::BadBranchName { branch: branch.to_owned() }),
+        }
+    }
+
+    /// Deletes a branch, merged or not, unless it is checked out somewhere. The commits stay for a while.
+    pub async fn delete_branch(&self, branch: &str) -> Result<(), GitError> {
+        self.ok(&["branch", "--delete", "--force", "--quiet", "--", branch]).await.map(drop)
+    }
+
+    /// Makes a branch, or moves it. `from` is where it has to be now: `None` if it must not be there.
+    pub async fn set_branch(
+        &self,
+        branch: &str,
+        to: &Oid,
+        from: Option<&Oid>,
+        why: &str,
+    ) -> Result<(), GitError> {
+        let name = format!("refs/heads/{branch}");
+        let none = "0".repeat(to.as_str().len());
+        let from = from.map_or(none.as_str(), Oid::as_str);
+        let args = ["update-ref", "--create-reflog", "-m", why, &name, to.as_str(), from];
+        self.ok(&args).await.map(drop)
+    }
+
+    /// Whether the first commit is reached from the second one.
+    pub async fn is_ancestor(&self, older: &Oid, newer: &Oid) -> Result<bool, GitError> {
+        self.yes(&["merge-base", "--is-ancestor", older.as_str(), newer.as_str()]).await
+    }
+
+    /// The best common ancestor; `None` if they have none.
+    pub async fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+        let answer = self.any(&["merge-base", one.as_str(), other.as_str()]).await?;
+        match answer.code {
+            0 => answer.oid().map(Some),
+            1 => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// Makes a worktree in a folder that is empty or does not exist yet. Its files are checked out by a call of their own,
+    /// since filters run then, and the call that makes the worktree may write the configuration.
+    pub async fn add_worktree(
+        &self,
+        options: &[&str],
+        dir: &Utf8Path,
+        commit: &str,
+    ) -> Result<(), GitError> {
+        // The sandbox opens the folder for git, so it has to be there.
+        let io = |source| GitError::Io { path: dir.to_owned(), source };
+        std::fs::create_dir_all(dir).map_err(io)?;
+        let mut args = vec!["worktree", "add", "--quiet", "--no-checkout"];
+        args.extend(options);
+        args.extend([dir.as_str(), commit]);
+        self.ok_reaching(&args, &[dir]).await?;
+        self.in_dir(dir).ok(&["reset", "--hard", "--quiet"]).await.map(drop)
+    }
+
+    /// Makes files and index those of a commit. Changes to tracked files are lost, untracked ones stay.
+    pub async fn reset_hard(&self, oid: &Oid) -> Result<(), GitError> {
+        self.ok(&["reset", "--hard", "--quiet", oid.as_str()]).await.map(drop)
+    }
+
+    /// A value of the repository's own configuration.
+    pub async fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
+        let answer = self.any(&["config", "--local", "--get", "--null", key]).await?;
+        match answer.code {
+            0 => Ok(Some(answer.text()?.trim_end_matches('\0').to_owned())),
+            1 => Ok(None),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// Sets a value of the repository's own configuration. git does not wait for others who do so; this does.
+    pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), GitError> {
+        let args = ["config", "--local", "--replace-all", key, value];
+        for _ in 1..GIT_CONFIG_TRIES {
+            match self.ok(&args).await {
+                Err(GitError::Locked { .. }) => tokio::time::sleep(GIT_CONFIG_POLL).await,
+                done => return done.map(drop),
+            }
+        }
+        self.ok(&args).await.map(drop)
+    }
+
+    /// The hooks of the repository that a commit would run, had the engine not made it.
+    pub async fn hooks_left_out(&self) -> Result<Vec<String>, GitError> {
+        let place = self.place()?;
+        let folder = match self.surroundings(&place).await?.value("core.hookspath") {
+            Some(path) => self.top().await?.join(path),
+            None => place.common_dir.join("hooks"),
+        };
+        let there = |hook: &&&str| folder.join(hook).is_file();
+        Ok(COMMIT_HOOKS.iter().filter(there).map(|hook| (*hook).to_owned()).collect())
+    }
+}
+
+const COMMIT_HOOKS: &[&str] =
+    &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit"];

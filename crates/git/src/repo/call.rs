@@ -1,0 +1,406 @@
+//! One call of git: what it is run with, and what comes back.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use repertoire_sandbox::process::{self, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination};
+use tokio_util::sync::CancellationToken;
+
+use super::walls::{Access, access_of, remove_created};
+use super::{Git, GitError, Oid};
+use crate::limits::{GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT, GIT_VERSION_MIN};
+
+/// Settings of every call. The first ones keep configuration that an agent may have written from running programs, the
+/// others keep the user's taste out of output that is parsed.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=true",
+    "core.askPass=true",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=true",
+    "sequence.editor=true",
+    "interactive.diffFilter=",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.ssh.program=false",
+    "gpg.x509.program=false",
+    "protocol.ext.allow=never",
+    "safe.bareRepository=explicit",
+    "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "diff.ignoreSubmodules=dirty",
+    "fetch.recurseSubmodules=false",
+    "log.mailmap=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "core.quotePath=false",
+    "color.ui=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "advice.detachedHead=false",
+    "advice.addEmbeddedRepo=false",
+    "checkout.defaultRemote=",
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // A status must not wait for, or disturb, the index of somebody who works there.
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    // An agent could otherwise show one commit in the place of another.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    // Missing objects of a partial clone would be fetched from where the repository's configuration says.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("LC_ALL", "C"),
+];
+
+/// Variables of git that do not lead it elsewhere and do not run anything.
+const HARMLESS: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_EXEC_PATH",
+];
+
+/// Whether a variable of the caller's environment reaches git: `GIT_DIR` of a hook that started us must not.
+pub(super) fn may_stay(name: &str) -> bool {
+    let ours = ENVIRONMENT.iter().any(|(set, _)| *set == name);
+    !ours && (!name.starts_with("GIT_") || HARMLESS.contains(&name))
+}
+
+/// What git is asked, beyond its arguments.
+pub(super) struct Ask<'a> {
+    pub(super) args: &'a [&'a str],
+    pub(super) settings: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) stdin: Stdin,
+    pub(super) kept_bytes_max: usize,
+    pub(super) confinement: Confinement,
+    /// Folders outside of the repository that the call writes to.
+    pub(super) reach: Vec<Utf8PathBuf>,
+    /// The time after which it is stopped.
+    pub(super) timeout: Duration,
+}
+
+/// Whether a call runs inside the walls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Confinement {
+    /// Inside, with this access to the repository. The repository may be anybody's work.
+    Repository(Access),
+    /// Outside: the call reads configuration only, or works in a repository that nobody else has written to.
+    None,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(args: &'a [&'a str]) -> Self {
+        Ask {
+            args,
+            settings: Vec::new(),
+            environment: Vec::new(),
+            stdin: Stdin::Closed,
+            kept_bytes_max: GIT_OUTPUT_BYTES_MAX,
+            confinement: Confinement::Repository(access_of(args)),
+            reach: Vec::new(),
+            timeout: GIT_TIMEOUT,
+        }
+    }
+
+    /// A call that reads configuration, and starts nothing. Files that the configuration includes may be anywhere, so it is
+    /// not confined; one of them may be a pipe, so it ends soon.
+    pub(super) fn for_configuration(args: &'a [&'a str]) -> Self {
+        Ask { confinement: Confinement::None, timeout: GIT_CONFIG_TIMEOUT, ..Ask::new(args) }
+    }
+}
+
+/// What git answered.
+pub(super) struct Answer {
+    command: String,
+    dir: camino::Utf8PathBuf,
+    pub(super) code: i32,
+    ended: Ended,
+}
+
+impl Answer {
+    /// All that it said. It is an error if it said more than is kept.
+    pub(super) fn bytes(&self) -> Result<&[u8], GitError> {
+        let stdout = &self.ended.stdout;
+        match stdout.total > stdout.bytes.len() as u64 {
+            true => Err(GitError::TooMuch { command: self.command.clone(), bytes: stdout.total }),
+            false => Ok(&stdout.bytes),
+        }
+    }
+
+    /// What was kept of what it said, and how much there was.
+    pub(super) fn kept(&self) -> (&[u8], u64) {
+        (&self.ended.stdout.bytes, self.ended.stdout.total)
+    }
+
+    /// All that it said, without the last line break.
+    pub(super) fn text(&self) -> Result<Cow<'_, str>, GitError> {
+        let bytes = self.bytes()?;
+        Ok(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)))
+    }
+
+    pub(super) fn oid(&self) -> Result<Oid, GitError> {
+        let text = self.text()?;
+        Oid::parse(&text).ok_or_else(|| self.unclear(&text))
+    }
+
+    pub(super) fn stderr(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.ended.stderr.bytes)
+    }
+
+    pub(super) fn unclear(&self, said: &str) -> GitError {
+        let said = said.chars().take(200).collect();
+        GitError::Unclear { command: self.command.clone(), said }
+    }
+
+    /// Whether the helper of the sandbox answered in git's place.
+    fn is_refused_by_walls(&self) -> bool {
+        matches!(self.code, 126 | 127) && self.stderr().trim_start().starts_with("sandbox: ")
+    }
+
+    /// The error that this is, for a call that should have ended otherwise.
+    pub(super) fn failed(&self) -> GitError {
+        let said = tail(&self.ended.stderr.bytes);
+        if said.contains("not a git repository") || said.contains("must be run in a work tree") {
+            return GitError::NotARepository { dir: self.dir.clone() };
+        }
+        let command = self.command.clone();
+        // A partial clone: the engine's calls have no network.
+        if said.contains("lazy fetching disabled") || said.contains("could not fetch") {
+            return GitError::MissingObjects { dir: self.dir.clone() };
+        }
+        let lock = said.contains(".lock") || said.contains("could not lock");
+        if lock && said.contains("File exists") {
+            return GitError::Locked { command, said };
+        }
+        GitError::Failed { command, dir: self.dir.clone(), code: self.code, said }
+    }
+}
+
+impl Git {
+    /// Runs git; any exit code is an answer.
+    pub(super) async fn ask(
+        &self,
+        ask: Ask<'_>,
+        on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+    ) -> Result<Answer, GitError> {
+        self.version.get_or_try_init(|| self.check_version()).await?;
+        self.start(ask, on_line).await
+    }
+
+    pub(super) async fn start(
+        &self,
+        ask: Ask<'_>,
+        on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
+    ) -> Result<Answer, GitError> {
+        let (command, timeout, confinement) = (shown(ask.args), ask.timeout, ask.confinement);
+        let spawn = match confinement {
+            Confinement::Repository(access) => self.confined_spawn(ask, access).await?,
+            Confinement::None => self.spawn(ask, &[]),
+        };
+        let absent = self.absent_kept_paths(confinement)?;
+        let ended = process::run(&spawn, &CancellationToken::new(), on_line).await;
+        remove_created(&absent)?;
+        let ended = ended?;
+        if ended.stopped == Some(Stopped::Absolute) {
+            let seconds = timeout.as_secs();
+            return Err(GitError::TimedOut { command, dir: self.dir.clone(), seconds });
+        }
+        let answer =
+            Answer { command, dir: self.dir.clone(), code: ended.code.unwrap_or(-1), ended };
+        match answer.is_refused_by_walls() {
+            true => Err(GitError::NoWalls { said: answer.stderr().trim().to_owned() }),
+            false => Ok(answer),
+        }
+    }
+
+    /// The call with its repository, inside the walls; without walls, with every program of the repository replaced.
+    async fn confined_spawn(&self, ask: Ask<'_>, access: Access) -> Result<Spawn, GitError> {
+        let place = self.place()?;
+        // Its future is large, and most calls find it done.
+        let surroundings = Box::pin(self.surroundings(&place)).await?;
+        let mut environment = place.environment();
+        if !self.may_run_programs(access) {
+            environment.extend(as_variables(&surroundings.replaced()));
+        }
+        if !self.sandbox.is_enforced() {
+            return Ok(self.spawn(ask, &environment));
+        }
+        if let Some(global) = &surroundings.global {
+            environment.push(pair("GIT_CONFIG_GLOBAL", global.as_str()));
+        }
+        let reach = ask.reach.clone();
+        let spawn = self.spawn(ask, &environment);
+        self.confined(spawn, &place, access, &reach, &surroundings.readable)
+    }
+
+    fn spawn(&self, ask: Ask<'_>, around: &[(String, String)]) -> Spawn {
+        let mut args = vec!["--no-pager".to_owned()];
+        let theirs = SETTINGS.iter().map(|setting| (*setting).to_owned());
+        for setting in theirs.chain(ask.settings) {
+            args.extend(["-c".to_owned(), setting]);
+        }
+        args.extend(ask.args.iter().map(|arg| (*arg).to_owned()));
+        let mut environment = self.environment.to_vec();
+        environment.extend(ENVIRONMENT.iter().map(|(name, value)| pair(name, value)));
+        environment.extend(around.iter().cloned());
+        environment.extend(ask.environment);
+        Spawn {
+            program: "git".to_owned(),
+            args,
+            dir: self.dir.clone(),
+            environment,
+            stdin: ask.stdin,
+            limits: ProcessLimits {
+                idle: None,
+                absolute: ask.timeout,
+                grace: GIT_GRACE,
+                kept_bytes_max: ask.kept_bytes_max,
+            },
+            termination: Termination::default(),
+        }
+    }
+
+    async fn check_version(&self) -> Result<(), GitError> {
+        let ask = Ask { confinement: Confinement::None, ..Ask::new(&["--version"]) };
+        let answer = self.start(ask, &mut |_| Flow::Continue).await?;
+        let found = answer.text()?.into_owned();
+        match version_of(&found) {
+            Some(version) if version >= GIT_VERSION_MIN => Ok(()),
+            _ => Err(GitError::TooOld { found }),
+        }
+    }
+
+    /// Runs git; any exit code is an answer.
+    pub(super) async fn any(&self, args: &[&str]) -> Result<Answer, GitError> {
+        self.ask(Ask::new(args), &mut |_| Flow::Continue).await
+    }
+
+    /// Runs git with more than arguments, and takes exit code 0 only.
+    pub(super) async fn fine(&self, ask: Ask<'_>) -> Result<Answer, GitError> {
+        let answer = self.ask(ask, &mut |_| Flow::Continue).await?;
+        match answer.code {
+            0 => Ok(answer),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    /// Runs git, and takes exit code 0 only.
+    pub async fn ok(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let answer = self.fine(Ask::new(args)).await?;
+        answer.bytes().map(<[u8]>::to_vec)
+    }
+
+    /// Runs git where it writes to folders outside of the repository, and takes exit code 0 only.
+    pub async fn ok_reaching(
+        &self,
+        args: &[&str],
+        reach: &[&camino::Utf8Path],
+    ) -> Result<Vec<u8>, GitError> {
+        let reach = reach.iter().map(|path| (*path).to_owned()).collect();
+        let answer = self.fine(Ask { reach, ..Ask::new(args) }).await?;
+        answer.bytes().map(<[u8]>::to_vec)
+    }
+
+    /// Runs git for a line.
+    pub(super) async fn line(&self, args: &[&str]) -> Result<String, GitError> {
+        let answer = self.fine(Ask::new(args)).await?;
+        match answer.text()? {
+            Cow::Borrowed(text) if !text.is_empty() => Ok(text.to_owned()),
+            other => Err(answer.unclear(&other)),
+        }
+    }
+
+    /// Runs git for a yes (exit code 0) or a no (1).
+    pub(super) async fn yes(&self, args: &[&str]) -> Result<bool, GitError> {
+        let answer = self.any(args).await?;
+        match answer.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(answer.failed()),
+        }
+    }
+}
+
+pub(super) fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Settings as variables: unlike arguments they take any name.
+pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String)> {
+    if settings.is_empty() {
+        return Vec::new();
+    }
+    let mut set = vec![pair("GIT_CONFIG_COUNT", &settings.len().to_string())];
+    for (number, (key, value)) in settings.iter().enumerate() {
+        set.push(pair(&format!("GIT_CONFIG_KEY_{number}"), key));
+        set.push(pair(&format!("GIT_CONFIG_VALUE_{number}"), value));
+    }
+    set
+}
+
+/// The command as a person would type it, without our settings.
+fn shown(args: &[&str]) -> String {
+    let line = format!("git {}", args.join(" "));
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+fn tail(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(GIT_SAID_BYTES_MAX)..]);
+    match text.trim() {
+        "" => "it said nothing".to_owned(),
+        said => said.to_owned(),
+    }
+}
+
+/// `git version 2.47.3 (Apple Git-1)`: the first two numbers.
+fn version_of(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix("git version ")?.split(['.', ' ', '-']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_vendors_write_them() {
+        for (text, version) in [
+            ("git version 2.47.3", Some((2, 47))),
+            ("git version 2.39.5 (Apple Git-154)", Some((2, 39))),
+            ("git version 2.50.0.windows.1", Some((2, 50))),
+            ("git version 3.0-rc1", Some((3, 0))),
+            ("hub version 2", None),
+        ] {
+            assert_eq!(version_of(text), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hook_that_started_us_does_not_lead_git_elsewhere() {
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_COUNT", "GIT_EXTERNAL_DIFF", "LC_ALL"]
+        {
+            assert!(!may_stay(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GIT_AUTHOR_NAME", "GIT_CONFIG_GLOBAL"] {
+            assert!(may_stay(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What has changed, as text, and whether it is the same as before.
+
+use repertoire_sandbox::process::Flow;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::call::Ask;
+use super::{Git, GitError, Oid};
+use crate::limits::GIT_OUTPUT_BYTES_MAX;
+
+/// What to compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiffOf {
+    /// Two commits.
+    Commits {
+        /// Before.
+        from: Oid,
+        /// After.
+        to: Oid,
+    },
+    /// A commit and what is on disk now, untracked files included.
+    Work {
+        /// Before.
+        from: Oid,
+    },
+}
+
+/// What has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// The diff, as far as it was asked for.
+    pub text: String,
+    /// The files, all of them.
+    pub files: Vec<FileDiff>,
+    /// Lines that came.
+    pub insertions: u64,
+    /// Lines that went.
+    pub deletions: u64,
+    /// Whether the text is not all of it.
+    pub cut: bool,
+}
+
+/// What has changed in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// Its path.
+    pub path: String,
+    /// Its path before, if it was renamed.
+    pub from: Option<String>,
+    /// Lines that came; `None` if it is no text.
+    pub insertions: Option<u64>,
+    /// Lines that went; `None` if it is no text.
+    pub deletions: Option<u64>,
+}
+
+/// Stands for a change: the same one has the same print, also if it was made to a later state of the files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The print.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// `diff-tree` does not read the user's taste in diffs from the configuration.
+const DIFF: &[&str] = &["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index"];
+
+impl Git {
+    /// What has changed; at most so many bytes of the text.
+    pub async fn diff(&self, of: &DiffOf, bytes_max: usize) -> Result<Diff, GitError> {
+        let (from, to) = self.ends(of).await?;
+        let mut args = DIFF.to_vec();
+        args.extend(["-z", "--numstat", from.as_str(), to.as_str()]);
+        let answer = self.fine(Ask::new(&args)).await?;
+        let files = parse(answer.bytes()?).ok_or_else(|| answer.unclear("a line of numbers"))?;
+        let mut args = DIFF.to_vec();
+        args.extend(["--patch", from.as_str(), to.as_str()]);
+        let kept_bytes_max = bytes_max.min(GIT_OUTPUT_BYTES_MAX);
+        let answer = self.fine(Ask { kept_bytes_max, ..Ask::new(&args) }).await?;
+        let (kept, total) = answer.kept();
+        let cut = total > kept.len() as u64;
+        Ok(Diff {
+            text: text_of(kept, cut),
+            insertions: files.iter().filter_map(|file| file.insertions).sum(),
+            deletions: files.iter().filter_map(|file| file.deletions).sum(),
+            files,
+            cut,
+        })
+    }
+
+    /// What stands for the difference between a commit and what is on disk now; `None` if there is none.
+    pub async fn diff_fingerprint(&self, base: &Oid) -> Result<Option<Fingerprint>, GitError> {
+        let (from, to) = self.ends(&DiffOf::Work { from: base.clone() }).await?;
+        let mut args = DIFF.to_vec();
+        args.extend(["--patch", from.as_str(), to.as_str()]);
+        let mut print = Print::default();
+        let ask = Ask { kept_bytes_max: 0, ..Ask::new(&args) };
+        let mut take = |line: &[u8]| {
+            print.take(line);
+            Flow::Continue
+        };
+        let answer = self.ask(ask, &mut take).await?;
+        match (answer.code, answer.kept().1) {
+            (0, 0) => Ok(None),
+            (0, _) => Ok(Some(print.end())),
+            _ => Err(answer.failed()),
+        }
+    }
+
+    async fn ends(&self, of: &DiffOf) -> Result<(Oid, Oid), GitError> {
+        match of {
+            DiffOf::Commits { from, to } => Ok((from.clone(), to.clone())),
+            DiffOf::Work { from } => Ok((from.clone(), self.tree_of_work().await?.0)),
+        }
+    }
+}
+
+/// Hashes a diff without what changes when the rest of a file does: line numbers and the names of blobs. Lines of files
+/// begin with a space or a sign, so none of them is taken for a heading.
+#[derive(Default)]
+struct Print {
+    hash: Sha256,
+    blobs: Vec<u8>,
+}
+
+impl Print {
+    fn take(&mut self, line: &[u8]) {
+        if line.starts_with(b"index ") {
+            self.blobs = line.to_vec();
+            return;
+        }
+        // Of what is no text the diff shows nothing else.
+        if line.starts_with(b"Binary files ") {
+            let blobs = std::mem::take(&mut self.blobs);
+            self.hash.update(&blobs);
+        }
+        let line = if line.starts_with(b"@@ ") { b"@@".as_slice() } else { line };
+        self.hash.update(line);
+        self.hash.update(b"\n");
+    }
+
+    fn end(self) -> Fingerprint {
+        let bytes = self.hash.finalize();
+        Fingerprint(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// The text, up to the last whole line if it was cut.
+fn text_of(kept: &[u8], cut: bool) -> String {
+    let end = match cut {
+        true => kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+        false => kept.len(),
+    };
+    String::from_utf8_lossy(&kept[..end]).into_owned()
+}
+
+/// `1\t2\tpath\0`, or `1\t2\t\0old\0new\0` for a file that was renamed.
+fn parse(bytes: &[u8]) -> Option<Vec<FileDiff>> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut entries = text.split_terminator('\0');
+    let mut files = Vec::new();
+    while let Some(entry) = entries.next() {
+        let mut fields = entry.splitn(3, '\t');
+        let (insertions, deletions) = (count(fields.next()?)?, count(fields.next()?)?);
+        let (path, from) = match fields.next()? {
+            "" => {
+                let from = entries.next()?.to_owned();
+                (entries.next()?.to_owned(), Some(from))
+            }
+            path => (path.to_owned(), None),
+        };
+        files.push(FileDiff { path, from, insertions, deletions });
+    }
+    Some(files)
+}
+
+fn count(text: &str) -> Option<Option<u64>> {
+    match text {
+        "-" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}

@@ -1,0 +1,280 @@
+//! The configuration of git round a repository: the user's, which is believed, and the repository's own, which is not.
+//!
+//! `git config --list` reads it once, outside the sandbox: reading configuration starts nothing. The user's part is written
+//! into a file for confined calls, without credentials and addresses. Of the repository's part, settings that name a program
+//! get the user's value, or one that does nothing, where no sandbox holds the program.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::process::Flow;
+
+use super::call::Ask;
+use super::place::Place;
+use super::{Git, GitError};
+
+/// The configuration round a repository.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    settings: Vec<Setting>,
+    /// The user's configuration for confined calls.
+    pub(super) global: Option<Utf8PathBuf>,
+    /// Files of the user's that the configuration names.
+    pub(super) readable: Vec<Utf8PathBuf>,
+}
+
+/// A setting and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    source: Source,
+    /// Section and name in lower case.
+    key: String,
+    /// `None` for a name without a value, which means `true`.
+    value: Option<String>,
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    System,
+    User,
+    Repository,
+}
+
+impl Git {
+    /// All settings with their scopes and files, as `git config --list` prints them. Files outside of the repository that it
+    /// includes are read as well, so this call is not confined.
+    pub async fn configuration_with_files(&self) -> Result<Vec<u8>, GitError> {
+        let args = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
+        let environment = self.place()?.environment();
+        let answer = self.fine(Ask { environment, ..Ask::for_configuration(&args) }).await?;
+        answer.bytes().map(<[u8]>::to_vec)
+    }
+
+    /// The configuration round the repository, read once.
+    pub(super) async fn surroundings(&self, place: &Place) -> Result<&Surroundings, GitError> {
+        self.surroundings.get_or_try_init(|| self.read_surroundings(place)).await
+    }
+
+    /// The configuration as it is now.
+    pub(super) async fn configuration(&self, place: &Place) -> Result<Surroundings, GitError> {
+        let args = ["config", "--list", "--includes", "--show-scope", "-z"];
+        let ask = Ask { environment: place.environment(), ..Ask::for_configuration(&args) };
+        let answer = self.start(ask, &mut |_| Flow::Continue).await?;
+        if answer.code != 0 {
+            return Err(answer.failed());
+        }
+        let settings = settings_of(&String::from_utf8_lossy(answer.bytes()?));
+        Ok(Surroundings { settings, ..Surroundings::default() })
+    }
+
+    async fn read_surroundings(&self, place: &Place) -> Result<Surroundings, GitError> {
+        let mut surroundings = self.configuration(place).await?;
+        if self.sandbox.is_enforced() {
+            let home = Utf8Path::new(self.variable("HOME").unwrap_or("/nonexistent"));
+            let folder = self.variable("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+            let folder = folder.filter(|path| path.is_absolute());
+            let folder = folder.unwrap_or_else(|| home.join(".config"));
+            let (text, readable) = surroundings.user_file(home, &folder.join("git"));
+            surroundings.global = Some(self.scratch()?.file("gitconfig", &text)?);
+            surroundings.readable = readable;
+        }
+        Ok(surroundings)
+    }
+}
+
+impl Surroundings {
+    /// The value in force.
+    pub(super) fn value(&self, key: &str) -> Option<&str> {
+        let found = self.settings.iter().rev().find(|setting| setting.key == key);
+        found.and_then(|setting| setting.value.as_deref())
+    }
+
+    /// The value that the user or the system has set.
+    fn trusted(&self, key: &str) -> Option<&str> {
+        let theirs =
+            |setting: &&Setting| setting.source != Source::Repository && setting.key == key;
+        self.settings.iter().rev().find(theirs).and_then(|setting| setting.value.as_deref())
+    }
+
+    /// Values for every setting of the repository that names a program: the user's own, or one that starts nothing. A
+    /// required filter that is replaced makes git refuse the file.
+    pub(super) fn replaced(&self) -> Vec<(String, String)> {
+        let mut replaced: Vec<(String, String)> = Vec::new();
+        for setting in self.settings.iter().filter(|setting| setting.source == Source::Repository) {
+            let Some(harmless) = harmless_value(&setting.key) else { continue };
+            let value = self.trusted(&setting.key).unwrap_or(harmless);
+            if !replaced.iter().any(|(key, _)| *key == setting.key) {
+                replaced.push((setting.key.clone(), value.to_owned()));
+            }
+        }
+        replaced
+    }
+
+    /// The user's configuration as a file for confined calls, and the files that it names. `folder` holds the files that git
+    /// reads when the configuration names none.
+    fn user_file(&self, home: &Utf8Path, folder: &Utf8Path) -> (String, Vec<Utf8PathBuf>) {
+        let mut text = String::new();
+        let mut readable = Vec::new();
+        let defaults = [("core.excludesfile", "ignore"), ("core.attributesfile", "attributes")];
+        for (key, default) in defaults {
+            let named = self.trusted(key).map(|path| expanded(path, home));
+            let path = named.unwrap_or_else(|| folder.join(default));
+            if path.is_file() {
+                text.push_str(&line(key, Some(path.as_str())));
+                readable.push(path);
+            }
+        }
+        let theirs = self.settings.iter().filter(|setting| setting.source == Source::User);
+        for setting in theirs.filter(|setting| is_passed_on(&setting.key)) {
+            text.push_str(&line(&setting.key, setting.value.as_deref()));
+        }
+        (text, readable)
+    }
+}
+
+fn expanded(path: &str, home: &Utf8Path) -> Utf8PathBuf {
+    path.strip_prefix("~/").map_or_else(|| Utf8PathBuf::from(path), |rest| home.join(rest))
+}
+
+/// `scope\0key\nvalue\0`, or `scope\0key\0` for a name without a value.
+fn settings_of(listed: &str) -> Vec<Setting> {
+    let fields: Vec<&str> = listed.split_terminator('\0').collect();
+    let setting = |fields: &[&str]| {
+        let source = match fields[0] {
+            "system" => Source::System,
+            "global" => Source::User,
+            "local" | "worktree" => Source::Repository,
+            // Our own.
+            _ => return None,
+        };
+        let (key, value) = match fields[1].split_once('\n') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (fields[1], None),
+        };
+        Some(Setting { source, key: key.to_owned(), value })
+    };
+    fields.chunks_exact(2).filter_map(setting).collect()
+}
+
+/// Settings of the user that the engine's calls need: who they are, how lines end, and their filters and merge drivers.
+const PASSED_ON: &[&str] = &[
+    "author.",
+    "committer.",
+    "filter.",
+    "i18n.",
+    "init.",
+    "merge.",
+    "user.",
+    "core.autocrlf",
+    "core.bigfilethreshold",
+    "core.checkstat",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.precomposeunicode",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.safecrlf",
+    "core.symlinks",
+    "core.trustctime",
+];
+
+fn is_passed_on(key: &str) -> bool {
+    PASSED_ON.iter().any(|name| match name.ends_with('.') {
+        true => key.starts_with(name),
+        false => key == *name,
+    })
+}
+
+/// A setting as git writes it into a file.
+fn line(key: &str, value: Option<&str>) -> String {
+    let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let section = match section.split_once('.') {
+        Some((section, inner)) => {
+            let inner = inner.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("[{section} \"{inner}\"]")
+        }
+        None => format!("[{section}]"),
+    };
+    let Some(value) = value else { return format!("{section}\n\t{name}\n") };
+    let value =
+        value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+    format!("{section}\n\t{name} = \"{value}\"\n")
+}
+
+/// The value that makes a setting start nothing; `None` for settings that name no program. Settings that hold for every
+/// repository alike are in the list of the call.
+fn harmless_value(key: &str) -> Option<&'static str> {
+    // Merges as git does without a driver.
+    const MERGE: &str = "git merge-file --quiet %A %O %B";
+    let is = |section: &str, names: &[&str]| {
+        let name = key.strip_prefix(section).and_then(|rest| rest.rsplit_once('.'));
+        name.is_some_and(|(_, name)| names.contains(&name))
+    };
+    match key {
+        _ if is("filter.", &["clean", "smudge", "process"]) => Some(""),
+        _ if is("merge.", &["driver"]) => Some(MERGE),
+        _ if is("lfs.extension.", &["clean", "smudge"]) => Some(""),
+        _ if is("lfs.customtransfer.", &["path"]) => Some("false"),
+        "lfs.standalonetransferagent" => Some(""),
+        _ if is("remote.", &["uploadpack", "receivepack"]) => Some("false"),
+        _ if is("remote.", &["vcs"]) => Some(""),
+        _ if is("trailer.", &["cmd", "command"]) => Some("true"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings(listed: &[(&str, &str, &str)]) -> Surroundings {
+        let text: String =
+            listed.iter().map(|(scope, key, value)| format!("{scope}\0{key}\n{value}\0")).collect();
+        Surroundings { settings: settings_of(&text), ..Surroundings::default() }
+    }
+
+    #[test]
+    fn a_program_that_the_repository_names_is_replaced_by_the_users_or_by_nothing() {
+        let found = surroundings(&[
+            ("global", "filter.lfs.clean", "git-lfs clean -- %f"),
+            ("local", "filter.lfs.clean", "evil"),
+            ("worktree", "filter.x=y.process", "evil"),
+            ("local", "merge.m.driver", "evil %A"),
+            ("local", "user.name", "Somebody"),
+        ]);
+        let replaced = found.replaced();
+        let value = |key: &str| {
+            replaced.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("filter.lfs.clean"), Some("git-lfs clean -- %f"));
+        assert_eq!(value("filter.x=y.process"), Some(""));
+        assert_eq!(value("merge.m.driver"), Some("git merge-file --quiet %A %O %B"));
+        assert_eq!(value("user.name"), None);
+    }
+
+    #[test]
+    fn the_users_configuration_is_passed_on_without_credentials() {
+        let found = surroundings(&[
+            ("global", "user.name", "A \"B\" \\ C"),
+            ("global", "http.https://x/.extraheader", "secret"),
+            ("global", "credential.helper", "store"),
+            ("global", "url.https://token@x/.insteadof", "https://x/"),
+            ("global", "filter.a.b.clean", "clean"),
+            ("system", "user.email", "of the system"),
+            ("local", "user.email", "of the repository"),
+        ]);
+        let nowhere = Utf8Path::new("/nonexistent");
+        let (text, _) = found.user_file(nowhere, nowhere);
+        assert_eq!(
+            text,
+            "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[filter \"a.b\"]\n\tclean = \"clean\"\n"
+        );
+    }
+
+    #[test]
+    fn the_value_in_force_is_the_last_one() {
+        let found = surroundings(&[("global", "user.name", "a"), ("local", "user.name", "b")]);
+        assert_eq!((found.value("user.name"), found.trusted("user.name")), (Some("b"), Some("a")));
+    }
+}

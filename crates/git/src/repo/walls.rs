@@ -1,0 +1,241 @@
+//! The walls round a call of git.
+//!
+//! Files and configuration of a repository can name programs: filters, merge drivers, and more in repositories inside of it.
+//! So git runs in the sandbox, without network, and with nothing but the repository to read: for calls that only look it is
+//! read-only as well. The user's own git configuration is not there either; the parts that matter are written into a file
+//! (see `surroundings`). Where there is no sandbox, every setting of the repository that names a program is
+//! replaced.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::process::Spawn;
+use repertoire_sandbox::confinement::Network;
+use repertoire_sandbox::workplace::Workplace;
+
+use super::call::Confinement;
+use super::place::Place;
+use super::{Git, GitError};
+
+/// The access that a git call has to the repository. In every case but [`Access::Configure`], configuration and hooks stay
+/// as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Read it.
+    Read,
+    /// Write objects, references and the index; the files of the work tree are only read.
+    Record,
+    /// Write the files of the work tree as well.
+    Write,
+    /// Write the configuration and the list of worktrees. No filter runs in such a call.
+    Configure,
+}
+
+/// Subcommands that write nothing with the options that the engine uses.
+const READING: &[&str] = &[
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-ref-format",
+    "diff",
+    "diff-tree",
+    "for-each-ref",
+    "hash-object",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "rev-list",
+    "rev-parse",
+    "show-ref",
+    "status",
+];
+
+/// Subcommands that leave the files of the work tree alone with the options that the engine uses.
+const RECORDING: &[&str] = &[
+    "add",
+    "checkout-index",
+    "commit",
+    "commit-tree",
+    "merge-tree",
+    "read-tree",
+    "symbolic-ref",
+    "update-index",
+    "update-ref",
+    "write-tree",
+];
+
+/// The access that a command line needs.
+pub(super) fn access_of(args: &[&str]) -> Access {
+    match args {
+        ["config", rest @ ..] if !rest.iter().any(|arg| CONFIG_READING.contains(arg)) => {
+            Access::Configure
+        }
+        ["worktree", "list", ..] => Access::Read,
+        // They remember, or forget, settings of a branch.
+        ["branch" | "worktree", ..] => Access::Configure,
+        ["config" | "symbolic-ref", rest @ ..] if !rest.contains(&"-m") => Access::Read,
+        ["reset", rest @ ..] if rest.contains(&"--soft") || rest.contains(&"--mixed") => {
+            Access::Record
+        }
+        [subcommand, ..] if READING.contains(subcommand) => Access::Read,
+        [subcommand, ..] if RECORDING.contains(subcommand) => Access::Record,
+        _ => Access::Write,
+    }
+}
+
+const CONFIG_READING: &[&str] = &["--get", "--get-all", "--list"];
+
+/// A folder outside of the repository for the private files of confined calls. Deleted with the last clone.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    dir: Utf8PathBuf,
+    files: AtomicU64,
+    _keep: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Result<Self, GitError> {
+        let temporary = Utf8Path::new("the folder for temporary files");
+        let io = |source| GitError::Io { path: temporary.to_owned(), source };
+        let keep = tempfile::Builder::new().prefix("repertoire-git-").tempdir().map_err(io)?;
+        let dir = keep.path().canonicalize().map_err(io)?;
+        let dir = Utf8PathBuf::try_from(dir).map_err(|error| io(error.into_io_error()))?;
+        std::fs::create_dir(dir.join("nothing")).map_err(io)?;
+        Ok(Scratch { dir, files: AtomicU64::new(0), _keep: keep })
+    }
+
+    /// Writes a file that confined calls can read.
+    pub(super) fn file(&self, name: &str, text: &str) -> Result<Utf8PathBuf, GitError> {
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        let path = self.dir.join(format!("{name}-{number}"));
+        let written = repertoire_text::fs::write_private(&path, text.as_bytes());
+        written.map_err(|source| GitError::Io { path: path.clone(), source })?;
+        Ok(path)
+    }
+}
+
+impl Git {
+    pub(super) fn scratch(&self) -> Result<Arc<Scratch>, GitError> {
+        if let Some(scratch) = self.scratch.get() {
+            return Ok(scratch.clone());
+        }
+        let made = Arc::new(Scratch::new()?);
+        Ok(self.scratch.get_or_init(|| made).clone())
+    }
+
+    /// Whether programs that the repository's configuration names may run in a call: only where they can change neither hooks
+    /// nor configuration.
+    pub(super) fn may_run_programs(&self, access: Access) -> bool {
+        match access {
+            Access::Read => self.sandbox.is_enforced(),
+            Access::Record | Access::Write => self.sandbox.protects_paths(),
+            Access::Configure => false,
+        }
+    }
+
+    /// The paths that a call has to leave alone and that are not there, so that no rule of the sandbox can hold for them.
+    pub(super) fn absent_kept_paths(
+        &self,
+        confinement: Confinement,
+    ) -> Result<Vec<Utf8PathBuf>, GitError> {
+        match confinement {
+            Confinement::Repository(Access::Record | Access::Write) => {
+                let kept = kept_paths(&*self.place()?);
+                Ok(kept.into_iter().filter(|path| path.symlink_metadata().is_err()).collect())
+            }
+            Confinement::Repository(_) | Confinement::None => Ok(Vec::new()),
+        }
+    }
+
+    /// The same call inside the walls, where there are any. `reach` are folders outside of the repository that it writes to,
+    /// `readable` files that it reads.
+    pub(super) fn confined(
+        &self,
+        spawn: Spawn,
+        place: &Place,
+        access: Access,
+        reach: &[Utf8PathBuf],
+        readable: &[Utf8PathBuf],
+    ) -> Result<Spawn, GitError> {
+        let scratch = self.scratch()?;
+        let mut workplace =
+            Workplace::new(scratch.dir.join("nothing"), &scratch.dir, self.sandbox.clone());
+        workplace.protected.clear();
+        for path in readable.iter().cloned().chain(place.alternates()) {
+            workplace.readable.add(path);
+        }
+        let (mut readable, mut writable) = (Vec::new(), Vec::new());
+        match access {
+            Access::Read => readable = place.folders(),
+            Access::Record => {
+                readable.extend(place.top.clone());
+                writable = vec![place.common_dir.clone(), place.git_dir.clone()];
+            }
+            Access::Write | Access::Configure => {
+                writable = place.folders();
+                writable.push(place.git_dir.clone());
+            }
+        }
+        if matches!(access, Access::Record | Access::Write) {
+            // A link in such a place would open what it leads to; without a rule nothing behind it can be reached.
+            let is_plain =
+                |path: &Utf8PathBuf| path.canonicalize_utf8().is_ok_and(|real| real == *path);
+            readable.extend(kept_paths(place).into_iter().filter(is_plain));
+        }
+        readable.into_iter().for_each(|path| workplace.readable.add(path));
+        workplace.writable.extend(writable);
+        workplace.writable.extend(reach.iter().cloned());
+        Ok(self.sandbox.confine(spawn, &workplace, Network::Off))
+    }
+}
+
+/// Paths of a repository that only [`Access::Configure`] changes: a narrower rule wins over the one for the whole folder.
+fn kept_paths(place: &Place) -> Vec<Utf8PathBuf> {
+    let inner = ["hooks", "config", "config.worktree", "info/attributes", "modules", "worktrees"];
+    let mut kept: Vec<Utf8PathBuf> = inner.iter().map(|name| place.common_dir.join(name)).collect();
+    if place.git_dir != place.common_dir {
+        kept.push(place.git_dir.join("config.worktree"));
+    }
+    kept
+}
+
+/// Removes paths that were not there before a call and that git itself does not make: a filter has made them.
+pub(super) fn remove_created(absent: &[Utf8PathBuf]) -> Result<(), GitError> {
+    for path in absent {
+        let removed = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+            Ok(_) => std::fs::remove_file(path),
+            Err(_) => Ok(()),
+        };
+        removed.map_err(|source| GitError::Io { path: path.clone(), source })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_only_look_get_a_repository_that_they_cannot_write() {
+        for (args, access) in [
+            (&["status", "--porcelain=v2"][..], Access::Read),
+            (&["config", "--local", "--get", "--null", "a.b"], Access::Read),
+            (&["config", "--local", "--replace-all", "a.b", "c"], Access::Configure),
+            (&["symbolic-ref", "--quiet", "HEAD"], Access::Read),
+            (&["symbolic-ref", "-m", "why", "HEAD", "refs/heads/x"], Access::Record),
+            (&["worktree", "list", "--porcelain"], Access::Read),
+            (&["worktree", "add", "x"], Access::Configure),
+            (&["branch", "--delete", "x"], Access::Configure),
+            (&["worktree", "remove", "--force", "x"], Access::Configure),
+            (&["add", "--all"], Access::Record),
+            (&["reset", "--mixed", "--quiet", "x"], Access::Record),
+            (&["reset", "--hard", "--quiet", "x"], Access::Write),
+            (&["something-new"], Access::Write),
+        ] {
+            assert_eq!(access_of(args), access, "{args:?}");
+        }
+    }
+}

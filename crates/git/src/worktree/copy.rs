@@ -1,0 +1,127 @@
+//! Files that a new worktree needs and that are not in the repository, such as `.env`.
+
+use std::io::Write;
+
+use camino::Utf8Path;
+use repertoire_text::fs::{Folder, PlaceError, is_beneath};
+
+use super::registry::Record;
+use super::{Worktree, WorktreeError, Worktrees};
+use crate::limits::{COPY_BYTES_MAX, COPY_FILE_BYTES_MAX, COPY_FILES_MAX};
+
+/// The files that were copied, and those that were not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Copied.
+    pub files: Vec<String>,
+    /// Not copied.
+    pub left: Vec<Left>,
+}
+
+/// A file that was not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The file.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Worktrees {
+    /// Records that a worktree is set up, so that the next worker does not do it again.
+    pub fn mark_set_up(&self, worktree: &mut Worktree) -> Result<(), WorktreeError> {
+        worktree.set_up = true;
+        Record::of(worktree).write(&worktree.git_dir)
+    }
+
+    /// Copies files of the checkout that match the patterns and that git ignores into a worktree. Others would be committed
+    /// with the run's work.
+    pub async fn copy_ignored_files(
+        &self,
+        worktree: &Worktree,
+        patterns: &[String],
+    ) -> Result<Copied, WorktreeError> {
+        let mut copied = Copied::default();
+        if patterns.is_empty() {
+            return Ok(copied);
+        }
+        if let Some(pattern) = patterns.iter().find(|pattern| !is_beneath(Utf8Path::new(pattern))) {
+            return Err(WorktreeError::BadPattern { pattern: pattern.clone() });
+        }
+        let top = self.repo.top().await?;
+        let ignored = self.untracked(&top, patterns, &["--ignored", "--exclude-standard"]).await?;
+        let mut bytes_left = COPY_BYTES_MAX;
+        for path in self.untracked(&top, patterns, &[]).await? {
+            let done = match ignored.binary_search(&path) {
+                Ok(_) if copied.files.len() >= COPY_FILES_MAX => {
+                    Err(format!("more than {COPY_FILES_MAX} files match"))
+                }
+                Ok(_) => copy_one(&top, &worktree.dir, &path, &mut bytes_left),
+                Err(_) => {
+                    Err("git does not ignore it, so it would be committed; add it to .gitignore"
+                        .to_owned())
+                }
+            };
+            match done {
+                Ok(()) => copied.files.push(path),
+                Err(_) if copied.left.len() >= COPY_FILES_MAX => {}
+                Err(why) => copied.left.push(Left { path, why }),
+            }
+        }
+        Ok(copied)
+    }
+
+    /// The files of the checkout that git does not track and that match, in order.
+    async fn untracked(
+        &self,
+        top: &Utf8Path,
+        patterns: &[String],
+        which: &[&str],
+    ) -> Result<Vec<String>, WorktreeError> {
+        let patterns: Vec<String> =
+            patterns.iter().map(|pattern| format!(":(top,glob){pattern}")).collect();
+        let mut args = vec!["ls-files", "-z", "--others"];
+        args.extend(which);
+        args.push("--");
+        args.extend(patterns.iter().map(String::as_str));
+        let bytes = self.repo.in_dir(top).ok(&args).await?;
+        let names =
+            bytes.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+        // A repository within the repository is named by its folder.
+        let mut names: Vec<String> = names
+            .filter(|name| !name.is_empty() && !name.ends_with('/'))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// Copies a file, unless it is there. Neither end leaves its folder by a link.
+fn copy_one(
+    from: &Utf8Path,
+    to: &Utf8Path,
+    path: &str,
+    bytes_left: &mut u64,
+) -> Result<(), String> {
+    let most = COPY_FILE_BYTES_MAX.min(*bytes_left);
+    let path = Utf8Path::new(path);
+    let found = Folder::open(from).map_err(PlaceError::from).and_then(|from| from.find(path));
+    let found = found.map_err(|error| error.to_string())?;
+    let bytes = found.read_bytes(most).map_err(|error| error.to_string())?;
+    let place = Folder::open(to).map_err(PlaceError::from);
+    let place = place.and_then(|to| to.place_without_links(path));
+    let created =
+        place.map_err(std::io::Error::from).and_then(|place| place.create_new(found.permissions()));
+    match created {
+        Ok(mut file) => file.write_all(&bytes).map_err(|error| error.to_string())?,
+        // It was copied before, and may have been changed for the run since.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err("it is there already".to_owned());
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    *bytes_left -= bytes.len() as u64;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What a worktree has checked out, put right: the run's branch.
+
+use camino::Utf8Path;
+use repertoire_text::fs::read_text;
+
+use super::registry::checkouts;
+use super::rescue::rescue;
+use super::{Names, Worktree, WorktreeError};
+use crate::repo::{Git, Oid};
+use crate::limits::REFLOG_BYTES_MAX;
+
+/// Leaves a rebase, a merge or the like. What it had done so far is rescued.
+pub(super) async fn leave_progress(
+    worktree: &Worktree,
+    names: &Names,
+    notes: &mut Vec<String>,
+) -> Result<(), WorktreeError> {
+    let git = &worktree.git;
+    // One may hide another: a merge within a bisection.
+    for _ in 0..3 {
+        let Some(progress) = git.progress().await? else { return Ok(()) };
+        if !git.is_clean().await? || !on_branch(git, &worktree.branch).await? {
+            notes.push(rescue(git, &names.rescue).await?);
+        }
+        if git.abort(progress).await.is_err() {
+            // Changes are in its way. They are rescued, so that they need not be.
+            git.reset_hard(&git.head().await?).await?;
+            if git.progress().await? == Some(progress) {
+                git.abort(progress).await?;
+            }
+        }
+        notes.push(format!("{} was in progress and is aborted", progress.as_str()));
+    }
+    Ok(())
+}
+
+/// Whether what is checked out is reached from a branch.
+async fn on_branch(git: &Git, branch: &str) -> Result<bool, WorktreeError> {
+    match (git.find("HEAD").await?, git.branch_tip(branch).await?) {
+        (Some(head), Some(tip)) => Ok(git.is_ancestor(&head, &tip).await?),
+        (head, _) => Ok(head.is_none()),
+    }
+}
+
+/// Makes the run's branch the one that is checked out.
+pub(super) async fn attach(
+    worktree: &Worktree,
+    names: &Names,
+    notes: &mut Vec<String>,
+) -> Result<(), WorktreeError> {
+    let (git, branch) = (&worktree.git, worktree.branch.as_str());
+    refuse_elsewhere(worktree).await?;
+    let tip = match git.branch_tip(branch).await? {
+        Some(tip) => tip,
+        None => {
+            let tip = last_head(git, &worktree.git_dir).await?;
+            let tip = tip.unwrap_or_else(|| worktree.base_oid.clone());
+            git.set_branch(branch, &tip, None, "repertoire: made again").await?;
+            notes.push(format!(
+                "the branch `{branch}` was gone and is made again at {}",
+                tip.short()
+            ));
+            tip
+        }
+    };
+    if git.branch().await?.as_deref() == Some(branch) {
+        return Ok(());
+    }
+    let head = git.find("HEAD").await?.unwrap_or_else(|| tip.clone());
+    if head != tip && !git.is_ancestor(&tip, &head).await? {
+        return check_out(git, branch, names, &head, notes).await;
+    }
+    if head != tip {
+        git.set_branch(branch, &head, Some(&tip), "repertoire: commits made elsewhere").await?;
+        notes.push(format!("commits beside `{branch}` that build on it were taken into it"));
+    }
+    // Neither the files nor the index change: the commit is the same.
+    let name = format!("refs/heads/{branch}");
+    git.ok(&["symbolic-ref", "-m", "repertoire: attached again", "HEAD", &name]).await?;
+    notes.push(format!("`{branch}` was not checked out and is again"));
+    Ok(())
+}
+
+/// Checks the branch out where something else is. What is there is rescued, unless another branch has it.
+async fn check_out(
+    git: &Git,
+    branch: &str,
+    names: &Names,
+    head: &Oid,
+    notes: &mut Vec<String>,
+) -> Result<(), WorktreeError> {
+    let contains = format!("--contains={head}");
+    let held = git.ok(&["for-each-ref", "--count=1", &contains, "refs/heads"]).await?;
+    if held.is_empty() || !git.is_clean().await? {
+        notes.push(rescue(git, &names.rescue).await?);
+    }
+    git.ok(&["checkout", "--force", "--quiet", "--no-guess", branch, "--"]).await?;
+    notes.push(format!("something else was checked out; now it is `{branch}`"));
+    Ok(())
+}
+
+async fn refuse_elsewhere(worktree: &Worktree) -> Result<(), WorktreeError> {
+    let found = checkouts(&worktree.git).await?.into_iter();
+    let elsewhere = |(dir, branch): &(camino::Utf8PathBuf, Option<String>)| {
+        *dir != worktree.dir && branch.as_ref() == Some(&worktree.branch)
+    };
+    match found.into_iter().find(elsewhere) {
+        Some((dir, _)) => {
+            Err(WorktreeError::BranchElsewhere { branch: worktree.branch.clone(), dir })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The commit that was checked out last, by the worktree's own log.
+async fn last_head(git: &Git, git_dir: &Utf8Path) -> Result<Option<Oid>, WorktreeError> {
+    let Ok(log) = read_text(&git_dir.join("logs/HEAD"), REFLOG_BYTES_MAX) else { return Ok(None) };
+    let last = log.lines().last().and_then(|line| line.split(' ').nth(1));
+    match last.and_then(Oid::parse) {
+        Some(oid) => Ok(git.find(oid.as_str()).await?),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,221 @@
+//! Which worktrees the repository has, and whose they are.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{ReadError, read_text, write_atomic};
+use serde::{Deserialize, Serialize};
+
+use super::{How, Owner, Worktree, WorktreeError, Worktrees, lock_reason};
+use crate::repo::{Git, GitError, Oid};
+use crate::limits::OWNER_BYTES_MAX;
+
+const OWNER: &str = "repertoire-owner.json";
+
+/// Whose a worktree is, as it lies in its git folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) version: u32,
+    pub(super) run: String,
+    pub(super) worker: String,
+    pub(super) token: u64,
+    pub(super) branch: String,
+    pub(super) base_branch: String,
+    pub(super) base_oid: Oid,
+    #[serde(default)]
+    pub(super) set_up: bool,
+}
+
+impl Record {
+    pub(super) fn of(worktree: &Worktree) -> Record {
+        Record {
+            version: 1,
+            run: worktree.run.clone(),
+            worker: worktree.owner.worker.clone(),
+            token: worktree.owner.token,
+            branch: worktree.branch.clone(),
+            base_branch: worktree.base_branch.clone(),
+            base_oid: worktree.base_oid.clone(),
+            set_up: worktree.set_up,
+        }
+    }
+
+    pub(super) fn read(git_dir: &Utf8Path) -> Result<Option<Record>, WorktreeError> {
+        let path = git_dir.join(OWNER);
+        let bad = |why: String| WorktreeError::BadOwner { path: path.clone(), why };
+        let text = match read_text(&path, OWNER_BYTES_MAX) {
+            Ok(text) => text,
+            Err(ReadError::NotFound) => return Ok(None),
+            Err(error) => return Err(bad(error.to_string())),
+        };
+        serde_json::from_str(&text).map(Some).map_err(|error| bad(error.to_string()))
+    }
+
+    pub(super) fn write(&self, git_dir: &Utf8Path) -> Result<(), WorktreeError> {
+        let path = git_dir.join(OWNER);
+        let text = serde_json::to_string_pretty(self).expect("a record is text and numbers");
+        write_atomic(&path, text.as_bytes()).map_err(|source| WorktreeError::io(&path, source))
+    }
+
+    /// Refuses a worker whose lease has gone to another one.
+    pub(super) fn check(&self, owner: &Owner) -> Result<(), WorktreeError> {
+        let same = self.token == owner.token && self.worker == owner.worker;
+        match same || self.token < owner.token {
+            true => Ok(()),
+            false => Err(WorktreeError::Fenced {
+                run: self.run.clone(),
+                worker: self.worker.clone(),
+                theirs: self.token,
+                ours: owner.token,
+            }),
+        }
+    }
+}
+
+/// A worktree that git knows of.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) git_dir: Utf8PathBuf,
+    pub(super) dir: Utf8PathBuf,
+    pub(super) record: Option<Record>,
+    /// Why there is no record, though there is a file for it.
+    bad: Option<WorktreeError>,
+    /// Why git leaves it alone, if it does.
+    pub(super) locked: Option<String>,
+}
+
+/// A worktree of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// The run.
+    pub run: String,
+    /// Who works or worked on it.
+    pub worker: String,
+    /// The token of their lease.
+    pub token: u64,
+    /// Its folder.
+    pub dir: Utf8PathBuf,
+    /// Whether the folder is there.
+    pub is_there: bool,
+    /// The branch of the run.
+    pub branch: String,
+    /// The branch that the work builds on.
+    pub base_branch: String,
+    /// The commit that the work builds on.
+    pub base_oid: Oid,
+}
+
+impl Worktrees {
+    /// The worktrees of runs, in the order of their folders.
+    pub async fn list(&self) -> Result<Vec<Listed>, WorktreeError> {
+        let common = self.repo.common_dir().await?;
+        let ours = self.ours(&common)?.into_iter().filter_map(|entry| {
+            let record = entry.record?;
+            Some(Listed {
+                is_there: entry.dir.is_dir(),
+                dir: entry.dir,
+                run: record.run,
+                worker: record.worker,
+                token: record.token,
+                branch: record.branch,
+                base_branch: record.base_branch,
+                base_oid: record.base_oid,
+            })
+        });
+        Ok(ours.collect())
+    }
+
+    /// The worktree of a run as it was left, to deliver what is in it; nobody takes it up by that.
+    pub async fn of_run(&self, run: &str) -> Result<Option<Worktree>, WorktreeError> {
+        let common = self.repo.common_dir().await?;
+        let Some(entry) = find(&common, run)? else { return Ok(None) };
+        let Some(record) = entry.record else { return Ok(None) };
+        Ok(Some(Worktree {
+            run: record.run,
+            owner: Owner { worker: record.worker, token: record.token },
+            git: self.repo.in_worktree(&entry.dir, &entry.git_dir, &common),
+            dir: entry.dir,
+            git_dir: entry.git_dir,
+            common_dir: common,
+            branch: record.branch,
+            base_branch: record.base_branch,
+            base_oid: record.base_oid,
+            how: How::Adopted,
+            set_up: record.set_up,
+        }))
+    }
+
+    /// The worktrees in our folder: those in another one are of an installation that knows other runs.
+    pub(super) fn ours(&self, common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
+        let root = self.root.canonicalize_utf8().unwrap_or_else(|_| self.root.clone());
+        let all = entries(common)?.into_iter();
+        Ok(all.filter(|entry| entry.dir.starts_with(&root)).collect())
+    }
+}
+
+/// The worktree of a run, by its record, or by the reason of its lock if it was never finished.
+pub(super) fn find(common: &Utf8Path, run: &str) -> Result<Option<Entry>, WorktreeError> {
+    let reason = lock_reason(run);
+    let found = entries(common)?.into_iter().find(|entry| match &entry.record {
+        Some(record) => record.run == run,
+        None => entry.locked.as_ref() == Some(&reason),
+    });
+    match found {
+        // Whose it is matters too much to be guessed.
+        Some(Entry { bad: Some(bad), .. }) => Err(bad),
+        found => Ok(found),
+    }
+}
+
+/// All worktrees that git knows of, the main one excepted. One whose record cannot be read must not hold up the others.
+fn entries(common: &Utf8Path) -> Result<Vec<Entry>, WorktreeError> {
+    let folder = common.join("worktrees");
+    let listed = match repertoire_text::fs::entries(&folder) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(WorktreeError::io(&folder, error)),
+    };
+    let mut entries = Vec::new();
+    for listed in listed {
+        let listed = listed.map_err(|error| WorktreeError::io(&folder, error))?;
+        let Some(name) = listed.name.to_str() else { continue };
+        entries.extend(entry(folder.join(name)));
+    }
+    entries.sort_by(|a, b| a.dir.cmp(&b.dir));
+    Ok(entries)
+}
+
+fn entry(git_dir: Utf8PathBuf) -> Option<Entry> {
+    // What git has only half made, or half removed, has no such file.
+    let link = read_text(&git_dir.join("gitdir"), OWNER_BYTES_MAX).ok()?;
+    let link = git_dir.join(link.trim_end_matches('\n'));
+    let dir = link.parent()?;
+    // Since git can write relative paths here, they may climb.
+    let dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
+    let locked = read_text(&git_dir.join("locked"), OWNER_BYTES_MAX).ok();
+    let locked = locked.map(|reason| reason.trim_end_matches('\n').to_owned());
+    let (record, bad) = match Record::read(&git_dir) {
+        Ok(record) => (record, None),
+        Err(bad) => (None, Some(bad)),
+    };
+    Some(Entry { git_dir, dir, record, bad, locked })
+}
+
+/// The checkouts of a repository, the main one first unless it is bare, each with its branch.
+pub(super) async fn checkouts(repo: &Git) -> Result<Vec<(Utf8PathBuf, Option<String>)>, GitError> {
+    let bytes = repo.ok(&["worktree", "list", "--porcelain", "-z"]).await?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut checkouts: Vec<(Utf8PathBuf, Option<String>)> = Vec::new();
+    for line in text.split('\0') {
+        if let Some(dir) = line.strip_prefix("worktree ") {
+            checkouts.push((dir.into(), None));
+        }
+        if let Some(branch) = line.strip_prefix("branch refs/heads/")
+            && let Some((_, checked_out)) = checkouts.last_mut()
+        {
+            *checked_out = Some(branch.to_owned());
+        }
+        if line == "bare" {
+            checkouts.pop();
+        }
+    }
+    Ok(checkouts)
+}

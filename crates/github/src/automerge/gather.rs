@@ -1,0 +1,240 @@
+//! The facts, as the service tells them. What cannot be asked is unknown.
+
+use std::collections::BTreeMap;
+
+use crate::client::types::{Branch, Protection, PullRequest, Review, Rule, User};
+use crate::client::{Client, ClientError, Listed};
+
+use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts, Witness};
+
+/// Asks for everything that a decision rests on. `pinned` is the commit that an earlier decision was about.
+pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) -> Facts {
+    let mut facts = Facts { pinned: pinned.map(str::to_owned), ..Facts::unasked(request) };
+    let halted = super::watch::halted(client, &request.own_login).await;
+    facts.halted = known(halted.map_err(|error| error.to_string()));
+    let pull = match client.pull(request.number).await {
+        Ok(pull) => pull,
+        Err(error) => {
+            facts.pull = Fact::Unknown(error.to_string());
+            return facts;
+        }
+    };
+    facts.base = known(base(client, &pull.base.name).await);
+    facts.checks = known(checks(client, &pull.head.sha).await);
+    facts.reviews = known(reviews(client, request.number).await);
+    facts.paths = known(paths(client, request.number).await);
+    if request.witness == Witness::Service {
+        facts.movers = known(movers(client, &pull.head.name).await);
+    }
+    facts.pull = Fact::Known(pull_facts(client, pull));
+    facts
+}
+
+const NOT_ASKED: &str = "it was not asked for";
+
+fn known<T>(asked: Result<T, String>) -> Fact<T> {
+    match asked {
+        Ok(value) => Fact::Known(value),
+        Err(why) => Fact::Unknown(why),
+    }
+}
+
+fn pull_facts(client: &Client, pull: PullRequest) -> PullFacts {
+    let ours = client.full_name();
+    let same = |repo: &crate::client::types::RepositoryName| {
+        repo.full_name.eq_ignore_ascii_case(&ours)
+    };
+    PullFacts {
+        open: pull.state == "open",
+        merged: pull.merged,
+        draft: pull.draft,
+        same_repository: pull.head.repo.as_ref().is_some_and(same),
+        author: pull.user.map(|user| user.login).unwrap_or_default(),
+        head: pull.head.name,
+        head_sha: pull.head.sha,
+        base: pull.base.name,
+        labels: pull.labels,
+        mergeable: pull.mergeable,
+        mergeable_state: pull.mergeable_state,
+        changed_lines: pull.additions.saturating_add(pull.deletions),
+    }
+}
+
+/// A list that is not all of it decides nothing.
+fn whole<T>(listed: Result<Listed<T>, ClientError>, what: &str) -> Result<Vec<T>, String> {
+    let listed = listed.map_err(|error| error.to_string())?;
+    match listed.whole {
+        true => Ok(listed.items),
+        false => Err(format!("there are more {what} than are read")),
+    }
+}
+
+async fn base(client: &Client, name: &str) -> Result<BaseFacts, String> {
+    let info = client.repository_info().await.map_err(|error| error.to_string())?;
+    let branch = client.branch(name).await.map_err(|error| error.to_string())?;
+    let rules = whole(client.rules(name).await, "rules")?;
+    let protection = match branch.protected {
+        // Most tokens may not read it in full. Then the strictest is taken to hold.
+        true => match client.protection(name).await {
+            Ok(protection) => Some(protection),
+            Err(ClientError::Forbidden { .. }) => None,
+            Err(error) => return Err(error.to_string()),
+        },
+        false => Some(None),
+    };
+    Ok(base_facts(info.default_branch == name, &branch, &rules, protection.as_ref()))
+}
+
+/// `protection` is absent if it could not be read, and empty if there is none.
+fn base_facts(
+    is_default: bool,
+    branch: &Branch,
+    rules: &[Rule],
+    protection: Option<&Option<Protection>>,
+) -> BaseFacts {
+    let hidden = protection.is_none();
+    let protection = protection.and_then(Option::as_ref);
+    let full = protection.and_then(|it| it.required_status_checks.as_ref());
+    let summary = branch.protection.as_ref().and_then(|it| it.required_status_checks.as_ref());
+    let by_rules = rules.iter().filter_map(|rule| rule.parameters.as_ref());
+    let mut required_checks: Vec<String> =
+        full.into_iter().chain(summary).flat_map(|it| it.contexts.clone()).collect();
+    required_checks.extend(
+        by_rules
+            .clone()
+            .flat_map(|it| it.required_status_checks.iter().map(|check| check.context.clone())),
+    );
+    required_checks.sort();
+    required_checks.dedup();
+    let reviews = protection.and_then(|it| it.required_pull_request_reviews.as_ref());
+    let resolution = protection.and_then(|it| it.required_conversation_resolution.as_ref());
+    let count = reviews.map_or(0, |it| it.required_approving_review_count);
+    BaseFacts {
+        is_default,
+        protected: branch.protected || !rules.is_empty(),
+        required_checks,
+        required_approvals: by_rules
+            .clone()
+            .map(|it| it.required_approving_review_count)
+            .fold(count, u32::max),
+        resolves_conversations: hidden
+            || resolution.is_some_and(|it| it.enabled)
+            || by_rules.clone().any(|it| it.required_review_thread_resolution),
+    }
+}
+
+pub(super) async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, String> {
+    let runs = whole(client.check_runs(sha).await, "checks")?;
+    let statuses = whole(client.statuses(sha).await, "statuses")?;
+    let mut out = Vec::new();
+    for run in runs {
+        if run.head_sha != sha {
+            return Err(format!("check `{}` is about another commit", run.name));
+        }
+        let done = run.status == "completed";
+        out.push(Check {
+            name: run.name,
+            app: run.app.and_then(|app| app.slug),
+            // One that is completed without a conclusion says nothing good.
+            conclusion: done.then(|| run.conclusion.unwrap_or_else(|| "none".to_owned())),
+        });
+    }
+    for status in statuses {
+        let conclusion = (status.state != "pending").then_some(status.state);
+        out.push(Check { name: status.context, app: None, conclusion });
+    }
+    Ok(out)
+}
+
+async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, String> {
+    let reviews = whole(client.reviews(number).await, "reviews")?;
+    let mut rights: BTreeMap<String, Fact<bool>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for review in reviews {
+        let Review { user: Some(user), state, commit_id, .. } = review else { continue };
+        // Only for those whose word could count.
+        if state == "APPROVED" && !rights.contains_key(&user.login) {
+            let right = match client.permission(&user.login).await {
+                Ok(permission) => Fact::Known(permission.can_write()),
+                Err(ClientError::NotFound { .. }) => Fact::Known(false),
+                Err(error) => Fact::Unknown(error.to_string()),
+            };
+            rights.insert(user.login.clone(), right);
+        }
+        let can_write = rights.get(&user.login).cloned();
+        out.push(ReviewFacts {
+            is_bot: user.is_bot(),
+            can_write: can_write.unwrap_or_else(|| Fact::Unknown(NOT_ASKED.to_owned())),
+            login: user.login,
+            state,
+            commit: commit_id,
+        });
+    }
+    Ok(out)
+}
+
+/// Who moved a branch. An account that is gone is somebody else.
+async fn movers(client: &Client, branch: &str) -> Result<Vec<String>, String> {
+    let moves = whole(client.moves_of(branch).await, "moves of the branch")?;
+    let login = |actor: Option<User>| actor.map_or_else(|| GHOST.to_owned(), |user| user.login);
+    Ok(moves.into_iter().map(|moved| login(moved.actor)).collect())
+}
+
+/// The account that the service names for those that are gone.
+const GHOST: &str = "ghost";
+
+async fn paths(client: &Client, number: u64) -> Result<Vec<String>, String> {
+    let files = whole(client.pull_files(number).await, "files")?;
+    let both = files.into_iter().flat_map(|file| [Some(file.filename), file.previous_filename]);
+    Ok(both.flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn branch(protected: bool) -> Branch {
+        let contexts = if protected { json!(["from-summary"]) } else { json!([]) };
+        serde_json::from_value(json!({
+            "name": "main", "commit": { "sha": "a" }, "protected": protected,
+            "protection": { "required_status_checks": { "contexts": contexts } },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_protection_that_cannot_be_read_is_taken_for_the_strictest() {
+        let facts = base_facts(true, &branch(true), &[], None);
+        assert_eq!(facts.required_checks, ["from-summary"]);
+        assert!(facts.protected && facts.resolves_conversations);
+    }
+
+    #[test]
+    fn a_branch_without_protection_demands_nothing() {
+        let facts = base_facts(false, &branch(false), &[], Some(&None));
+        assert!(!facts.protected && !facts.resolves_conversations);
+        assert!(facts.required_checks.is_empty());
+    }
+
+    #[test]
+    fn rules_and_protection_are_added_up() {
+        let rules: Vec<Rule> = serde_json::from_value(json!([
+            { "type": "deletion" },
+            { "type": "required_status_checks",
+              "parameters": { "required_status_checks": [{ "context": "from-rule" }] } },
+            { "type": "pull_request",
+              "parameters": { "required_approving_review_count": 3, "required_review_thread_resolution": true } },
+        ]))
+        .unwrap();
+        let protection: Protection = serde_json::from_value(json!({
+            "required_status_checks": { "contexts": ["from-protection"] },
+            "required_pull_request_reviews": { "dismiss_stale_reviews": true, "required_approving_review_count": 2 },
+        }))
+        .unwrap();
+        let facts = base_facts(true, &branch(true), &rules, Some(&Some(protection)));
+        assert_eq!(facts.required_checks, ["from-protection", "from-rule", "from-summary"]);
+        assert_eq!(facts.required_approvals, 3);
+        assert!(facts.resolves_conversations);
+    }
+}

@@ -1,0 +1,81 @@
+//! Paths that a person has to decide about, besides those that no agent changes: licences, where dependencies come from,
+//! and what lets programs in.
+
+use std::sync::LazyLock;
+
+use globset::GlobSet;
+
+use repertoire_checks::protected_files::{is_protected, matches, set_of};
+
+const SENSITIVE: &[&str] = &[
+    // Licences.
+    "**/license*",
+    "**/licence*",
+    "**/copying*",
+    "**/notice*",
+    // Where dependencies come from.
+    "**/.npmrc",
+    "**/.yarnrc",
+    "**/.yarnrc.yml",
+    "**/.yarn/**",
+    "**/.pnpmfile.cjs",
+    "**/pnpm-workspace.yaml",
+    "**/bunfig.toml",
+    "**/.cargo/**",
+    "**/pip.conf",
+    "**/.pypirc",
+    "**/uv.toml",
+    "**/nuget.config",
+    "**/.bundle/**",
+    "**/.m2/**",
+    "**/init.gradle",
+    "**/deny.toml",
+    // What lets programs in.
+    "**/.env",
+    "**/.env.*",
+    "**/.netrc",
+    "**/.aws/**",
+    "**/.ssh/**",
+    "**/.kube/**",
+    "**/*.pem",
+    "**/*.key",
+    "**/*.p12",
+    "**/*.pfx",
+    "**/credentials*",
+    "**/secrets/**",
+    "**/secrets.*",
+];
+
+static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| set_of(SENSITIVE));
+
+/// Whether a person has to decide about a change to this path.
+pub(super) fn is_sensitive(path: &str) -> bool {
+    is_protected(path) || matches(&MATCHER, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_sources_and_credentials_are_for_people() {
+        for path in [
+            "LICENSE-MIT",
+            "a/COPYING",
+            ".npmrc",
+            ".cargo/config.toml",
+            "deploy/key.PEM",
+            ".env.production",
+            "ops/secrets/a.yml",
+            "AGENTS.md",
+            ".github/workflows/a.yml",
+        ] {
+            assert!(is_sensitive(path), "{path}");
+        }
+        for path in
+            ["src/license_check.rs.txt/../a", "src/main.rs", "package.json", "environment.ts"]
+        {
+            assert!(!is_sensitive(path), "{path}");
+        }
+    }
+}

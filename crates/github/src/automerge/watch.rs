@@ -1,0 +1,91 @@
+//! After a merge: the first checks of the new commit, and what happens if they are red.
+//!
+//! Nothing is reverted. One issue says what failed, and as long as it is open nothing else is merged: it is the switch, and
+//! closing it is a person's answer. Only an issue that our own account opened counts.
+
+use std::time::Duration;
+
+use crate::client::types::Issue;
+use crate::client::{Client, ClientError};
+use crate::comment::{Harmless, Marker, harmless};
+
+use super::decide::is_red;
+use super::gather::checks;
+use super::{AutoMerge, Check, Pace, Request, short};
+use crate::limits::{MERGE_POLL, MERGE_WATCH_APPEAR};
+
+/// The label of the issue that keeps everything from being merged.
+pub const HALT_LABEL: &str = "agent:merge-halted";
+
+/// The open issue that keeps everything from being merged, if there is one.
+pub(super) async fn halted(client: &Client, own_login: &str) -> Result<Option<u64>, ClientError> {
+    let found = client.issues_labelled(HALT_LABEL).await?;
+    let ours = |issue: &&Issue| issue.user.as_ref().is_some_and(|user| user.is(own_login));
+    Ok(found.items.iter().find(ours).map(|issue| issue.number))
+}
+
+/// Waits for the checks of the commit that was merged, and halts merging if one is red.
+pub(super) async fn watch(
+    client: &Client,
+    request: &Request,
+    settings: &AutoMerge,
+    merged_as: &str,
+    pace: &dyn Pace,
+) -> Result<String, String> {
+    let began = pace.now_ms();
+    let commit = short(merged_as);
+    loop {
+        let found = checks(client, merged_as).await?;
+        let red: Vec<&Check> = found.iter().filter(|check| is_red(check, settings)).collect();
+        if !red.is_empty() {
+            let issue =
+                halt(client, request, merged_as, &red).await.map_err(|error| error.to_string())?;
+            let names: Vec<String> = red.iter().map(|check| format!("`{}`", check.name)).collect();
+            return Err(format!(
+                "{} red on {commit}; merging is halted by issue {issue}",
+                names.join(", ")
+            ));
+        }
+        let pending = found.iter().filter(|check| check.conclusion.is_none()).count();
+        if !found.is_empty() && pending == 0 {
+            return Ok(format!("{} checks are green on {commit}", found.len()));
+        }
+        let waited = Duration::from_millis(pace.now_ms().saturating_sub(began));
+        if found.is_empty() && waited >= MERGE_WATCH_APPEAR {
+            return Ok(format!("no check began on {commit}"));
+        }
+        if waited >= Duration::from_secs(settings.watch_seconds) {
+            return Ok(format!("{pending} checks are still pending on {commit}"));
+        }
+        pace.sleep(MERGE_POLL).await;
+    }
+}
+
+/// Opens the issue, or writes the one that is open anew.
+async fn halt(
+    client: &Client,
+    request: &Request,
+    merged_as: &str,
+    red: &[&Check],
+) -> Result<u64, ClientError> {
+    let marker = Marker::new("merge-halted").text();
+    let names = red.iter().map(|check| {
+        let conclusion = check.conclusion.as_deref().unwrap_or("none");
+        format!("- {}: {conclusion}", harmless(&check.name, &Harmless::default()))
+    });
+    let body = format!(
+        "{marker}\nPull request {} was merged automatically as {merged_as}, and these checks failed there:\n\n{}\n\n\
+         Nothing was reverted. Nothing else is merged automatically while this issue is open; close it when that may go on.",
+        request.number,
+        names.collect::<Vec<_>>().join("\n"),
+    );
+    let title = "Automatic merging is halted: checks failed after a merge";
+    match halted(client, &request.own_login).await? {
+        Some(number) => client.update_issue(number, title, &body).await.map(|issue| issue.number),
+        None => {
+            let created =
+                client.create_issue(title, &body, HALT_LABEL, &request.own_login, &marker).await;
+            created.map(|issue| issue.number)
+        }
+    }
+}

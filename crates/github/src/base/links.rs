@@ -1,0 +1,120 @@
+//! Protected links of the base: where they lead, the pull request may have been.
+
+use std::collections::BTreeMap;
+
+use super::{is_guarded, shown};
+use repertoire_git::repo::{Git, GitError, Mode, Oid, RawFile};
+use crate::limits::{LINK_BYTES_MAX, LINK_STEPS_MAX};
+
+/// The protected files of the base. A link that leads to something that is not protected becomes what it leads to; one that
+/// leads nowhere, or out of the repository, is left out.
+pub(super) async fn settled(git: &Git, files: Vec<RawFile>) -> Result<Vec<RawFile>, GitError> {
+    let targets = targets(git, &files).await?;
+    let all: BTreeMap<Vec<u8>, RawFile> =
+        files.iter().map(|file| (file.path.clone(), file.clone())).collect();
+    let mut settled = Vec::new();
+    for file in files.into_iter().filter(|file| is_guarded(&file.path)) {
+        match file.mode {
+            Mode::Link => settled.extend(led_to(&file, &all, &targets)),
+            _ => settled.push(file),
+        }
+    }
+    Ok(settled)
+}
+
+/// What the links of a tree say.
+async fn targets(git: &Git, files: &[RawFile]) -> Result<BTreeMap<Oid, String>, GitError> {
+    let links: Vec<&Oid> =
+        files.iter().filter(|file| file.mode == Mode::Link).map(|file| &file.oid).collect();
+    let names: Vec<String> = links.iter().map(|oid| oid.to_string()).collect();
+    let sizes = git.sizes(&names).await?.into_iter().flatten();
+    let wanted: Vec<(Oid, u64)> = sizes.filter(|(_, size)| *size <= LINK_BYTES_MAX).collect();
+    let blobs = git.blobs(&wanted).await?;
+    let text = |(oid, bytes): (Oid, Vec<u8>)| Some((oid, String::from_utf8(bytes).ok()?));
+    Ok(blobs.into_iter().filter_map(text).collect())
+}
+
+/// What stands in the place of a link.
+fn led_to(
+    link: &RawFile,
+    all: &BTreeMap<Vec<u8>, RawFile>,
+    targets: &BTreeMap<Oid, String>,
+) -> Vec<RawFile> {
+    let Some(end) = end_of(link, all, targets) else { return Vec::new() };
+    if is_guarded(end.as_bytes()) && leads_directly(link, &end, targets) {
+        return vec![link.clone()];
+    }
+    let moved = |file: &RawFile, path: Vec<u8>| RawFile { path, ..file.clone() };
+    if let Some(file) = all.get(end.as_bytes()) {
+        return vec![moved(file, link.path.clone())];
+    }
+    let folder = format!("{end}/").into_bytes();
+    let inside = all.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+    // A link in a folder that was linked to would need the same again; there is no honest use for that.
+    let plain = inside.filter(|(_, file)| file.mode != Mode::Link);
+    plain
+        .map(|(path, file)| {
+            let rest = &path[folder.len()..];
+            moved(file, [link.path.as_slice(), b"/", rest].concat())
+        })
+        .collect()
+}
+
+/// The path that is reached when all links are followed; `None` if there is nothing.
+fn end_of(
+    link: &RawFile,
+    all: &BTreeMap<Vec<u8>, RawFile>,
+    targets: &BTreeMap<Oid, String>,
+) -> Option<String> {
+    let mut path = joined(&shown(&link.path), targets.get(&link.oid)?)?;
+    for _ in 0..LINK_STEPS_MAX {
+        let Some((at, through)) = first_link(&path, all) else { break };
+        let rest = path[at.len()..].trim_start_matches('/').to_owned();
+        let target = joined(&at, targets.get(&through.oid)?)?;
+        path = if rest.is_empty() { target } else { format!("{target}/{rest}") };
+    }
+    if first_link(&path, all).is_some() {
+        return None;
+    }
+    let folder = format!("{path}/").into_bytes();
+    let is_folder =
+        all.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder));
+    (all.contains_key(path.as_bytes()) || is_folder).then_some(path)
+}
+
+/// The first part of a path that is a link.
+fn first_link<'a>(
+    path: &str,
+    all: &'a BTreeMap<Vec<u8>, RawFile>,
+) -> Option<(String, &'a RawFile)> {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    ends.filter_map(|end| {
+        let part = &path[..end];
+        let file = all.get(part.as_bytes()).filter(|file| file.mode == Mode::Link)?;
+        Some((part.to_owned(), file))
+    })
+    .next()
+}
+
+/// Whether the link names the path that it ends at, so that no other link is on the way.
+fn leads_directly(link: &RawFile, end: &str, targets: &BTreeMap<Oid, String>) -> bool {
+    let target = targets.get(&link.oid).and_then(|target| joined(&shown(&link.path), target));
+    target.as_deref() == Some(end)
+}
+
+/// A target as a path of the repository; `None` if it leads out of it.
+fn joined(link: &str, target: &str) -> Option<String> {
+    if target.starts_with('/') || target.contains('\\') {
+        return None;
+    }
+    let mut parts: Vec<&str> = link.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}

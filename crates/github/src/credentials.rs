@@ -1,0 +1,101 @@
+//! Credentials that a checkout left in the configuration of its repository.
+//!
+//! `actions/checkout` keeps the token there unless it is told not to, in a file of its own in newer versions, and every worktree
+//! of the repository has that configuration: an agent could read the token, and its git would push with it. So a run does not
+//! begin before they are gone.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use repertoire_git::repo::{Git, GitError};
+
+/// A setting that lets whoever has it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persisted {
+    /// Its name, without what must not be told.
+    pub key: String,
+    /// The file that it is in.
+    pub file: String,
+}
+
+/// What the repository's own configuration has of credentials, with all that it includes. The user's own is out of the reach of
+/// agents, and is not looked at.
+///
+/// # Errors
+///
+/// When git cannot be asked.
+pub async fn persisted(git: &Git) -> Result<Vec<Persisted>, GitError> {
+    let listed = git.configuration_with_files().await?;
+    Ok(found(&String::from_utf8_lossy(&listed)))
+}
+
+/// Scope, file, and the setting with its value on the next line: each ends with a NUL.
+fn found(listed: &str) -> Vec<Persisted> {
+    let fields: Vec<&str> = listed.split('\0').collect();
+    let settings =
+        fields.chunks_exact(3).filter(|fields| matches!(fields[0], "local" | "worktree"));
+    let persisted = settings.filter_map(|fields| {
+        let (key, value) = fields[2].split_once('\n').unwrap_or((fields[2], ""));
+        lets_in(key, value).then(|| Persisted {
+            key: USER_INFO.replace_all(key, "$1***@").into_owned(),
+            file: fields[1].trim_start_matches("file:").to_owned(),
+        })
+    });
+    persisted.collect()
+}
+
+/// git writes sections and the last part of a key in lower case. An empty value takes back what was set before.
+fn lets_in(key: &str, value: &str) -> bool {
+    let is = |section: &str, name: &str| key.starts_with(section) && key.ends_with(name);
+    let kept = is("http.", ".extraheader") || is("credential.", ".helper");
+    kept && !value.trim().is_empty() || USER_INFO.is_match(key) || USER_INFO.is_match(value)
+}
+
+/// A name or a password in an address. That of `ssh` is a name that everybody has.
+static USER_INFO: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(https?://)[^/\s@]+@")
+        .expect("the patterns of this program are written right")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(scope: &str, key: &str, value: &str, expect: &[&str]) {
+        let listed = format!("{scope}\0file:.git/config\0{key}\n{value}\0");
+        let keys: Vec<String> = found(&listed).into_iter().map(|found| found.key).collect();
+        assert_eq!(keys, expect, "{key}");
+    }
+
+    #[test]
+    fn what_lets_somebody_in_is_found_and_not_told() {
+        let header = "http.https://github.com/.extraheader";
+        check("local", header, "AUTHORIZATION: basic eC1h", &[header]);
+        check("worktree", "http.extraheader", "x: y", &["http.extraheader"]);
+        check("local", "credential.helper", "store --file=/t", &["credential.helper"]);
+        check(
+            "local",
+            "remote.origin.url",
+            "https://x:hidden@github.com/o/r",
+            &["remote.origin.url"],
+        );
+        check(
+            "local",
+            "url.https://hidden@github.com/.insteadof",
+            "https://github.com/",
+            &["url.https://***@github.com/.insteadof"],
+        );
+    }
+
+    #[test]
+    fn an_ordinary_checkout_has_none() {
+        check("local", "remote.origin.url", "https://github.com/o/r", &[]);
+        check("local", "remote.origin.url", "ssh://git@github.com/o/r", &[]);
+        check("local", "http.https://github.com/.extraheader", "", &[]);
+        check("local", "credential.helper", "", &[]);
+        check("local", "user.email", "a@b.example", &[]);
+        check("global", "credential.helper", "store", &[]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Which mode answers.
+
+use crate::trigger::{Match, Trigger};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Mode, plain_name};
+
+/// Which mode answers, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Detection {
+    /// The mode; none if nothing calls for one.
+    pub mode: Option<String>,
+    /// The trigger that started it, the surest if several did.
+    pub trigger: Option<Match>,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// How sure it is that somebody wanted this, in percent.
+    pub confidence: u8,
+    /// What became of each mode, the winner first, then by priority and name.
+    pub considered: Vec<Considered>,
+}
+
+/// What became of one mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Considered {
+    /// The mode.
+    pub mode: String,
+    /// Its priority.
+    pub priority: u8,
+    /// The triggers of its that hold.
+    pub matched: Vec<Trigger>,
+    /// Why it answers, or why not.
+    pub why: String,
+}
+
+/// Chooses the mode of the highest priority among those that match; of two that are equal, the first by name. Whoever asks
+/// for a mode by name gets that one or none.
+pub fn detect(modes: &[Mode], matches: &[Match], asked: Option<&str>) -> Detection {
+    let mut order: Vec<&Mode> = modes.iter().collect();
+    order.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
+    let asked = asked.map(plain_name);
+    let eligible = |mode: &Mode| asked.is_none_or(|name| mode.name == name);
+    let winner = order.iter().find(|mode| eligible(mode) && surest(mode, matches).is_some());
+    let winner = winner.copied();
+    order.sort_by_key(|mode| winner.is_none_or(|winner| winner.name != mode.name));
+    let considered = order.iter().map(|mode| considered(mode, matches, asked, winner)).collect();
+    let trigger = winner.and_then(|mode| surest(mode, matches)).cloned();
+    Detection {
+        mode: winner.map(|mode| mode.name.clone()),
+        reason: reason(modes, matches, asked, trigger.as_ref()),
+        confidence: trigger.as_ref().map_or(0, |found| found.confidence),
+        trigger,
+        considered,
+    }
+}
+
+/// The surest of the matches that start a mode; the first of several.
+fn surest<'a>(mode: &Mode, matches: &'a [Match]) -> Option<&'a Match> {
+    let fits = matches.iter().filter(|found| mode.takes(found.trigger));
+    fits.rev().max_by_key(|found| found.confidence)
+}
+
+fn considered(
+    mode: &Mode,
+    matches: &[Match],
+    asked: Option<&str>,
+    winner: Option<&Mode>,
+) -> Considered {
+    let held = matches.iter().filter(|found| mode.takes(found.trigger));
+    let matched: Vec<Trigger> = held.map(|found| found.trigger).collect();
+    let names = |triggers: &[Trigger]| {
+        let names: Vec<String> = triggers.iter().map(|t| format!("`{}`", t.as_str())).collect();
+        names.join(", ")
+    };
+    let why = match (winner, asked) {
+        (Some(winner), _) if winner.name == mode.name => format!("{} held", names(&matched)),
+        (_, Some(asked)) if asked != mode.name => format!("`{asked}` was asked for"),
+        (Some(winner), _) if !matched.is_empty() && winner.priority > mode.priority => format!(
+            "{} held, but `{}` has priority {} and this one {}",
+            names(&matched),
+            winner.name,
+            winner.priority,
+            mode.priority
+        ),
+        (Some(winner), _) if !matched.is_empty() => {
+            format!("{} held, but `{}` comes first by name", names(&matched), winner.name)
+        }
+        _ if mode.triggers.is_empty() => "it has no triggers".to_owned(),
+        _ => format!("none of {} held", names(&mode.triggers)),
+    };
+    Considered { mode: mode.name.clone(), priority: mode.priority, matched, why }
+}
+
+fn reason(
+    modes: &[Mode],
+    matches: &[Match],
+    asked: Option<&str>,
+    trigger: Option<&Match>,
+) -> String {
+    match (trigger, asked) {
+        (Some(found), _) => found.reason.clone(),
+        (None, Some(asked)) if !modes.iter().any(|mode| mode.name == asked) => {
+            let known: Vec<String> = modes.iter().map(|mode| format!("`{}`", mode.name)).collect();
+            let asked = crate::stranger::line(asked);
+            format!("there is no mode `{asked}`; there are {}", known.join(", "))
+        }
+        (None, Some(asked)) => {
+            format!("`{asked}` was asked for, and it cannot be started by hand on this event")
+        }
+        (None, None) if matches.is_empty() => "nothing in this event calls for work".to_owned(),
+        (None, None) => {
+            let held: Vec<String> =
+                matches.iter().map(|found| format!("`{}`", found.trigger.as_str())).collect();
+            format!("no mode takes {}", held.join(", "))
+        }
+    }
+}

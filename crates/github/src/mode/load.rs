@@ -1,0 +1,233 @@
+//! Which modes there are: those of skills that are trusted, and those of this program where no skill can be used.
+
+use crate::trigger::Trigger;
+use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::skill::{Kind, Scope, Skill};
+use repertoire_skill::trust::Trust;
+use repertoire_text::{Diagnostic, Source, Span};
+
+use super::sections::{Section, block_below};
+use super::settings::Settings;
+use super::{Mode, ModeOrigin, builtin, plain_name};
+use crate::codes;
+use crate::template::{Template, placeholders};
+
+/// The modes, and what is to be said about them.
+#[derive(Clone, Debug, Default)]
+pub struct Modes {
+    /// One for each name, by name.
+    pub modes: Vec<Mode>,
+    /// Why a mode is not the one that it should be. Said loudly.
+    pub warnings: Vec<String>,
+    /// What is wrong with the files.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// All modes. `None` means that skills are off: this program's own modes act.
+pub fn modes(catalog: Option<&Catalog>) -> Modes {
+    let mut all = Modes::default();
+    let Some(catalog) = catalog else {
+        all.modes = builtin::all();
+        let warning = "skills are off: the modes that are part of the program act";
+        all.warnings.push(warning.to_owned());
+        return all;
+    };
+    for (name, entries) in by_name(catalog) {
+        all.choose(&name, &entries);
+    }
+    for mode in builtin::all() {
+        if !all.modes.iter().any(|known| known.name == mode.name) {
+            all.warnings.push(format!(
+                "no skill for the mode `{}` can be used: the one that is part of the program acts",
+                mode.name
+            ));
+            all.modes.push(mode);
+        }
+    }
+    all.modes.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+impl Modes {
+    /// The mode of a name, `-mode` or not.
+    pub fn get(&self, name: &str) -> Option<&Mode> {
+        self.modes.iter().find(|mode| mode.name == plain_name(name))
+    }
+
+    /// Takes the first of several that can be used.
+    fn choose(&mut self, name: &str, entries: &[&Entry]) {
+        let mut skipped = Vec::new();
+        for entry in entries {
+            if entry.trust != Trust::Trusted {
+                self.findings.push(untrusted(entry));
+                continue;
+            }
+            let (mode, findings) = read(&entry.skill);
+            self.findings.extend(findings);
+            match mode {
+                Some(mode) => {
+                    let file = &entry.skill.origin.file;
+                    self.warnings.extend(skipped.into_iter().map(|broken: String| {
+                        format!("{broken} is broken: the mode `{name}` of {file} acts instead")
+                    }));
+                    self.modes.push(mode);
+                    return;
+                }
+                None => skipped.push(entry.skill.origin.file.to_string()),
+            }
+        }
+        let own = builtin::all().iter().any(|mode| mode.name == name);
+        if let (Some(broken), false) = (skipped.first(), own) {
+            self.warnings.push(format!("the mode `{name}` of {broken} is broken and does not act"));
+        }
+    }
+}
+
+/// The skills of type `mode` under the names of their modes, the one that goes before the others first.
+fn by_name(catalog: &Catalog) -> Vec<(String, Vec<&Entry>)> {
+    let shadowed = catalog.shadowed().iter().map(|shadowed| &shadowed.entry);
+    let entries = catalog.entries().iter().chain(shadowed);
+    let mut named: Vec<(String, &Entry)> = entries
+        .filter(|entry| entry.skill.kind == Kind::Mode)
+        .map(|entry| (mode_name(&entry.skill), entry))
+        .collect();
+    named.sort_by(|(a, one), (b, other)| {
+        a.cmp(b).then_with(|| rank(one).cmp(&rank(other))).then_with(|| one.id.cmp(&other.id))
+    });
+    let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
+    for (name, entry) in named {
+        match groups.last_mut() {
+            Some((last, entries)) if *last == name => entries.push(entry),
+            _ => groups.push((name, vec![entry])),
+        }
+    }
+    groups
+}
+
+fn mode_name(skill: &Skill) -> String {
+    let said = Settings::of(skill).name();
+    plain_name(said.as_deref().unwrap_or(&skill.name)).to_owned()
+}
+
+/// What somebody wrote goes before what is shipped.
+fn rank(entry: &Entry) -> u8 {
+    match entry.skill.origin.scope {
+        Scope::Extra => 0,
+        Scope::Project => 1,
+        Scope::User => 2,
+        Scope::Plugin => 3,
+        Scope::Builtin => 4,
+    }
+}
+
+/// What is wrong with a skill as a mode.
+pub fn findings(skill: &Skill) -> Vec<Diagnostic> {
+    read(skill).1
+}
+
+/// Reads one mode.
+pub(super) fn read(skill: &Skill) -> (Option<Mode>, Vec<Diagnostic>) {
+    let mut settings = Settings::of(skill);
+    let (tracking, execution) = (settings.tracking(), settings.execution());
+    let priority = settings.priority();
+    let mut findings = settings.findings;
+    let triggers = triggers(skill, &mut findings);
+    let system = template(skill, "System Prompt Template", &mut findings);
+    let user = template(skill, "User Prompt Template", &mut findings);
+    let (Some(system), Some(user)) = (system, user) else { return (None, findings) };
+    let origin = ModeOrigin::Skill {
+        skill: skill.name.clone(),
+        scope: skill.origin.scope,
+        file: skill.origin.file.clone(),
+    };
+    let mode = Mode {
+        name: mode_name(skill),
+        origin,
+        description: skill.description.clone(),
+        triggers,
+        priority,
+        tools: skill.execution.required_tools.clone(),
+        disallowed_tools: skill.execution.disallowed_tools.clone(),
+        tracking,
+        execution,
+        system,
+        user,
+    };
+    (Some(mode), findings)
+}
+
+fn triggers(skill: &Skill, findings: &mut Vec<Diagnostic>) -> Vec<Trigger> {
+    let mut triggers: Vec<Trigger> = Vec::new();
+    for name in &skill.triggers.events {
+        match Trigger::parse(name) {
+            Some(trigger) if !triggers.contains(&trigger) => triggers.push(trigger),
+            Some(_) => {}
+            None => {
+                let known: Vec<String> =
+                    Trigger::ALL.iter().map(|known| format!("`{}`", known.as_str())).collect();
+                let message = format!("there is no trigger `{name}`");
+                let found = Diagnostic::new(&codes::MODE_TRIGGER, message)
+                    .in_file(&skill.origin.file)
+                    .help(format!("use {}", known.join(", ")));
+                findings.push(found);
+            }
+        }
+    }
+    if triggers.is_empty() {
+        let message = format!("the mode `{}` has no trigger", skill.name);
+        let found = Diagnostic::new(&codes::MODE_TRIGGERS_NONE, message);
+        findings.push(found.in_file(&skill.origin.file));
+    }
+    triggers
+}
+
+fn template(skill: &Skill, heading: &str, findings: &mut Vec<Diagnostic>) -> Option<Template> {
+    let body = skill.body();
+    let begin = skill.text().len() - body.len();
+    let section = block_below(body, heading);
+    let (text, at) = match section {
+        Section::Block(text, at) => (text, begin + at),
+        Section::Missing => {
+            let message = format!("the mode `{}` has no section `## {heading}`", skill.name);
+            let found = Diagnostic::new(&codes::MODE_SECTION, message).in_file(&skill.origin.file);
+            findings.push(found.help(codes::MODE_SECTION.remedy));
+            return None;
+        }
+        Section::Open(at) => {
+            let message = format!("the block of `## {heading}` is not closed");
+            let span = span(begin + at, begin + at);
+            let found = Diagnostic::new(&codes::MODE_FENCE, message).at(&skill.source, span);
+            findings.push(found.help(codes::MODE_FENCE.remedy));
+            return None;
+        }
+    };
+    let template = Template::parse(text);
+    findings.extend(unknown(&skill.source, &template, at));
+    Some(template)
+}
+
+/// Placeholders that nothing fills in.
+fn unknown(source: &Source, template: &Template, at: usize) -> Vec<Diagnostic> {
+    let finding = |(name, range): (String, std::ops::Range<usize>)| {
+        let message = format!("nothing fills in `{{{{{name}}}}}`");
+        let known: Vec<String> = placeholders().map(|known| format!("`{known}`")).collect();
+        Diagnostic::new(&codes::MODE_PLACEHOLDER, message)
+            .at(source, span(at + range.start, at + range.end))
+            .help(format!("use {}", known.join(", ")))
+    };
+    template.unknown().into_iter().map(finding).collect()
+}
+
+fn span(start: usize, end: usize) -> Span {
+    Span::new(start, end)
+}
+
+fn untrusted(entry: &Entry) -> Diagnostic {
+    let message = match entry.trust {
+        Trust::Changed => format!("the mode `{}` has changed since it was trusted", entry.id),
+        Trust::Untrusted | Trust::Trusted => format!("the mode `{}` is not trusted", entry.id),
+    };
+    Diagnostic::new(&codes::MODE_UNTRUSTED, message)
+        .in_file(&entry.skill.origin.file)
+        .help(codes::MODE_UNTRUSTED.remedy)
+}

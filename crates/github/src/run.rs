@@ -1,0 +1,445 @@
+//! From an event to work on a branch, and back to a comment: who may ask is asked, what they want is put into words, the plan
+//! loop does it, and what came of it is told where it was asked for.
+
+use camino::Utf8PathBuf;
+use repertoire_agent::backend::Kind;
+use crate::actor::{Admission, Answers, Rules, admit};
+use crate::client::{Client, ClientError};
+use crate::comment::Harmless;
+use crate::event::Context;
+use crate::trigger::{Match, TriggerSettings, matched};
+use repertoire_journal::run::Limits;
+use repertoire_journal::{Journal, RunId, Worker};
+use repertoire_model::Secret;
+use tokio_util::sync::CancellationToken;
+
+use self::ground::Ground;
+use super::automerge::AutoMerge;
+use super::base;
+use super::grant::{Grant, grant};
+use super::mode::{Mode, Modes, RequiresBranch, TrackingComment, detect};
+use super::publish;
+use super::template::{Facts, Prompt, prompt};
+use super::tracking::{CommentKind, Tracking, TrackingSettings};
+use repertoire_git::repo::{DiffOf, Git, Remote};
+use crate::limits::PROMPT_DIFF_BYTES_MAX;
+use repertoire_plan::{PlanRequest, Runner};
+
+mod again;
+mod allowance;
+mod ask;
+mod basis;
+mod deliver;
+pub mod ground;
+mod letters;
+mod merge;
+mod outcome;
+mod queue;
+pub mod words;
+mod work;
+
+pub use ask::complete;
+pub use letters::Started;
+pub use outcome::{Conclusion, Outcome, TaskOutcome};
+pub use queue::Continuous;
+
+/// What the configuration of the base branch says, and whoever started the workflow.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What starts a mode.
+    pub triggers: TriggerSettings,
+    /// Who may ask.
+    pub rules: Rules,
+    /// The mode that was asked for by name.
+    pub mode: Option<String>,
+    /// The label of tasks that failed.
+    pub failed_label: String,
+    /// Whether an agent without a sandbox may work.
+    pub walls: Walls,
+    /// Tools that may leave the machine.
+    pub network: Vec<String>,
+    /// What the names of our branches begin with.
+    pub branch_prefix: String,
+    /// Whether branches are pushed.
+    pub push: bool,
+    /// Whether pull requests are opened.
+    pub pull_request: bool,
+    /// Whether they are drafts.
+    pub draft: bool,
+    /// How tasks are worked through.
+    pub continuous: Continuous,
+    /// Whether pull requests are merged.
+    pub auto_merge: AutoMerge,
+}
+
+/// Whether what agents run has to be kept in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walls {
+    /// It has to.
+    Needed,
+    /// The user who owns the machine says that there is nothing to lose.
+    GivenUp,
+}
+
+impl Settings {
+    /// Takes the account that the token is of for the one that we write as. The one that was configured stays ours.
+    pub fn written_by(&mut self, login: &str) {
+        let configured = std::mem::replace(&mut self.rules.bot_login, login.to_owned());
+        self.rules.also_own.push(configured.clone());
+        self.triggers.bot_login = login.to_owned();
+        self.triggers.also_own.push(configured);
+    }
+}
+
+/// Everything that a run on GitHub is done with.
+pub struct Desk<'a> {
+    /// The service.
+    pub client: &'a Client,
+    /// Where git finds the repository there.
+    pub remote: &'a Remote,
+    /// Where runs are recorded.
+    pub journal: &'a Journal,
+    /// Who does the work.
+    pub runner: &'a Runner,
+    /// Who we are for the journal.
+    pub worker: &'a Worker,
+    /// The base branch, checked out: configuration, skills and modes are read there.
+    pub house: &'a Git,
+    /// The commits that the run stands on.
+    pub ground: &'a Ground,
+    /// What the configuration says.
+    pub settings: &'a Settings,
+    /// What every piece of work is asked for: checks, reviewers, bounds.
+    pub request: &'a PlanRequest,
+    /// What a piece of work may use.
+    pub limits: Limits,
+    /// A word that nobody could know before.
+    pub nonce: &'a str,
+    /// The repository that failures and dead letters are remembered for.
+    pub scope: &'a str,
+    /// What must never be told, besides the token.
+    pub secrets: Vec<Secret>,
+    /// What happened, as it was given to us: for whoever takes it up again.
+    pub event: &'a str,
+    /// Hears of every run in the journal before it begins.
+    pub on_run: &'a (dyn Fn(&RunId) + Sync),
+    /// The dead letter that this run takes up again, if it does.
+    pub letter: Option<&'a str>,
+}
+
+impl Desk<'_> {
+    /// Everything that an event calls for, as far as whoever caused it may.
+    async fn called(
+        &self,
+        context: &Context,
+        modes: &Modes,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let call = match self.call(context, modes).await {
+            Ok(call) => call,
+            Err(mut outcome) => {
+                outcome.notes.extend(modes.warnings.iter().cloned());
+                return *outcome;
+            }
+        };
+        let mut outcome = match call.mode.execution.supports_continuous {
+            true => self.work_through(&call, shutdown).await,
+            false => self.answer(&call, shutdown).await,
+        };
+        outcome.mode = Some(call.mode.name.clone());
+        outcome
+    }
+
+    /// Says what [`Desk::called`] would do.
+    async fn would_do(&self, context: &Context, modes: &Modes) -> Outcome {
+        let mut outcome = match self.call(context, modes).await {
+            Err(outcome) => *outcome,
+            Ok(call) => {
+                let may = match call.admission {
+                    Admission::Write => "work",
+                    Admission::Read | Admission::Refused { .. } => "look and answer",
+                };
+                let (mode, actor) = (&call.mode.name, &context.actor.login);
+                let reason = format!("a dry run: the mode `{mode}` would {may} for {actor}");
+                let mut outcome = Outcome::new(Conclusion::Skipped, reason);
+                outcome.mode = Some(mode.clone());
+                outcome.notes.extend(call.warnings);
+                return outcome;
+            }
+        };
+        outcome.notes.extend(modes.warnings.iter().cloned());
+        outcome
+    }
+
+    /// What an event calls for, and with which rights; or why it is left at that.
+    async fn call<'a>(
+        &self,
+        context: &'a Context,
+        modes: &'a Modes,
+    ) -> Result<Call<'a>, Box<Outcome>> {
+        let matches = matched(context, &self.settings.triggers);
+        let detection = detect(&modes.modes, &matches, self.settings.mode.as_deref());
+        let Some(mode) = detection.mode.as_deref().and_then(|name| modes.get(name)) else {
+            return Err(Box::new(Outcome::new(Conclusion::Skipped, detection.reason)));
+        };
+        let left = |conclusion, reason: String| {
+            let mode = Some(mode.name.clone());
+            Box::new(Outcome { mode, ..Outcome::new(conclusion, reason) })
+        };
+        if let Some(reason) = base::left_alone(context) {
+            return Err(left(Conclusion::Skipped, reason));
+        }
+        let answers = ask::permissions(self.client, context, &self.settings.rules).await;
+        let admitted = admit(context, &answers, &self.settings.rules);
+        let is_pull = context.entity.as_ref().is_some_and(|entity| entity.is_pull);
+        let admission = match admitted.admission {
+            Admission::Refused { reason } => return Err(left(Conclusion::Refused, reason)),
+            // Code of strangers is looked at, and never run; and a mode without a branch changes nothing.
+            _ if is_pull && context.is_fork() != Some(false) => Admission::Read,
+            _ if mode.execution.requires_branch == RequiresBranch::Never => Admission::Read,
+            admission => admission,
+        };
+        if let Some(why) = self.not_held(&admission) {
+            return Err(left(Conclusion::Failed, why));
+        }
+        // Tasks are worked on with nobody watching: who may only ask would have them all fail.
+        if mode.execution.supports_continuous && admission != Admission::Write {
+            let (mode, actor) = (&mode.name, &context.actor.login);
+            let reason = format!(
+                "the mode `{mode}` works through tasks, and {actor} may not have work done here"
+            );
+            return Err(left(Conclusion::Refused, reason));
+        }
+        let trigger = matches.iter().find(|found| mode.triggers.contains(&found.trigger)).cloned();
+        let mut warnings = admitted.warnings;
+        warnings.extend(modes.warnings.iter().cloned());
+        Ok(Call { context, mode, admission, answers, trigger, warnings })
+    }
+}
+
+impl Desk<'_> {
+    /// Why the agents of this run cannot be held to what whoever asked may have; `None` if they can. Somebody else's agent that
+    /// runs without a sandbox reads every file of the machine, with or without being asked to change anything.
+    fn not_held(&self, admission: &Admission) -> Option<String> {
+        let hands = [&self.request.implementer, &self.request.reviewer];
+        let words = hands.iter().filter_map(|hand| hand.backend.as_deref());
+        let kinds =
+            words.filter_map(|word| Kind::from_name(word.split(':').next().unwrap_or(word)));
+        let loose = kinds.into_iter().find(|kind| !kind.is_walled())?;
+        let (name, own) = (loose.name(), "our own loop (`--backend api`) can");
+        match (admission, self.settings.walls) {
+            (Admission::Write, Walls::GivenUp) => None,
+            (Admission::Write, Walls::Needed) => Some(format!(
+                "`{name}` runs its commands without a sandbox, and text of strangers can lead to them; {own} be held, or the \
+                 user's configuration says `sandbox = \"off\"`"
+            )),
+            _ => Some(format!(
+                "`{name}` cannot be kept from reading what is outside of the worktree, and whoever asked may only read \
+                 there; {own}"
+            )),
+        }
+    }
+}
+
+/// An event that is to be answered.
+struct Call<'a> {
+    context: &'a Context,
+    mode: &'a Mode,
+    admission: Admission,
+    answers: Answers,
+    trigger: Option<Match>,
+    /// What people should know, whatever comes of it.
+    warnings: Vec<String>,
+}
+
+/// A piece of work in the words of GitHub.
+struct Wanted {
+    /// What people know it by.
+    name: String,
+    /// The task in a line.
+    title: String,
+    prompt: Prompt,
+    grant: Grant,
+    /// Whether an answer will do.
+    answer: bool,
+    /// The plan that is worked through instead.
+    plan: Option<Utf8PathBuf>,
+    /// The list and the box in it that is ticked when it is done.
+    tick: Option<(Utf8PathBuf, String)>,
+    /// What it is about, for choosing skills.
+    topic: String,
+    /// The issue that it is for.
+    about: Option<u64>,
+    /// What it may use.
+    limits: Limits,
+}
+
+impl Wanted {
+    /// What the plan and its commits call it. A title that a stranger may have written is neither read as a plan nor put into
+    /// a commit, where words in it would load skills, skip workflows or close issues.
+    fn label(&self) -> String {
+        match self.about {
+            None => self.title.clone(),
+            Some(_) => format!("Work on {}", self.name.replace('-', " ")),
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Does what one event asks for, and answers it.
+    async fn answer(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
+        let (tracking, notes) = self.track(call).await;
+        let run_url = call.context.run.url.clone();
+        let work = self.done(call, shutdown);
+        let mut outcome = match tracking {
+            None => work.await,
+            Some(tracking) => {
+                let (phrases, secrets) = (self.phrases(), self.secrets());
+                let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+                let saying = |outcome: &Outcome| {
+                    let ours = words::comment(outcome, run_url.as_deref(), &rules);
+                    (ours, outcome.answer.clone().unwrap_or_default())
+                };
+                let (mut outcome, ended) = tracking.around(work, saying).await;
+                outcome.notes.extend(ended.errors.iter().map(ToString::to_string));
+                outcome
+            }
+        };
+        outcome.notes.extend(notes);
+        // Nobody takes up here what waits, so that it waits for a person as well; whoever stopped it knows.
+        if !outcome.conclusion.is_fine() && !shutdown.is_cancelled() {
+            self.bury(call, &mut outcome).await;
+        }
+        outcome
+    }
+
+    async fn done(&self, call: &Call<'_>, shutdown: &CancellationToken) -> Outcome {
+        let wanted = match self.wanted(call).await {
+            Ok(wanted) => wanted,
+            Err(error) => return Outcome::new(Conclusion::Failed, error.to_string()),
+        };
+        let notes = hidden(&wanted.prompt);
+        let mut outcome = self.deliver(call, wanted, shutdown).await;
+        outcome.notes.extend(notes.into_iter().chain(call.warnings.iter().cloned()));
+        outcome
+    }
+
+    /// What is asked for, in words for the agent.
+    async fn wanted(&self, call: &Call<'_>) -> Result<Wanted, ClientError> {
+        let context = call.context;
+        let own = |login: &str| self.settings.rules.is_own(login);
+        let (thread, answers) =
+            ask::thread(self.client, context, call.answers.clone(), &own).await?;
+        let diff = match &context.entity {
+            Some(entity) if entity.is_pull => Some(self.diff(entity.number).await?),
+            _ => None,
+        };
+        let grant = grant(call.mode, &call.admission, &self.settings.network);
+        let facts = Facts { thread, answers, diff, ..self.facts(call, &grant) };
+        let prompt = prompt(call.mode, context, &self.settings.triggers, &facts);
+        let entity = context.entity.as_ref();
+        let name = entity.map_or_else(
+            || "prompt".to_owned(),
+            |entity| {
+                let kind = if entity.is_pull { "pr" } else { "issue" };
+                format!("{kind}-{}", entity.number)
+            },
+        );
+        let title =
+            entity.map_or_else(|| "What was asked for".to_owned(), |entity| entity.title.clone());
+        let about = entity.map(|entity| entity.number);
+        let limits = self.limits;
+        let (plan, tick, topic) = (None, None, self.topic(context));
+        Ok(Wanted { name, title, prompt, grant, answer: true, plan, tick, topic, about, limits })
+    }
+
+    /// What an event is about, without what the mode says around it.
+    fn topic(&self, context: &Context) -> String {
+        let prompt = crate::trigger::prompt(context, &self.settings.triggers);
+        let said = context.said.as_ref().map(|said| said.text.as_str());
+        let entity = context.entity.as_ref();
+        let entity = entity.into_iter().flat_map(|entity| [&*entity.title, &*entity.body]);
+        let all: Vec<&str> = prompt.into_iter().chain(said).chain(entity).collect();
+        all.join("\n")
+    }
+
+    /// What a pull request changes, at the commit that the agent gets. The service is asked where the history here ends before
+    /// the two branches meet.
+    async fn diff(&self, number: u64) -> Result<String, ClientError> {
+        let from_git = async {
+            let (base, head) = (&self.ground.base, self.ground.head.as_ref()?);
+            let from = self.house.merge_base(base, head).await.ok()??;
+            let of = DiffOf::Commits { from, to: head.clone() };
+            self.house.diff(&of, PROMPT_DIFF_BYTES_MAX + 1).await.ok()
+        };
+        match from_git.await {
+            Some(diff) => Ok(diff.text),
+            None => self.client.pull_diff(number).await,
+        }
+    }
+
+    fn facts(&self, call: &Call<'_>, grant: &Grant) -> Facts {
+        let request = self.request_for(&call.admission);
+        let checks = request.checks.iter().chain(&request.final_checks);
+        Facts {
+            nonce: self.nonce.to_owned(),
+            trigger: call.trigger.clone(),
+            admission: Some(call.admission.clone()),
+            answers: call.answers.clone(),
+            base_branch: Some(self.ground.base_ref.clone()),
+            branch: Some(format!("{}…", self.settings.branch_prefix)),
+            limits: allowance::words(&self.limits),
+            checks: checks.map(|check| check.name.clone()).collect(),
+            tools: grant.tools.clone(),
+            ..Facts::default()
+        }
+    }
+
+    fn phrases(&self) -> Vec<&str> {
+        vec![self.settings.triggers.phrase.as_str()]
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        let token = self.client.token();
+        let all = token.into_iter().chain(&self.secrets).cloned();
+        // Git's way of sending the token is as good as the token.
+        all.chain(token.map(publish::as_sent)).collect()
+    }
+
+    /// Writes the first word below what the event is about.
+    async fn track(&self, call: &Call<'_>) -> (Option<Tracking>, Vec<String>) {
+        let Some(entity) = &call.context.entity else { return (None, Vec::new()) };
+        let tracked = &call.mode.tracking;
+        let settings = TrackingSettings {
+            number: entity.number,
+            own_login: self.settings.rules.bot_login.clone(),
+            comment: match tracked.comment {
+                TrackingComment::New => CommentKind::New,
+                TrackingComment::Sticky => CommentKind::Sticky,
+                TrackingComment::None => CommentKind::None,
+            },
+            mode: call.mode.name.clone(),
+            run: call.context.run.id.clone().unwrap_or_else(|| self.nonce.to_owned()),
+            label: tracked.status_label.clone(),
+            answer_chars_max: tracked.comment_limit,
+            triggers: self.phrases().into_iter().map(str::to_owned).collect(),
+            secrets: self.secrets(),
+        };
+        let ours = "Working on it.";
+        let saying = super::tracking::Saying { ours, theirs: "" };
+        let (tracking, errors) = Tracking::begin(self.client.clone(), settings, saying).await;
+        (Some(tracking), errors.iter().map(ToString::to_string).collect())
+    }
+}
+
+/// What was hidden in the texts that went into a prompt, for people.
+fn hidden(prompt: &Prompt) -> Option<String> {
+    let all: Vec<String> = prompt
+        .removed
+        .iter()
+        .map(|(place, removed)| {
+            format!("{} × {} in `{place}`", removed.count, removed.what.words())
+        })
+        .collect();
+    (!all.is_empty()).then(|| format!("taken out of what was written: {}", all.join(", ")))
+}

@@ -1,0 +1,314 @@
+//! A later event: whether a pull request of ours that is open can be merged now. Nothing here asks an agent.
+//!
+//! An approval, checks that ended, or a label that was taken off may have made true what was missing. The event only says where
+//! to look; what is decided on is asked anew.
+
+use crate::actor::{Admission, admit};
+use crate::client::ClientError;
+use crate::client::types::PullRequest;
+use crate::event::{Context, EventName};
+use crate::trigger::{call, prompt};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::merge::waiting;
+use super::{Conclusion, Desk, Outcome, ask};
+use crate::automerge::{self, Fact, Origin, Pace, Report, WallClock};
+use crate::mode::Modes;
+use crate::limits::MERGE_PULLS_MAX;
+
+/// What an event may have made ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Subject {
+    /// This pull request.
+    Pull(u64),
+    /// Those of these branches.
+    Branches(Vec<String>),
+    /// All that are open. Whatever else the event calls for is done as well.
+    All,
+}
+
+/// A pull request of ours.
+struct Ours {
+    pull: PullRequest,
+    origin: Origin,
+}
+
+impl Desk<'_> {
+    /// Handles an event: merges what it has made ready, or does what it calls for, as far as whoever caused it may.
+    pub async fn handle(
+        &self,
+        context: &Context,
+        modes: &Modes,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let Some((subject, ours)) = self.ready(context).await else {
+            return Box::pin(self.called(context, modes, shutdown)).await;
+        };
+        let merging = match ours {
+            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            Ok(ours) => told(&self.merge_all(context, &ours).await),
+        };
+        match subject {
+            Subject::All => besides(Box::pin(self.called(context, modes, shutdown)).await, merging),
+            Subject::Pull(_) | Subject::Branches(_) => merging,
+        }
+    }
+
+    /// Says what [`Desk::handle`] would do. The service is asked who may do what, and nothing else happens.
+    pub async fn decide(&self, context: &Context, modes: &Modes) -> Outcome {
+        let Some((subject, ours)) = self.ready(context).await else {
+            return self.would_do(context, modes).await;
+        };
+        let merging = match ours {
+            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            Ok(ours) => {
+                let all: Vec<String> = ours.iter().map(|one| one.pull.number.to_string()).collect();
+                let all = all.join(", ");
+                let reason =
+                    format!("a dry run: whether pull request {all} can be merged would be decided");
+                Outcome::new(Conclusion::Skipped, reason)
+            }
+        };
+        match subject {
+            Subject::All => besides(self.would_do(context, modes).await, merging),
+            Subject::Pull(_) | Subject::Branches(_) => merging,
+        }
+    }
+
+    /// The pull requests of ours that an event may have made ready; nothing if there is none, or nothing is merged at all.
+    async fn ready(&self, context: &Context) -> Option<(Subject, Result<Vec<Ours>, ClientError>)> {
+        let subject = self.subject(context)?;
+        let found = self.find(&subject).await;
+        match found {
+            Ok(ours) if ours.is_empty() => None,
+            found => Some((subject, found)),
+        }
+    }
+
+    fn subject(&self, context: &Context) -> Option<Subject> {
+        let settings = self.settings;
+        // Who calls the agent, wants the agent.
+        let is_call = settings.mode.is_some()
+            || prompt(context, &settings.triggers).is_some()
+            || call(context, &settings.triggers).is_some();
+        if !settings.auto_merge.enabled || is_call {
+            return None;
+        }
+        let payload: Value = serde_json::from_str(self.event).unwrap_or_default();
+        match subject(context, &payload)? {
+            Subject::Branches(mut names) => {
+                let prefix = &settings.branch_prefix;
+                names.retain(|name| !prefix.is_empty() && name.starts_with(prefix));
+                (!names.is_empty()).then_some(Subject::Branches(names))
+            }
+            subject => Some(subject),
+        }
+    }
+
+    async fn find(&self, subject: &Subject) -> Result<Vec<Ours>, ClientError> {
+        let pulls = match subject {
+            Subject::Pull(number) => vec![self.client.pull(*number).await?],
+            Subject::All => self.client.open_pulls().await?.items,
+            Subject::Branches(names) => {
+                let mut pulls = Vec::new();
+                for name in names {
+                    pulls.extend(self.client.pulls_of(name).await?.items);
+                }
+                pulls
+            }
+        };
+        let ours = pulls.into_iter().filter_map(|pull| self.ours(pull));
+        Ok(ours.take(MERGE_PULLS_MAX).collect())
+    }
+
+    /// Whether it says that it is one of ours. Whether that is so is among the conditions.
+    fn ours(&self, pull: PullRequest) -> Option<Ours> {
+        let is_author = pull.user.as_ref().is_some_and(|it| it.is(&self.settings.rules.bot_login));
+        let is_branch = pull.head.name.starts_with(&self.settings.branch_prefix);
+        let is_ours = is_author && is_branch && pull.state == "open";
+        let origin = pull.body.as_deref().filter(|_| is_ours).and_then(Origin::read)?;
+        Some(Ours { pull, origin })
+    }
+
+    /// Tries each. They share the time that is waited.
+    async fn merge_all(&self, context: &Context, all: &[Ours]) -> Vec<Report> {
+        let asked = self.asked(context).await;
+        let began = WallClock.now_ms();
+        let mut reports = Vec::new();
+        for Ours { pull, origin } in all {
+            let past = self.past(origin, &pull.head.name, &pull.head.sha).await;
+            let request = self.merge_request(pull.number, origin, asked.clone(), past);
+            let waited = WallClock.now_ms().saturating_sub(began) / 1000;
+            let settings = waiting(&self.settings.auto_merge, waited);
+            reports.push(automerge::run(self.client, &request, &settings, &WallClock).await);
+        }
+        reports
+    }
+
+    /// Whether whoever caused the event may have something merged. Nobody stands behind checks, as behind the clock: it is the
+    /// configuration of the base branch that asks then.
+    async fn asked(&self, context: &Context) -> Fact<bool> {
+        let event = match &context.event {
+            EventName::Other(_) => EventName::Schedule,
+            event => event.clone(),
+        };
+        let context = Context { event, ..context.clone() };
+        let rules = &self.settings.rules;
+        let answers = ask::permissions(self.client, &context, rules).await;
+        Fact::Known(admit(&context, &answers, rules).admission == Admission::Write)
+    }
+}
+
+/// Where an event says to look, if it is one of those that may have changed the answer.
+fn subject(context: &Context, payload: &Value) -> Option<Subject> {
+    let pull = || context.entity.as_ref().map(|entity| Subject::Pull(entity.number));
+    let text = |path: &str| payload.pointer(path).and_then(Value::as_str);
+    let branch = |path: &str| text(path).map(|name| Subject::Branches(vec![name.to_owned()]));
+    match (&context.event, context.action.as_deref()) {
+        // Whoever asks for changes has said that it is not to be merged.
+        (EventName::PullRequestReview, Some("submitted")) => {
+            text("/review/state").filter(|state| state.eq_ignore_ascii_case("approved"))?;
+            pull()
+        }
+        (
+            EventName::PullRequest | EventName::PullRequestTarget,
+            Some("ready_for_review" | "reopened" | "unlabeled"),
+        ) => pull(),
+        (EventName::WorkflowDispatch | EventName::RepositoryDispatch | EventName::Schedule, _) => {
+            Some(Subject::All)
+        }
+        (EventName::Other(name), action) => match (name.as_str(), action) {
+            ("check_suite", Some("completed")) => branch("/check_suite/head_branch"),
+            ("check_run", Some("completed")) => branch("/check_run/check_suite/head_branch"),
+            ("workflow_run", Some("completed")) => branch("/workflow_run/head_branch"),
+            ("status", _) => {
+                let all = payload.get("branches").and_then(Value::as_array)?.iter();
+                let name = |branch: &Value| Some(branch.get("name")?.as_str()?.to_owned());
+                Some(Subject::Branches(all.filter_map(name).collect()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What became of it, as a run on GitHub tells it.
+fn told(reports: &[Report]) -> Outcome {
+    use automerge::Outcome as Merge;
+    let is_any = |decision| reports.iter().any(|report| report.decision == decision);
+    let conclusion = match (is_any(Merge::Unconfirmed), is_any(Merge::Merged)) {
+        (true, _) => Conclusion::Waiting,
+        (false, true) => Conclusion::Done,
+        // That it is not time yet is no failure.
+        (false, false) => Conclusion::Skipped,
+    };
+    let line = |report: &Report| format!("pull request {}: {}", report.pull_request, report.line());
+    let lines: Vec<String> = reports.iter().map(line).collect();
+    let mut notes: Vec<String> = reports.iter().flat_map(|report| report.remarks.clone()).collect();
+    notes.sort();
+    notes.dedup();
+    let steps = reports.iter().flat_map(|report| &report.steps);
+    notes.extend(steps.map(|step| {
+        let went = if step.ok { "" } else { " did not work" };
+        format!("{}{went}: {}", step.step, step.detail)
+    }));
+    let one = (reports.len() == 1).then(|| &reports[0]);
+    Outcome {
+        pull_request: one.map(|report| report.pull_request),
+        merge: one.map(Report::line),
+        notes,
+        ..Outcome::new(conclusion, lines.join(" "))
+    }
+}
+
+/// What an event called for, and what was merged besides.
+fn besides(mut called: Outcome, mut merging: Outcome) -> Outcome {
+    if called.conclusion == Conclusion::Skipped {
+        merging.notes.extend(called.notes);
+        return merging;
+    }
+    called.notes.push(merging.reason);
+    called.notes.extend(merging.notes);
+    called
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Surroundings, read};
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(event: &str, payload: Value, expect: Option<Subject>) {
+        let mut whole = json!({
+            "repository": { "full_name": "octo/repo" }, "sender": { "login": "ada", "type": "User" },
+            "pull_request": { "number": 40 },
+        });
+        whole.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+        let around = Surroundings::from_pairs([("GITHUB_EVENT_NAME", event)]);
+        let context = read(&whole.to_string(), &around).unwrap();
+        assert_eq!(subject(&context, &whole), expect, "{event} {whole}");
+    }
+
+    #[test]
+    fn an_approval_is_a_reason_to_look_again_and_other_reviews_are_not() {
+        let review = |state: &str| json!({ "action": "submitted", "review": { "state": state } });
+        check("pull_request_review", review("approved"), Some(Subject::Pull(40)));
+        for state in ["commented", "changes_requested", ""] {
+            check("pull_request_review", review(state), None);
+        }
+        let dismissed = json!({ "action": "dismissed", "review": { "state": "approved" } });
+        check("pull_request_review", dismissed, None);
+    }
+
+    #[test]
+    fn checks_that_ended_are_found_by_their_branch() {
+        let branch = || Some(Subject::Branches(vec!["rep/31".to_owned()]));
+        let suite = json!({ "head_branch": "rep/31" });
+        let with = |action: &str, name: &str, value: &Value| {
+            let mut payload = json!({ "action": action });
+            payload[name] = value.clone();
+            payload
+        };
+        check("check_suite", with("completed", "check_suite", &suite), branch());
+        check("check_suite", with("requested", "check_suite", &suite), None);
+        check("check_suite", with("completed", "check_suite", &json!({})), None);
+        let run = json!({ "check_suite": suite });
+        check("check_run", with("completed", "check_run", &run), branch());
+        check("check_run", with("created", "check_run", &run), None);
+        check("workflow_run", with("completed", "workflow_run", &suite), branch());
+        check("status", json!({ "branches": [{ "name": "rep/31" }, {}] }), branch());
+        check("push", json!({ "ref": "refs/heads/rep/31" }), None);
+    }
+
+    #[test]
+    fn a_draft_that_is_ready_is_looked_at_and_one_that_was_opened_is_not() {
+        for (action, expect) in [
+            ("ready_for_review", Some(Subject::Pull(40))),
+            ("unlabeled", Some(Subject::Pull(40))),
+            ("reopened", Some(Subject::Pull(40))),
+            ("opened", None),
+            ("synchronize", None),
+        ] {
+            check("pull_request", json!({ "action": action }), expect);
+        }
+        check("workflow_dispatch", json!({}), Some(Subject::All));
+        check("schedule", json!({}), Some(Subject::All));
+    }
+
+    fn outcome(conclusion: Conclusion, reason: &str) -> Outcome {
+        Outcome { notes: vec![format!("{reason} note")], ..Outcome::new(conclusion, reason) }
+    }
+
+    #[test]
+    fn what_was_merged_is_said_beside_what_was_done() {
+        let merged = || outcome(Conclusion::Done, "merged");
+        let both = besides(outcome(Conclusion::Failed, "tasks"), merged());
+        assert_eq!((both.conclusion, both.reason.as_str()), (Conclusion::Failed, "tasks"));
+        assert_eq!(both.notes, ["tasks note", "merged", "merged note"]);
+        let alone = besides(outcome(Conclusion::Skipped, "no mode"), merged());
+        assert_eq!((alone.conclusion, alone.reason.as_str()), (Conclusion::Done, "merged"));
+        assert_eq!(alone.notes, ["merged note", "no mode note"]);
+    }
+}

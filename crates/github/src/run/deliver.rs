@@ -1,0 +1,250 @@
+//! A piece of work on GitHub, from what is wanted to where it goes: the plan loop does it, and it is pushed, opened and merged as far
+//! as that is configured.
+
+use camino::Utf8Path;
+use repertoire_agent::definition::Definition;
+use crate::actor::Admission;
+use crate::comment::Harmless;
+use tokio_util::sync::CancellationToken;
+
+use super::work::{Bench, Piece, WorkError, Worked};
+use super::{Call, Conclusion, Desk, Outcome, Wanted};
+use repertoire_git::repo::Oid;
+use crate::base;
+use crate::mode::{Mode, OpensPullRequest};
+use crate::publish::{self, Publication};
+use crate::tasks;
+use repertoire_checks::recover::Class;
+use repertoire_plan::{Asked, Bounds, EndingWord, Hand, PlanRequest};
+use repertoire_git::worktree::Worktrees;
+
+/// The name of the file with the settings of a project.
+const SETTINGS_FILE: &str = "repertoire.toml";
+
+impl Desk<'_> {
+    /// Lets the plan loop do a piece of work, and brings it where it should go.
+    pub(super) async fn deliver(
+        &self,
+        call: &Call<'_>,
+        wanted: Wanted,
+        shutdown: &CancellationToken,
+    ) -> Outcome {
+        let (start, note) = match self.start().await {
+            Ok(start) => start,
+            Err(error) => return Outcome::new(Conclusion::Failed, error.to_string()),
+        };
+        let mut outcome = match self.work_on(&wanted, call, start, shutdown).await {
+            Ok(mut worked) => match self.tick(&wanted, &mut worked).await {
+                Ok(()) => self.publish(call, &wanted, worked).await,
+                Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            },
+            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+        };
+        outcome.notes.extend(note);
+        outcome
+    }
+
+    /// The commit that work begins on, and a note if the settings of a pull request are not used in it.
+    async fn start(&self) -> Result<(Oid, Option<String>), base::BaseError> {
+        let Some(head) = &self.ground.head else { return Ok((self.ground.base.clone(), None)) };
+        let made = base::overlay(self.house, head, &self.ground.base).await?;
+        let is_settings = |path: &&String| Utf8Path::new(path).file_name() == Some(SETTINGS_FILE);
+        let note = made.replaced.iter().find(is_settings).map(|path| {
+            format!("The pull request changes `{path}`; the settings of the base branch were used.")
+        });
+        Ok((made.commit, note))
+    }
+
+    async fn work_on(
+        &self,
+        wanted: &Wanted,
+        call: &Call<'_>,
+        start: Oid,
+        shutdown: &CancellationToken,
+    ) -> Result<Worked, WorkError> {
+        let rules = |rules: &[repertoire_agent::permission::Rule]| {
+            rules.iter().map(ToString::to_string).collect()
+        };
+        let permissions = &wanted.grant.permissions;
+        let is_read = call.admission == Admission::Read;
+        let hand = |usual: &Hand| Hand {
+            system: Some(wanted.prompt.system.clone()),
+            tools: Some(wanted.grant.tools.clone()),
+            mode: is_read.then(|| "read-only".to_owned()),
+            allow: rules(&permissions.allow),
+            deny: rules(&permissions.deny),
+            ignore_project_rules: true,
+            ..usual.clone()
+        };
+        let asked = Asked {
+            title: wanted.label(),
+            words: wanted.prompt.user.clone(),
+            topic: wanted.topic.clone(),
+            answer: wanted.answer,
+        };
+        // Who reviews reads the same texts of strangers, and has to know as well what is only data.
+        let told = format!("{}\n{}", Definition::default().prompt, wanted.prompt.rules);
+        let reviewer = Hand { system: Some(told), ..hand(&self.request.reviewer) };
+        let request = PlanRequest {
+            plan: wanted.plan.clone().unwrap_or_default(),
+            asked: wanted.plan.is_none().then_some(asked),
+            implementer: hand(&self.request.implementer),
+            reviewer,
+            branch_prefix: self.settings.branch_prefix.clone(),
+            ending: EndingWord::Keep,
+            bounds: self.bounds(call.mode),
+            ..self.request_for(&call.admission)
+        };
+        let bench = Bench {
+            journal: self.journal,
+            runner: self.runner,
+            worker: self.worker,
+            house: self.house,
+            on_run: self.on_run,
+        };
+        let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
+        bench.work(piece, shutdown).await
+    }
+
+    /// What work is asked for, as far as whoever asked may have it. For who may only look nothing is run: what makes a worktree
+    /// ready and what checks it both start what lies there, and that may be a stranger's.
+    pub(super) fn request_for(&self, admission: &Admission) -> PlanRequest {
+        match admission {
+            Admission::Write => self.request.clone(),
+            Admission::Read | Admission::Refused { .. } => PlanRequest {
+                setup: None,
+                copy: Vec::new(),
+                checks: Vec::new(),
+                final_checks: Vec::new(),
+                improve: None,
+                review: false,
+                ..self.request.clone()
+            },
+        }
+    }
+
+    /// A mode that does not try again has one attempt.
+    fn bounds(&self, mode: &Mode) -> Bounds {
+        let mut bounds = self.request.bounds.clone();
+        let retries = if mode.execution.supports_retry { mode.execution.max_retries } else { 0 };
+        bounds.attempts_max = bounds.attempts_max.min(retries.saturating_add(1));
+        bounds
+    }
+
+    /// Ticks the box of a task that is done, on its branch.
+    async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
+        let Some((file, id)) =
+            wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
+        else {
+            return Ok(());
+        };
+        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
+        let text = repertoire_plan::file::read(&worktree.dir, file);
+        if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
+            repertoire_plan::file::write(&worktree.dir, file, &ticked)?;
+            worktree
+                .git
+                .commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title))
+                .await?;
+            worked.head = Some(worktree.git.head().await?);
+        }
+        Ok(())
+    }
+
+    /// Pushes what was done, opens a pull request and merges it, as far as that is configured.
+    async fn publish(&self, call: &Call<'_>, wanted: &Wanted, worked: Worked) -> Outcome {
+        let branch = worked.run.worktree.as_ref().map(|worktree| worktree.branch.clone());
+        let mut outcome = Outcome {
+            branch: branch.filter(|_| worked.head.is_some()),
+            checks: worked.checks.clone(),
+            answer: worked.answer.clone(),
+            run: Some(worked.run.id.clone()),
+            class: worked.class,
+            ..Outcome::new(worked.conclusion, worked.reason.clone())
+        };
+        let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
+        let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted)
+        else {
+            return outcome;
+        };
+        if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
+            outcome.conclusion = Conclusion::Waiting;
+            outcome.class = Some(Class::Permanent);
+            outcome.reason = why;
+        }
+        outcome
+    }
+
+    async fn send(
+        &self,
+        call: &Call<'_>,
+        wanted: &Wanted,
+        branch: &str,
+        head: &Oid,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        // A pull request keeps its own configuration, whatever the agent was given to read.
+        let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
+            (Some(own), Some(name)) => {
+                let plain = base::without_overlay(self.house, head, own, &wanted.label())
+                    .await
+                    .map_err(|error| text(&error))?;
+                (plain, name, own)
+            }
+            _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
+        };
+        let what = Publication {
+            git: self.house,
+            client: self.client,
+            remote: self.remote,
+            prefix: &self.settings.branch_prefix,
+            branch,
+            commit: &commit,
+            base: &base,
+            base_commit,
+        };
+        publish::push(&what).await.map_err(|error| text(&error))?;
+        outcome.pushed = true;
+        let opens = call.mode.execution.opens_pull_request;
+        if !self.settings.pull_request || opens == OpensPullRequest::Never {
+            return Ok(());
+        }
+        let origin = self.origin(call, wanted, outcome.run.as_ref()).await;
+        let hidden = origin.as_ref().map(|origin| format!("{}\n\n", origin.line()));
+        let ours = hidden.unwrap_or_default() + &pull_words(wanted, outcome);
+        let pull = publish::Words {
+            title: &wanted.title,
+            ours: &ours,
+            theirs: outcome.answer.as_deref().unwrap_or_default(),
+            draft: self.settings.draft,
+        };
+        let phrases = self.phrases();
+        let secrets = self.secrets();
+        let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
+        let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
+        outcome.pull_request = Some(opened.number);
+        if let Some(origin) = &origin {
+            let report = self.merge(call, &opened, (branch, &commit), origin).await;
+            outcome.merge = Some(report.line());
+            outcome.notes.extend(report.remarks);
+        }
+        Ok(())
+    }
+
+    /// The branch that the work on a pull request goes into.
+    fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
+        let pull = call.context.entity.as_ref()?.pull.as_ref()?;
+        Some(pull.head_ref.clone())
+    }
+}
+
+/// What we say in a pull request.
+fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
+    let about = wanted.about.map(|number| format!("For #{number}."));
+    let checks =
+        outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));
+    let parts: Vec<String> = about.into_iter().chain(checks).collect();
+    parts.join("\n\n")
+}

@@ -1,0 +1,359 @@
+//! What could not be done, as dead letters: kept for a person, and taken up from there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::comment::cut;
+use crate::event::Context;
+use repertoire_journal::letter::{LetterSource, NewLetter, Priority};
+use repertoire_journal::limits::LETTER_BYTES_MAX;
+use repertoire_journal::{DeadLetter, JournalError, LetterFilter, LetterStatus};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Call, Conclusion, Desk, Outcome};
+use crate::tasks::Task;
+use repertoire_checks::recover::Class;
+use crate::limits::LETTER_QUESTION_CHARS_MAX;
+
+/// What a run on GitHub was started with: all that is needed to start it again. An event letter keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// What happened, as GitHub tells it.
+    pub event: Value,
+    /// What GitHub calls that.
+    pub event_name: String,
+    /// What the run was asked for besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The mode that was asked for by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Whether it worked through tasks.
+    #[serde(default)]
+    pub continuous: bool,
+    /// Whether branches were pushed.
+    #[serde(default)]
+    pub push: bool,
+    /// Whether pull requests were opened.
+    #[serde(default)]
+    pub pull_request: bool,
+}
+
+impl Started {
+    /// What a letter keeps; `None` if it is not about an event.
+    pub fn of(letter: &DeadLetter) -> Option<Started> {
+        let is_event = letter.source == LetterSource::Event;
+        let started: Option<Started> = serde_json::from_value(letter.data.clone()).ok();
+        started.filter(|started| is_event && started.event.is_object())
+    }
+}
+
+/// What dead letters say of tasks, by the names of the tasks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskLetters {
+    /// Not to be picked, and why.
+    pub(super) held: BTreeMap<String, String>,
+    /// Letters that a person wants tried again.
+    again: BTreeMap<String, Vec<String>>,
+    /// Letters that are over when the task is done.
+    open: BTreeMap<String, Vec<String>>,
+}
+
+impl TaskLetters {
+    /// Tasks that a person wants tried again.
+    pub(super) fn again(&self) -> BTreeSet<String> {
+        self.again.keys().cloned().collect()
+    }
+
+    fn read(&mut self, letter: &DeadLetter) {
+        let Some(task) = letter.data.pointer("/task/id").and_then(Value::as_str) else { return };
+        let (task, id) = (task.to_owned(), letter.id.clone());
+        let short = letter.short();
+        let held = match letter.status {
+            LetterStatus::Resolved => return,
+            LetterStatus::Retrying => {
+                self.again.entry(task.clone()).or_default().push(id.clone());
+                None
+            }
+            // What was not to be had then may be had now.
+            LetterStatus::Queued if letter.class == Class::Transient.as_str() => None,
+            LetterStatus::Queued => Some(format!(
+                "was given up before, and is not tried again until somebody edits it or says `rep dlq retry {short}`"
+            )),
+            LetterStatus::Abandoned => Some(format!(
+                "is not to be done, somebody said (dead letter {short}); `rep dlq requeue {short}` takes that back"
+            )),
+        };
+        if letter.status.is_open() {
+            self.open.entry(task.clone()).or_default().push(id);
+        }
+        self.held.extend(held.map(|why| (task, why)));
+    }
+
+    /// A person's wish counts for more than what became of it before. Issues have labels for that, which people take off.
+    fn settled(mut self) -> Self {
+        self.held.retain(|task, _| !self.again.contains_key(task) && !task.starts_with("issue-"));
+        self
+    }
+}
+
+impl Desk<'_> {
+    /// Keeps an event that could not be handled for a person. A run that takes up a letter says there how it went, and
+    /// needs no other one.
+    pub(super) async fn bury(&self, call: &Call<'_>, outcome: &mut Outcome) {
+        if self.letter.is_some() {
+            return;
+        }
+        let class = outcome.class.unwrap_or(Class::Substantive);
+        let is_continuous = call.mode.execution.supports_continuous;
+        let title = match &call.context.entity {
+            Some(entity) => entity.title.as_str(),
+            None if is_continuous => "working through tasks",
+            None => "a prompt",
+        };
+        let priority = match class {
+            Class::Transient => Priority::Low,
+            // No task goes on before.
+            _ if is_continuous => Priority::High,
+            Class::Permanent => Priority::High,
+            Class::Mechanical | Class::Known | Class::Substantive => Priority::Medium,
+        };
+        let started = Started {
+            event: kept(self.event, call.context),
+            event_name: call.context.event.as_str().to_owned(),
+            prompt: self.settings.triggers.prompt.clone(),
+            mode: self.settings.mode.clone(),
+            continuous: is_continuous,
+            push: self.settings.push,
+            pull_request: self.settings.pull_request,
+        };
+        let letter = self.letter_of(outcome, LetterSource::Event, title, priority);
+        self.hand_in(NewLetter { data: json!(started), ..letter }, outcome).await;
+    }
+
+    fn letter_of(
+        &self,
+        outcome: &Outcome,
+        source: LetterSource,
+        title: &str,
+        priority: Priority,
+    ) -> NewLetter {
+        let class = outcome.class.unwrap_or(Class::Substantive);
+        NewLetter {
+            scope: self.scope.to_owned(),
+            source,
+            title: title.to_owned(),
+            priority,
+            class: class.as_str().to_owned(),
+            reason: outcome.reason.clone(),
+            question: question(class).to_owned(),
+            run: outcome.run.clone(),
+            data: Value::Null,
+            by: self.worker.name.clone(),
+        }
+    }
+
+    async fn hand_in(&self, letter: NewLetter, outcome: &mut Outcome) {
+        if let Err(error) = self.journal.bury(letter).await {
+            outcome.notes.push(format!("it could not be kept as a dead letter: {error}"));
+        }
+    }
+
+    /// Says in the letter that this run took up what came of it.
+    pub async fn settle(&self, outcome: &mut Outcome) {
+        let Some(letter) = self.letter else { return };
+        // Tasks that were begun have letters of their own.
+        let is_handled = matches!(outcome.conclusion, Conclusion::Done | Conclusion::Answered)
+            || !outcome.tasks.is_empty();
+        let turned = match is_handled {
+            true => self.turn(letter, LetterStatus::Resolved, &outcome.reason).await,
+            false => self.turn(letter, LetterStatus::Queued, &outcome.reason).await,
+        };
+        outcome.notes.extend(turned.err().map(|error| error.to_string()));
+    }
+
+    async fn turn(&self, id: &str, to: LetterStatus, why: &str) -> Result<(), JournalError> {
+        self.journal.letter_status(id, to, &self.worker.name, why).await.map(drop)
+    }
+
+    /// What the letters of this repository say of tasks.
+    pub(super) async fn task_letters(&self) -> Result<TaskLetters, JournalError> {
+        let statuses = vec![LetterStatus::Queued, LetterStatus::Retrying, LetterStatus::Abandoned];
+        let scope = Some(self.scope.to_owned());
+        let mut filter = LetterFilter { scope, statuses, ..LetterFilter::default() };
+        let mut letters = TaskLetters::default();
+        loop {
+            let page = self.journal.letters(&filter).await?;
+            page.items.iter().for_each(|letter| letters.read(letter));
+            match page.next {
+                Some(next) => filter.after = next,
+                None => return Ok(letters.settled()),
+            }
+        }
+    }
+
+    /// Keeps a task that was given up for a person, and ends the letters of one that is done.
+    pub(super) async fn keep_task(&self, task: &Task, outcome: &mut Outcome, known: &TaskLetters) {
+        let of_task = |letters: &BTreeMap<String, Vec<String>>| {
+            letters.get(&task.id).cloned().unwrap_or_default()
+        };
+        let (to, which) = match outcome.conclusion.is_fine() {
+            true => (LetterStatus::Resolved, of_task(&known.open)),
+            false => (LetterStatus::Queued, of_task(&known.again)),
+        };
+        let is_known = !which.is_empty();
+        for letter in which {
+            let turned = self.turn(&letter, to, &outcome.reason).await;
+            outcome.notes.extend(turned.err().map(|error| error.to_string()));
+        }
+        if outcome.conclusion.is_fine() || is_known {
+            return;
+        }
+        let priority = match (outcome.class, task.priority) {
+            (Some(Class::Transient), _) => Priority::Low,
+            (_, 1..=3) => Priority::High,
+            (_, 4..=6) => Priority::Medium,
+            _ => Priority::Low,
+        };
+        let letter = self.letter_of(outcome, LetterSource::Task, &task.title, priority);
+        let letter = NewLetter { data: json!({ "task": task }), ..letter };
+        // An agent that changed nothing has said what it needs.
+        let asks = outcome.answer.as_deref().filter(|_| outcome.branch.is_none());
+        let asks = asks.map(|answer| cut(answer, LETTER_QUESTION_CHARS_MAX));
+        let question = asks.unwrap_or_else(|| letter.question.clone());
+        self.hand_in(NewLetter { question, ..letter }, outcome).await;
+    }
+}
+
+/// The question whose answer lets the work go on.
+fn question(class: Class) -> &'static str {
+    match class {
+        Class::Transient => "is what it waits for to be had again?",
+        Class::Permanent => "has somebody put right what stopped it?",
+        Class::Mechanical | Class::Known | Class::Substantive => {
+            "what has to change, in what is asked for or in the code, so that checks and review agree?"
+        }
+    }
+}
+
+/// Most characters of a text and most items of a list, from what is rarely too much to what is sure to fit.
+const CUTS: [(usize, usize); 5] =
+    [(65_536, 1_000), (16_384, 300), (4_096, 100), (1_024, 100), (256, 30)];
+
+/// Room for what a letter has besides, and for what takes the place of secrets.
+const EVENT_BYTES_MAX: usize = LETTER_BYTES_MAX / 4 * 3;
+
+/// An event as a letter keeps it: with where it happened and who caused it, which Actions may have said elsewhere, and
+/// without what is too long to be kept.
+fn kept(event: &str, context: &Context) -> Value {
+    let mut event: Value = serde_json::from_str(event).unwrap_or_else(|_| json!({}));
+    if let Value::Object(fields) = &mut event {
+        let repository = json!({ "full_name": context.repository.full_name() });
+        fields.entry("repository").or_insert(repository);
+        fields.entry("sender").or_insert_with(|| json!({ "login": context.actor.login }));
+    }
+    for (chars_max, items_max) in CUTS {
+        if event.to_string().len() <= EVENT_BYTES_MAX {
+            break;
+        }
+        shorten(&mut event, chars_max, items_max);
+    }
+    event
+}
+
+fn shorten(value: &mut Value, chars_max: usize, items_max: usize) {
+    match value {
+        Value::String(text) if text.chars().count() > chars_max => *text = cut(text, chars_max),
+        Value::Array(items) => {
+            items.truncate(items_max);
+            items.iter_mut().for_each(|item| shorten(item, chars_max, items_max));
+        }
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| shorten(field, chars_max, items_max));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Surroundings, read};
+
+    fn surroundings(name: &str) -> Surroundings {
+        let vars = [
+            ("GITHUB_EVENT_NAME", name),
+            ("GITHUB_REPOSITORY", "octo/repo"),
+            ("GITHUB_ACTOR", "ada"),
+        ];
+        Surroundings::from_pairs(vars)
+    }
+
+    #[test]
+    fn an_event_is_kept_so_that_it_can_be_read_anywhere() {
+        let event = json!({ "schedule": "0 3 * * *" }).to_string();
+        let context = read(&event, &surroundings("schedule")).unwrap();
+        let kept = kept(&event, &context).to_string();
+        let bare =
+            Surroundings { event_name: Some("schedule".to_owned()), ..Surroundings::default() };
+        let again = read(&kept, &bare).unwrap();
+        assert_eq!((&again.repository.owner, &again.actor), (&"octo".to_owned(), &context.actor));
+    }
+
+    #[test]
+    fn a_huge_event_is_shortened_and_still_says_who_wants_what() {
+        let files: Vec<Value> = (0..5_000)
+            .map(|number| json!({ "path": format!("{number}/{}", "x".repeat(90)) }))
+            .collect();
+        let event = json!({
+            "action": "created",
+            "repository": { "full_name": "octo/repo" },
+            "sender": { "login": "ada" },
+            "issue": { "number": 7, "title": "T", "body": "y".repeat(900_000), "user": { "login": "eve" } },
+            "comment": { "id": 1, "body": "@repertoire go", "user": { "login": "ada" } },
+            "files": files,
+        })
+        .to_string();
+        let context = read(&event, &surroundings("issue_comment")).unwrap();
+        let kept = kept(&event, &context).to_string();
+        assert!(kept.len() <= EVENT_BYTES_MAX, "{}", kept.len());
+        let again = read(&kept, &surroundings("issue_comment")).unwrap();
+        assert_eq!(again.said.unwrap().text, "@repertoire go");
+        let body = again.entity.unwrap().body;
+        assert!(body.starts_with("yyy") && body.len() < 70_000, "{}", body.len());
+    }
+
+    fn letter(status: LetterStatus, class: Class, id: &str, task: &str) -> DeadLetter {
+        let letter = json!({
+            "id": id, "scope": "s", "source": "task", "title": "t", "priority": "high", "class": class.as_str(),
+            "reason": "r", "question": "q", "run": null, "data": { "task": { "id": task } }, "status": status,
+            "times": 1, "attempts": 0, "history": [], "created_ms": 0, "updated_ms": 0,
+        });
+        serde_json::from_value(letter).unwrap()
+    }
+
+    #[test]
+    fn letters_hold_tasks_back_until_somebody_wants_them_tried_again() {
+        use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
+        let mut letters = TaskLetters::default();
+        for (status, class, task) in [
+            (Queued, Class::Substantive, "file-1"),
+            (Abandoned, Class::Substantive, "file-2"),
+            (Retrying, Class::Substantive, "file-3"),
+            (Resolved, Class::Substantive, "file-4"),
+            (Queued, Class::Transient, "file-5"),
+            (Queued, Class::Substantive, "issue-6"),
+            (Queued, Class::Substantive, "file-7"),
+            (Retrying, Class::Substantive, "file-7"),
+        ] {
+            letters.read(&letter(status, class, &format!("of-{task}"), task));
+        }
+        let letters = letters.settled();
+        let held: Vec<&str> = letters.held.keys().map(String::as_str).collect();
+        assert_eq!(held, ["file-1", "file-2"]);
+        assert!(letters.held["file-1"].contains("rep dlq retry"));
+        assert!(letters.held["file-2"].contains("rep dlq requeue"));
+        assert_eq!(letters.again(), ["file-3", "file-7"].map(str::to_owned).into());
+        assert!(letters.open.contains_key("file-5") && !letters.open.contains_key("file-2"));
+    }
+}

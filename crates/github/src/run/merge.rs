@@ -1,0 +1,278 @@
+//! Whether the pull request of a run is merged: what is known of the run, from its journal where that is here.
+
+use std::collections::BTreeSet;
+
+use crate::actor::Admission;
+use crate::client::ClientError;
+use crate::event::EventName;
+use repertoire_journal::RunId;
+use repertoire_journal::event::StepOutcome;
+use repertoire_journal::run::{Run, RunStatus, Step};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Call, Desk, Wanted};
+use repertoire_checks::declared;
+use repertoire_git::repo::Oid;
+use crate::automerge::{self, AutoMerge, Fact, Origin, Report, Request, Verdict, Verification, Witness};
+use crate::publish::Opened;
+use repertoire_plan::state::{After, Kind};
+use repertoire_git::worktree::Worktrees;
+
+/// What is known of the run that made a branch.
+pub(super) struct Past {
+    pub(super) made_by_us: Fact<bool>,
+    pub(super) witness: Witness,
+    pub(super) open_question: Fact<bool>,
+}
+
+impl Desk<'_> {
+    /// What a pull request says of itself, for whoever looks at it later; nothing where nothing is merged.
+    pub(super) async fn origin(
+        &self,
+        call: &Call<'_>,
+        wanted: &Wanted,
+        run: Option<&RunId>,
+    ) -> Option<Origin> {
+        let run = run.filter(|_| self.settings.auto_merge.enabled)?.clone();
+        let is_pull = call.context.entity.as_ref().is_some_and(|entity| entity.is_pull);
+        // What the work on a pull request is about is somebody's pull request, and not an issue to close.
+        let issue = wanted.about.filter(|_| !is_pull);
+        let asked_by = self.askers(call, issue).await.ok();
+        Some(Origin { run, issue, asked_by })
+    }
+
+    /// Everybody who told us what to write: who caused the event or had it run again, who wrote the words, and who made an
+    /// issue a task. The clock is nobody.
+    async fn askers(
+        &self,
+        call: &Call<'_>,
+        issue: Option<u64>,
+    ) -> Result<Vec<String>, ClientError> {
+        let context = call.context;
+        let actor = (context.event != EventName::Schedule).then_some(&context.actor);
+        let said = context.said.as_ref().map(|said| &said.author);
+        let opened = context.entity.as_ref().map(|entity| &entity.author);
+        let here = actor.into_iter().chain(&context.rerun_by).chain(said).chain(opened);
+        let mut all: BTreeSet<String> = here.map(|account| account.login.to_lowercase()).collect();
+        if let Some(number) = issue {
+            let triggers = &self.settings.triggers;
+            let opened = self.client.issue(number).await?.user;
+            let events = self.client.timeline(number).await?;
+            let labels = [&triggers.task_label].into_iter().chain(&triggers.label);
+            let labelled = labels.filter_map(|label| events.labelled(label));
+            let users = labelled.filter_map(|event| event.actor.clone()).chain(opened);
+            all.extend(users.map(|user| user.login.to_lowercase()));
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    /// Merges a pull request that was opened just now, if everything speaks for it; says what became of it.
+    pub(super) async fn merge(
+        &self,
+        call: &Call<'_>,
+        opened: &Opened,
+        (branch, commit): (&str, &Oid),
+        origin: &Origin,
+    ) -> Report {
+        let past = self.past(origin, branch, commit.as_str()).await;
+        // One that was there before may be somebody else's. An event about it asks again, and looks at its text then.
+        let made_by_us = match opened.is_new {
+            true => past.made_by_us,
+            false => Fact::Known(false),
+        };
+        let asked = Fact::Known(call.admission == Admission::Write);
+        let request = self.merge_request(opened.number, origin, asked, Past { made_by_us, ..past });
+        let settings = &self.settings.auto_merge;
+        automerge::run(self.client, &request, settings, &automerge::WallClock).await
+    }
+
+    pub(super) fn merge_request(
+        &self,
+        number: u64,
+        origin: &Origin,
+        asked: Fact<bool>,
+        past: Past,
+    ) -> Request {
+        Request {
+            number,
+            asked,
+            asked_by: match &origin.asked_by {
+                Some(logins) => Fact::Known(logins.clone()),
+                None => Fact::Unknown("it could not be found out when it was opened".to_owned()),
+            },
+            made_by_us: past.made_by_us,
+            own_login: self.settings.rules.bot_login.clone(),
+            branch_prefix: self.settings.branch_prefix.clone(),
+            witness: past.witness,
+            open_question: past.open_question,
+            issue: origin.issue,
+        }
+    }
+
+    /// What is known of the run that a pull request names. Only the journal is believed; where it is not here, the service has
+    /// to say everything.
+    pub(super) async fn past(&self, origin: &Origin, branch: &str, head: &str) -> Past {
+        match self.journal.run(&origin.run).await {
+            Err(error) => {
+                let why = error.to_string();
+                Past {
+                    made_by_us: Fact::Unknown(why.clone()),
+                    open_question: Fact::Unknown(why.clone()),
+                    witness: Witness::Nobody(why),
+                }
+            }
+            Ok(None) => Past {
+                made_by_us: Fact::Known(true),
+                // A run that asks a person something opens no pull request.
+                open_question: Fact::Known(false),
+                witness: Witness::Service,
+            },
+            Ok(Some(run)) => Past {
+                made_by_us: Fact::Known(
+                    run.worktree.as_ref().is_some_and(|it| it.branch == branch),
+                ),
+                open_question: Fact::Known(run.status != RunStatus::Completed),
+                witness: match self.checked(&run, head).await {
+                    Ok(found) => Witness::Journal(found),
+                    Err(why) => Witness::Nobody(why),
+                },
+            },
+        }
+    }
+
+    /// What the declared checks said of a commit. What was committed after them is checked again, where it is checked out.
+    async fn checked(&self, run: &Run, head: &str) -> Result<Verification, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let steps = self.journal.steps(&run.id).await.map_err(|error| text(&error))?;
+        let found = steps.iter().rev().find_map(verification);
+        let found = found.ok_or("no step of the run has run them")?;
+        if found.commit == head || found.verdict != Verdict::Passed {
+            return Ok(found);
+        }
+        let (Some(checked), Some(now)) = (Oid::parse(&found.commit), Oid::parse(head)) else {
+            return Ok(found);
+        };
+        // A commit that is not here is no reason to believe anything of it.
+        let (Ok(before), Ok(after)) =
+            (self.house.tree_of(&checked).await, self.house.tree_of(&now).await)
+        else {
+            return Ok(found);
+        };
+        match before == after {
+            true => Ok(Verification { commit: head.to_owned(), ..found }),
+            false => Ok(self.checked_again(run, &now).await?.unwrap_or(found)),
+        }
+    }
+
+    /// Runs all declared checks on a commit, if the run's own checkout is at it and has nothing else in it.
+    async fn checked_again(&self, run: &Run, head: &Oid) -> Result<Option<Verification>, String> {
+        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let Ok(Some(worktree)) = worktrees.of_run(run.id.as_str()).await else { return Ok(None) };
+        let is_at_it = async || {
+            let at = worktree.git.head().await;
+            let clean = worktree.git.is_clean().await;
+            at.is_ok_and(|at| at == *head) && clean.unwrap_or(false)
+        };
+        if !is_at_it().await {
+            return Ok(None);
+        }
+        let all: Vec<_> =
+            self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
+        // The configuration is that of the base branch, whatever the checkout has.
+        let station = self.runner.crew.station(self.house.dir(), self.request)?;
+        let readable = vec![worktree.common_dir.clone()];
+        let system = station.system.in_dir(&worktree.dir, readable);
+        let mut place = system.workplace_of(run.id.as_str());
+        place.environment = station.environment;
+        let at_once = self.request.bounds.checks_at_once.max(1) as usize;
+        // They end by their own time limits: the work is done, and only its merge waits for them.
+        let verdict =
+            declared::run_checks(&all, &place, &CancellationToken::new(), &|_| {}, at_once).await;
+        let verdict = verdict.map_err(|error| error.to_string())?;
+        let passed = verdict.green && is_at_it().await;
+        let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
+        Ok(Some(Verification { verdict, full: true, commit: head.to_string() }))
+    }
+}
+
+/// What a step of the plan loop says about the declared checks, if it ran them.
+fn verification(step: &Step) -> Option<Verification> {
+    if step.kind != Kind::Verification.as_str() {
+        return None;
+    }
+    let is_green = step.outcome == Some(StepOutcome::Ok)
+        && step.result.get("green") == Some(&Value::Bool(true));
+    let ran =
+        step.result.get("checks").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    let verdict = match (is_green, ran) {
+        (true, true) => Verdict::Passed,
+        // Where none is declared, green says nothing.
+        (true, false) => Verdict::Inconclusive,
+        (false, _) => Verdict::Failed,
+    };
+    let after = step.detail.get("after").and_then(Value::as_str);
+    Some(Verification {
+        verdict,
+        full: after == Some(After::Everything.as_str()),
+        commit: step.head_after.clone()?,
+    })
+}
+
+/// The settings with what is left of the time to wait.
+pub(super) fn waiting(settings: &AutoMerge, waited_seconds: u64) -> AutoMerge {
+    let wait_seconds = settings.wait_seconds.saturating_sub(waited_seconds);
+    AutoMerge { wait_seconds, ..settings.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use repertoire_journal::run::{Spent, StepStatus};
+    use serde_json::json;
+
+    fn step(kind: &str, outcome: StepOutcome, after: &str, result: Value) -> Step {
+        Step {
+            run: RunId::known("a"),
+            number: 1,
+            kind: kind.to_owned(),
+            task: None,
+            attempt: 1,
+            iteration: 1,
+            status: StepStatus::Finished,
+            outcome: Some(outcome),
+            reason: None,
+            token: 1,
+            worker: None,
+            head_before: None,
+            head_after: Some("c1".to_owned()),
+            spent: Spent::default(),
+            started_ms: 0,
+            ended_ms: None,
+            detail: json!({ "after": after }),
+            result,
+        }
+    }
+
+    #[track_caller]
+    fn says(step: Step, expect: Option<(Verdict, bool)>) {
+        let found = verification(&step);
+        assert_eq!(found.as_ref().map(|found| (found.verdict, found.full)), expect);
+        assert!(found.is_none_or(|found| found.commit == "c1"));
+    }
+
+    #[test]
+    fn the_verdict_is_the_last_verifications() {
+        use StepOutcome::{Failed, Ok, Stopped};
+        let green = json!({ "green": true, "checks": [{ "name": "test" }] });
+        let red = json!({ "green": false, "checks": [{ "name": "test" }] });
+        let none = json!({ "green": true, "checks": [] });
+        let of = |outcome, after, result| step("verification", outcome, after, result);
+        says(of(Ok, "everything", green.clone()), Some((Verdict::Passed, true)));
+        says(of(Ok, "review", green.clone()), Some((Verdict::Passed, false)));
+        says(of(Ok, "everything", none), Some((Verdict::Inconclusive, true)));
+        says(of(Failed, "everything", red), Some((Verdict::Failed, true)));
+        says(of(Stopped, "everything", green.clone()), Some((Verdict::Failed, true)));
+        says(step("review", Ok, "everything", green), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! What is waiting to be done, from all places where people write it down, in one order.
+//!
+//! Each source is a file of its own: [`issues`], [`file`](mod@file), [`plan`], [`prompt`]. [`order`] is pure: sources as configured, then
+//! priority with 1 first, then the oldest. A task is named by its source's own id or by its content, never by a line number, so
+//! that editing a list does not confuse tasks.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub mod file;
+pub mod issues;
+pub mod plan;
+pub mod prompt;
+
+/// Where tasks come from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Issues with a label.
+    Issue,
+    /// A list of boxes, as `TASKS.md`.
+    File,
+    /// A plan.
+    Plan,
+    /// What the run was started with.
+    Prompt,
+}
+
+impl Source {
+    /// The order unless another is configured.
+    pub const ALL: [Source; 4] = [Source::Issue, Source::File, Source::Plan, Source::Prompt];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Issue => "issue",
+            Source::File => "file",
+            Source::Plan => "plan",
+            Source::Prompt => "prompt",
+        }
+    }
+}
+
+/// The priority of a task that has none.
+pub const PRIORITY_DEFAULT: u8 = 5;
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Its name: `issue-31`, `file-9ac1e02b`. It stays as long as the task does.
+    pub id: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What is to be done, in a line. Of strangers, if it comes from an issue.
+    pub title: String,
+    /// The rest. Of strangers, if it comes from an issue.
+    pub body: String,
+    /// From 1, which is first, to 10.
+    pub priority: u8,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// When it was written down, as its source says it.
+    pub created: Option<String>,
+    /// Its place among those that are as old: the number of an issue, the place in a file.
+    pub position: u64,
+}
+
+impl Task {
+    /// The number of the issue that it comes from.
+    pub fn issue(&self) -> Option<u64> {
+        (self.source == Source::Issue).then_some(self.position)
+    }
+
+    /// Whether a branch is that of a run for this task: ours begin with a prefix, the name of the task and a word of the run.
+    pub fn is_branch(&self, prefix: &str, branch: &str) -> bool {
+        let name = repertoire_git::worktree::slug(&self.id);
+        let rest = branch.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(&name));
+        let word = rest.and_then(|rest| rest.strip_prefix('-'));
+        word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_hexdigit()))
+    }
+
+    /// What it says, without what does not matter for whether two are the same.
+    fn content(&self) -> String {
+        words(&format!("{} {}", self.title, self.body)).to_lowercase()
+    }
+}
+
+/// The tasks that may be picked, in order, and those that may not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Queue {
+    /// In the order in which they are done.
+    pub tasks: Vec<Task>,
+    /// What is not picked, and why.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// A task that is not picked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassedOver {
+    /// Its name.
+    pub id: String,
+    /// Why, as half a sentence after the name.
+    pub why: String,
+}
+
+impl PassedOver {
+    /// One with its reason.
+    pub fn new(id: impl Into<String>, why: impl Into<String>) -> Self {
+        PassedOver { id: id.into(), why: why.into() }
+    }
+}
+
+/// Puts tasks into the one order. Sources that are not listed are not picked from; those that are held back are passed over
+/// with the reason; of several with the same content the first stays.
+pub fn order(tasks: Vec<Task>, sources: &[Source], held: &BTreeMap<String, String>) -> Queue {
+    let place = |source: Source| sources.iter().position(|listed| *listed == source);
+    let mut queue = Queue::default();
+    let mut keyed = Vec::new();
+    for task in tasks {
+        match (place(task.source), held.get(&task.id)) {
+            (Some(_), Some(why)) => queue.passed_over.push(PassedOver::new(task.id, why)),
+            (Some(place), None) => keyed.push((place, task)),
+            (None, _) => {}
+        }
+    }
+    keyed.sort_by(|(place, task), (other_place, other)| {
+        let key = |place: usize, task: &Task| (place, task.priority);
+        key(*place, task)
+            .cmp(&key(*other_place, other))
+            .then_with(|| task.created.cmp(&other.created))
+            .then_with(|| task.position.cmp(&other.position))
+            .then_with(|| task.id.cmp(&other.id))
+            .then_with(|| task.title.cmp(&other.title))
+            .then_with(|| task.body.cmp(&other.body))
+            .then_with(|| task.labels.cmp(&other.labels))
+    });
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    for (_, task) in keyed {
+        match seen.get(&task.content()) {
+            Some(first) if *first == task.id => {}
+            Some(first) => {
+                let why = format!("says the same as {first}");
+                queue.passed_over.push(PassedOver::new(task.id, why));
+            }
+            None => {
+                seen.insert(task.content(), task.id.clone());
+                queue.tasks.push(task);
+            }
+        }
+    }
+    queue.passed_over.sort_by(|one, other| (&one.id, &one.why).cmp(&(&other.id, &other.why)));
+    queue
+}
+
+/// A name that is made of what a task says.
+fn id_of(source: Source, content: &str) -> String {
+    let digest = Sha256::digest(words(content).as_bytes());
+    let hex: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{hex}", source.as_str())
+}
+
+/// A text with single blanks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text of at most so many characters; one that is cut says so.
+fn bounded(text: &str, chars_max: usize) -> String {
+    crate::comment::cut(text, chars_max)
+}
+
+/// The priority that a word gives, as `priority-3` or `P3`.
+fn priority_of(digits: &str) -> Option<u8> {
+    let number = digits.parse().ok().filter(|number| (1..=10).contains(number));
+    number.filter(|number: &u8| number.to_string() == digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn task(source: Source, position: u64, priority: u8, created: Option<&str>) -> Task {
+        Task {
+            id: format!("{}-{position}", source.as_str()),
+            source,
+            title: format!("{} task {position}", source.as_str()),
+            body: String::new(),
+            priority,
+            labels: Vec::new(),
+            created: created.map(str::to_owned),
+            position,
+        }
+    }
+
+    fn ids(queue: &Queue) -> Vec<&str> {
+        queue.tasks.iter().map(|task| task.id.as_str()).collect()
+    }
+
+    #[test]
+    fn sources_come_first_then_priority_then_age() {
+        let tasks = vec![
+            task(Source::Prompt, 1, 1, None),
+            task(Source::File, 2, 5, None),
+            task(Source::File, 1, 5, None),
+            task(Source::Issue, 9, 5, Some("2026-01-01")),
+            task(Source::Issue, 3, 5, Some("2026-01-02")),
+            task(Source::Issue, 12, 2, Some("2026-02-01")),
+            task(Source::Plan, 1, 1, None),
+        ];
+        let queue = order(tasks.clone(), &Source::ALL, &BTreeMap::new());
+        let all = ["issue-12", "issue-9", "issue-3", "file-1", "file-2", "plan-1", "prompt-1"];
+        assert_eq!(ids(&queue), all);
+        let queue = order(tasks, &[Source::Prompt, Source::File], &BTreeMap::new());
+        assert_eq!(ids(&queue), ["prompt-1", "file-1", "file-2"]);
+    }
+
+    #[test]
+    fn what_is_held_back_is_passed_over_with_the_reason() {
+        let held = BTreeMap::from([("file-1".to_owned(), "failed before".to_owned())]);
+        let tasks = vec![task(Source::File, 1, 1, None), task(Source::File, 2, 5, None)];
+        let queue = order(tasks, &Source::ALL, &held);
+        assert_eq!(ids(&queue), ["file-2"]);
+        assert_eq!(queue.passed_over, [PassedOver::new("file-1", "failed before")]);
+    }
+
+    #[test]
+    fn two_tasks_with_the_same_content_are_one() {
+        let mut same = task(Source::File, 1, 1, None);
+        same.title = "ISSUE  task 9".to_owned();
+        let tasks = vec![same, task(Source::Issue, 9, 5, None)];
+        let queue = order(tasks, &Source::ALL, &BTreeMap::new());
+        assert_eq!(ids(&queue), ["issue-9"]);
+        assert_eq!(queue.passed_over, [PassedOver::new("file-1", "says the same as issue-9")]);
+    }
+
+    #[test]
+    fn priorities_are_one_to_ten() {
+        for (digits, expect) in [
+            ("1", Some(1)),
+            ("10", Some(10)),
+            ("0", None),
+            ("11", None),
+            ("01", None),
+            ("", None),
+            ("+1", None),
+        ] {
+            assert_eq!(priority_of(digits), expect, "{digits}");
+        }
+    }
+
+    fn any_task() -> impl Strategy<Value = Task> {
+        let source = prop::sample::select(Source::ALL.to_vec());
+        let created = prop::option::of("2026-0[1-3]-01");
+        (source, 1..6u64, 1..11u8, created, "[ab]{1,2}").prop_map(
+            |(source, at, rank, when, title)| Task {
+                title,
+                ..task(source, at, rank, when.as_deref())
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_does_not_depend_on_how_tasks_were_found(
+            tasks in prop::collection::vec(any_task(), 0..12),
+            turn in 0..12usize,
+        ) {
+            let mut turned = tasks.clone();
+            let at = turn.min(turned.len());
+            turned.rotate_left(at);
+            turned.reverse();
+            let none = BTreeMap::new();
+            prop_assert_eq!(
+                order(tasks, &Source::ALL, &none).tasks,
+                order(turned, &Source::ALL, &none).tasks
+            );
+        }
+
+        #[test]
+        fn every_task_is_picked_or_passed_over_once(
+            tasks in prop::collection::vec(any_task(), 0..12),
+        ) {
+            let queue = order(tasks.clone(), &Source::ALL, &BTreeMap::new());
+            let contents: BTreeSet<String> = tasks.iter().map(Task::content).collect();
+            prop_assert_eq!(queue.tasks.len(), contents.len());
+            for pair in queue.tasks.windows(2) {
+                let key = |task: &Task| (task.source, task.priority);
+                prop_assert!(key(&pair[0]) <= key(&pair[1]));
+            }
+        }
+    }
+}

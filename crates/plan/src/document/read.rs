@@ -1,0 +1,467 @@
+//! From lines to a plan. A scanner rather than a Markdown parser: it has to know where each byte stands, and to read what
+//! people and agents really write.
+
+use camino::Utf8Path;
+use repertoire_text::source::Span;
+use repertoire_text::{Diagnostic, Source};
+
+use super::keys::key_line;
+use super::lines::{
+    Bullet, CheckBox, Fence, Line, bullet, check_box, frontmatter, has_box, heading, indent, lines,
+    underline,
+};
+use super::{Blocker, Format, Plan, Priority, Section};
+use crate::codes;
+use crate::limits::{PLAN_FINDINGS_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX, PLAN_NESTING_MAX, PLAN_TASKS_MAX, PLAN_TEXT_LINES_MAX};
+
+mod build;
+mod said;
+
+/// Reads a plan.
+pub(super) fn read(source: Source) -> Plan {
+    let text = source.shared_text();
+    let bytes = text.len();
+    if bytes > PLAN_BYTES_MAX {
+        let why = format!("the plan has {bytes} bytes; the limit is {PLAN_BYTES_MAX}");
+        let found = Diagnostic::new(&codes::PLAN_TOO_LARGE, why.clone())
+            .in_file(source.path())
+            .help(codes::PLAN_TOO_LARGE.remedy);
+        return empty(source, why, found);
+    }
+    let mut reader = Reader::new(&source, lines(&text));
+    let skipped = frontmatter(&reader.lines);
+    for at in skipped..reader.lines.len() {
+        reader.line(at);
+    }
+    reader.end();
+    build::plan(reader.finish(), source.clone())
+}
+
+/// A plan that is not text.
+pub(super) fn not_text(path: &Utf8Path, at: usize) -> Plan {
+    let why = format!("the plan is not UTF-8: byte {at} is wrong");
+    let code = &repertoire_text::codes::NOT_UTF8;
+    let found = Diagnostic::new(code, why.clone()).in_file(path).help(code.remedy);
+    empty(Source::new(path, String::new()), why, found)
+}
+
+fn empty(source: Source, why: String, found: Diagnostic) -> Plan {
+    Plan {
+        title: None,
+        sections: Vec::new(),
+        tasks: Vec::new(),
+        format: Format::Loop,
+        fallback: Some(why),
+        diagnostics: vec![found],
+        source: source.renamed(source.path().to_owned()),
+    }
+}
+
+/// What the lines say, before texts are read and names are given.
+struct Drafts<'a> {
+    lines: Vec<Line<'a>>,
+    title: Option<String>,
+    sections: Vec<Section>,
+    tasks: Vec<Draft>,
+    fallback: Option<String>,
+    found: Vec<Diagnostic>,
+}
+
+/// A task as it stands in the lines.
+struct Draft {
+    check_box: CheckBox,
+    /// Where the box stands in the file.
+    mark: Span,
+    line: usize,
+    /// How many lines its text has.
+    text_lines: usize,
+    /// Its lines below that.
+    details: Vec<usize>,
+    /// After its last line before a task within it.
+    own_end: usize,
+    bullet: Bullet,
+    /// The indentation of the first line that is nested below it.
+    nested: Option<String>,
+    has_child: bool,
+    parent: Option<usize>,
+    section: Option<usize>,
+    priority: Option<Priority>,
+    blocked_by: Vec<Blocker>,
+    skills: Vec<(String, Span)>,
+    specs: Vec<(String, Span)>,
+}
+
+/// An item of a list that is still open.
+struct Item {
+    bullet: Bullet,
+    /// The innermost task that it is, or is within.
+    owner: Option<usize>,
+}
+
+/// Something that hides lines until it is closed.
+struct Hiding {
+    kind: Hides,
+    /// Lines that are indented by less do not belong to the item that it stands in.
+    inside: usize,
+    opened: Span,
+    boxes: usize,
+}
+
+enum Hides {
+    Fence(Fence),
+    Comment,
+}
+
+struct Reader<'a> {
+    source: &'a Source,
+    lines: Vec<Line<'a>>,
+    title: Option<String>,
+    sections: Vec<Section>,
+    tasks: Vec<Draft>,
+    items: Vec<Item>,
+    hiding: Option<Hiding>,
+    /// The task whose text may go on in the next line.
+    open_text: Option<usize>,
+    /// Whether the line before was prose at the margin, which an underline makes a heading.
+    after_prose: bool,
+    after_blank: bool,
+    blockers: usize,
+    fallback: Option<String>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(source: &'a Source, lines: Vec<Line<'a>>) -> Self {
+        Reader {
+            source,
+            lines,
+            title: None,
+            sections: Vec::new(),
+            tasks: Vec::new(),
+            items: Vec::new(),
+            hiding: None,
+            open_text: None,
+            after_prose: false,
+            after_blank: true,
+            blockers: 0,
+            fallback: None,
+            found: Vec::new(),
+        }
+    }
+
+    fn finish(self) -> Drafts<'a> {
+        Drafts {
+            lines: self.lines,
+            title: self.title,
+            sections: self.sections,
+            tasks: self.tasks,
+            fallback: self.fallback,
+            found: self.found,
+        }
+    }
+
+    fn line(&mut self, at: usize) {
+        let line = self.lines[at];
+        if line.text.len() > PLAN_LINE_BYTES_MAX {
+            let why = format!(
+                "line {} has {} bytes; the limit is {PLAN_LINE_BYTES_MAX}",
+                at + 1,
+                line.text.len()
+            );
+            return self.over(why, Span::new(line.start, line.start + 1));
+        }
+        let after_blank = std::mem::replace(&mut self.after_blank, line.is_blank());
+        let after_prose = std::mem::take(&mut self.after_prose);
+        let (columns, blanks) = indent(line.text, 0);
+        if self.hiding.is_some() && !self.is_shown(&line, columns, blanks) {
+            self.detail(at);
+            return;
+        }
+        if line.is_blank() {
+            self.open_text = None;
+            self.detail(at);
+            return;
+        }
+        if after_prose && let Some(level) = underline(line.text) {
+            let before = self.lines[at - 1];
+            let indented = before.text.len() - before.text.trim_start().len();
+            self.heading(level, at - 1, indented..before.text.trim_end().len());
+            return;
+        }
+        if self.goes_on(at, columns, blanks) {
+            return self.prose(at, &line.text[blanks..]);
+        }
+        // A line that is indented by less ends the items that it does not belong to.
+        while self.items.last().is_some_and(|item| columns < item.bullet.inside()) {
+            self.items.pop();
+            self.open_text = None;
+        }
+        let margin = self.items.last().map_or(0, |item| item.bullet.inside());
+        let is_code = columns >= margin + 4
+            && after_blank
+            && self.items.last().is_none_or(|item| columns >= item.bullet.content_column + 4);
+        match is_code {
+            true => self.code(at),
+            false => self.block(at, columns, blanks),
+        }
+    }
+
+    /// Whether a line at the margin goes on with the text of a task: prose, with no blank line between. What begins in bold
+    /// is said for itself.
+    fn goes_on(&self, at: usize, columns: usize, blanks: usize) -> bool {
+        let line = self.lines[at];
+        let is_heading = self.lines.get(at + 1).is_some_and(|next| underline(next.text).is_some());
+        let body = &line.text[blanks..];
+        self.open_text.is_some()
+            && !is_heading
+            && self.items.last().is_some_and(|item| columns < item.bullet.inside())
+            && !body.starts_with(['>', '<', '|', '#', '*', '`', '~', '='])
+            && bullet(line.text, blanks, columns).is_none()
+            && underline(line.text).is_none()
+            && key_line(body).is_none()
+    }
+
+    /// Whether a line is seen although something hides lines: it closes it, or is outside of it.
+    fn is_shown(&mut self, line: &Line<'_>, columns: usize, blanks: usize) -> bool {
+        let Some(hiding) = &mut self.hiding else { return true };
+        if !line.is_blank() && columns < hiding.inside {
+            self.hiding = None;
+            return true;
+        }
+        let closes = match &hiding.kind {
+            Hides::Fence(fence) => {
+                columns < hiding.inside + 4 && fence.is_closed_by(&line.text[blanks..])
+            }
+            Hides::Comment => line.text.contains("-->"),
+        };
+        hiding.boxes += usize::from(has_box(line.text));
+        if closes {
+            self.hiding = None;
+        }
+        false
+    }
+
+    /// A line that is neither blank nor code.
+    fn block(&mut self, at: usize, columns: usize, blanks: usize) {
+        let line = self.lines[at];
+        let body = &line.text[blanks..];
+        if self.hide(body, &line, blanks) || body.starts_with('>') {
+            self.open_text = None;
+            self.detail(at);
+            return;
+        }
+        if self.items.is_empty()
+            && let Some((level, range)) = heading(line.text)
+        {
+            return self.heading(level, at, range);
+        }
+        match bullet(line.text, blanks, columns) {
+            Some(found) => self.item(at, found),
+            None => self.prose(at, body),
+        }
+    }
+
+    /// Opens a fence or a comment, if a text does.
+    fn hide(&mut self, body: &str, line: &Line<'_>, at: usize) -> bool {
+        let kind = match Fence::opened_by(body) {
+            Some(fence) => Hides::Fence(fence),
+            None if body.starts_with("<!--") => {
+                if body[4..].contains("-->") {
+                    return true;
+                }
+                Hides::Comment
+            }
+            None => return false,
+        };
+        let inside = self.items.last().map_or(0, |item| item.bullet.inside());
+        let opened = Span::new(line.start + at, line.end());
+        self.hiding = Some(Hiding { kind, inside, opened, boxes: 0 });
+        true
+    }
+
+    /// An item of a list, or several in one line.
+    fn item(&mut self, at: usize, first: Bullet) {
+        self.open_text = None;
+        let line = self.lines[at];
+        let mut found = first;
+        loop {
+            while self.items.last().is_some_and(|item| found.column < item.bullet.inside()) {
+                self.items.pop();
+            }
+            self.items.truncate(PLAN_NESTING_MAX);
+            let owner = self.items.last().and_then(|item| item.owner);
+            let content = &line.text[found.content..];
+            if let Some(check_box) = check_box(content) {
+                let task = self.task(at, found, check_box, owner);
+                self.items.push(Item { bullet: found, owner: task.or(owner) });
+                return;
+            }
+            self.items.push(Item { bullet: found, owner });
+            match bullet(line.text, found.content, found.content_column) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        self.detail(at);
+        let body = &line.text[found.content..];
+        if !self.hide(body, &line, found.content) {
+            self.key(at, found.content);
+        }
+    }
+
+    /// A box: a task, unless its section is for people.
+    fn task(
+        &mut self,
+        at: usize,
+        bullet: Bullet,
+        check_box: CheckBox,
+        parent: Option<usize>,
+    ) -> Option<usize> {
+        let section = self.sections.len().checked_sub(1);
+        if let Some(section) = section.filter(|at| self.sections[*at].ignored) {
+            self.sections[section].ignored_boxes += 1;
+            return None;
+        }
+        let line = self.lines[at];
+        let start = line.start + bullet.content;
+        let mark = Span::new(start, start + check_box.bytes);
+        if self.tasks.len() >= PLAN_TASKS_MAX {
+            self.over(format!("the plan has more than {PLAN_TASKS_MAX} tasks"), mark);
+            return None;
+        }
+        if !check_box.known {
+            let sign = &line.text[bullet.content..bullet.content + check_box.bytes];
+            let code = &codes::PLAN_UNKNOWN_MARK;
+            let message = format!("nobody knows what the box `{sign}` means");
+            self.find(Diagnostic::new(code, message).at(self.source, mark).help(code.remedy));
+        }
+        if let Some(parent) = parent {
+            let parent = &mut self.tasks[parent];
+            parent.has_child = true;
+            parent.nested.get_or_insert_with(|| indentation(line.text).to_owned());
+        }
+        self.tasks.push(Draft {
+            check_box,
+            mark,
+            line: at,
+            text_lines: 1,
+            details: Vec::new(),
+            own_end: line.end(),
+            bullet,
+            nested: None,
+            has_child: false,
+            parent,
+            section,
+            priority: None,
+            blocked_by: Vec::new(),
+            skills: Vec::new(),
+            specs: Vec::new(),
+        });
+        let task = self.tasks.len() - 1;
+        self.open_text = Some(task);
+        Some(task)
+    }
+
+    /// Prose: the text of a task goes on, a line says something about its task or section, or nobody cares.
+    fn prose(&mut self, at: usize, body: &str) {
+        let content = self.lines[at].text.len() - body.len();
+        let task = self.open_text.filter(|_| !self.items.is_empty());
+        if let Some(task) = task
+            && self.tasks[task].text_lines < PLAN_TEXT_LINES_MAX
+            && key_line(body).is_none()
+        {
+            self.tasks[task].text_lines += 1;
+            self.tasks[task].own_end = self.lines[at].end();
+            return;
+        }
+        self.open_text = None;
+        self.detail(at);
+        self.after_prose = self.items.is_empty();
+        self.key(at, content);
+    }
+
+    /// Code by its indentation. People who indent a list by four do not mean that.
+    fn code(&mut self, at: usize) {
+        self.open_text = None;
+        let line = self.lines[at];
+        let ignored = self.sections.last().is_some_and(|section| section.ignored);
+        if self.items.is_empty() && has_box(line.text) && !ignored {
+            let blanks = line.text.len() - line.text.trim_start().len();
+            let code = &codes::PLAN_HIDDEN_TASK;
+            let span = Span::new(line.start + blanks, line.end());
+            let message = "this box is indented like code, so it is no task";
+            self.find(Diagnostic::new(code, message).at(self.source, span).help(code.remedy));
+        }
+        self.detail(at);
+        // What follows without a blank line is code as well.
+        self.after_blank = true;
+    }
+
+    /// Gives a line to the innermost task that it stands in.
+    fn detail(&mut self, at: usize) {
+        let Some(owner) = self.items.last().and_then(|item| item.owner) else { return };
+        let line = self.lines[at];
+        let task = &mut self.tasks[owner];
+        task.details.push(at);
+        if !line.is_blank() && !task.has_child {
+            task.own_end = line.end();
+            if bullet_at(line.text).is_some() {
+                task.nested.get_or_insert_with(|| indentation(line.text).to_owned());
+            }
+        }
+    }
+
+    /// What is still hidden at the end was not closed.
+    fn end(&mut self) {
+        let Some(hiding) = self.hiding.take() else { return };
+        // An item ends with the file, and what stands in it as well.
+        if hiding.inside > 0 && hiding.boxes == 0 {
+            return;
+        }
+        let what = match hiding.kind {
+            Hides::Fence(_) => "fence",
+            Hides::Comment => "comment",
+        };
+        let code = &codes::PLAN_UNCLOSED;
+        let mut found = Diagnostic::new(code, format!("this {what} is not closed"))
+            .at(self.source, hiding.opened)
+            .help(code.remedy);
+        match hiding.boxes {
+            0 => found = found.severity(repertoire_text::Severity::Warning),
+            boxes => {
+                let line = found.position.map_or(0, |position| position.line);
+                let hidden = if boxes == 1 { "a box".to_owned() } else { format!("{boxes} boxes") };
+                let why = format!("the {what} of line {line} is not closed and hides {hidden}");
+                found.message = why.clone();
+                self.fallback.get_or_insert(why);
+            }
+        }
+        self.find(found);
+    }
+
+    fn over(&mut self, why: String, span: Span) {
+        if self.fallback.is_none() {
+            let code = &codes::PLAN_TOO_LARGE;
+            let found = Diagnostic::new(code, why.clone()).at(self.source, span);
+            self.find(found.help(code.remedy));
+            self.fallback = Some(why);
+        }
+    }
+
+    fn find(&mut self, found: Diagnostic) {
+        if self.found.len() < PLAN_FINDINGS_MAX {
+            self.found.push(found);
+        }
+    }
+}
+
+fn bullet_at(line: &str) -> Option<Bullet> {
+    let (column, at) = indent(line, 0);
+    bullet(line, at, column)
+}
+
+/// The blanks that a line begins with.
+fn indentation(line: &str) -> &str {
+    let (_, blanks) = indent(line, 0);
+    &line[..blanks]
+}

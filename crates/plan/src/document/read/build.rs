@@ -1,0 +1,229 @@
+//! From drafts to a plan: texts are read, names are given, blockers found, and what is inherited is handed down.
+
+use repertoire_text::source::Span;
+use repertoire_text::{Diagnostic, Source};
+
+use super::{Draft, Drafts};
+use crate::codes;
+use crate::limits::{PLAN_FINDINGS_MAX, PLAN_HINTS_MAX};
+use crate::document::inline::{Inline, Paragraph, of_task};
+use crate::document::lines::{Line, indent};
+use crate::document::specs::is_document;
+use crate::document::{BlockedOn, Blocker, Format, Places, Plan, Priority, Section, Task, TaskId, blockers, check, ids};
+
+/// Makes the plan.
+pub(super) fn plan(drafts: Drafts<'_>, source: Source) -> Plan {
+    let Drafts { lines, title, sections, tasks, mut fallback, found } = drafts;
+    let texts: Vec<(Paragraph, Inline)> =
+        tasks.iter().map(|draft| text_of(draft, &lines)).collect();
+    let named = texts.iter().map(|(_, said)| (said.label.as_deref(), said.normal.as_str()));
+    let ids = ids::ids(named);
+    let format = format_of(&source, &sections, &texts);
+    let mut built: Vec<Task> = Vec::with_capacity(tasks.len());
+    for (at, (draft, (paragraph, said))) in tasks.into_iter().zip(texts).enumerate() {
+        let parent = draft.parent.and_then(|parent| built.get(parent));
+        let above = Above { parent, sections: &sections, format };
+        let task = task(&draft, said, &paragraph, &lines, &above);
+        built.push(Task { id: ids[at].clone(), ..task });
+    }
+    let mut diagnostics = found;
+    if built.is_empty() && fallback.is_none() {
+        let code = &codes::PLAN_NO_TASKS;
+        let why = "the plan has no task".to_owned();
+        let found = Diagnostic::new(code, why.clone()).in_file(source.path()).help(code.remedy);
+        diagnostics.push(found);
+        fallback = Some(why);
+    }
+    let mut plan = Plan { title, sections, tasks: built, format, fallback, diagnostics, source };
+    blockers::resolve(&mut plan);
+    let waiting = check::blockers(&plan);
+    let room = PLAN_FINDINGS_MAX.saturating_sub(plan.diagnostics.len());
+    plan.diagnostics.extend(waiting.into_iter().take(room));
+    plan.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+    plan
+}
+
+/// The text of a task: what stands behind its box, and the lines that go on with it.
+fn text_of(draft: &Draft, lines: &[Line<'_>]) -> (Paragraph, Inline) {
+    let head = lines[draft.line];
+    let after = draft.mark.range().end - head.start + usize::from(draft.check_box.optional);
+    let mut paragraph = Paragraph::default();
+    paragraph.push(head.start + after, &head.text[after..]);
+    for line in &lines[draft.line + 1..draft.line + draft.text_lines] {
+        paragraph.push(line.start, line.text);
+    }
+    let said = of_task(&paragraph.text);
+    (paragraph, said)
+}
+
+/// What a task may inherit from.
+struct Above<'a> {
+    parent: Option<&'a Task>,
+    sections: &'a [Section],
+    format: Format,
+}
+
+impl Above<'_> {
+    fn sections(&self, from: Option<usize>) -> impl Iterator<Item = &Section> {
+        std::iter::successors(from, |at| self.sections[*at].parent).map(|at| &self.sections[at])
+    }
+
+    /// spec-kit gives its stories priorities, and still wants its phases in their order.
+    fn priority(&self, section: Option<usize>) -> Option<Priority> {
+        if let Some(parent) = self.parent {
+            return Some(parent.priority);
+        }
+        let mut sections = self.sections(section).filter(|_| self.format != Format::SpecKit);
+        sections.find_map(|section| section.priority)
+    }
+}
+
+fn task(
+    draft: &Draft,
+    said: Inline,
+    paragraph: &Paragraph,
+    lines: &[Line<'_>],
+    above: &Above<'_>,
+) -> Task {
+    let head = lines[draft.line];
+    let inline = said.blockers.iter().map(|(text, range)| Blocker {
+        text: text.clone(),
+        on: BlockedOn::Nothing,
+        at: paragraph.span(range),
+    });
+    let own_hints = said
+        .hints
+        .iter()
+        .map(|(name, range)| (name.clone(), paragraph.span(range)))
+        .chain(draft.skills.iter().cloned());
+    let own_hints: Vec<(String, Span)> = own_hints.take(PLAN_HINTS_MAX).collect();
+    let inherited = above.parent.iter().flat_map(|parent| &parent.hints);
+    let inherited =
+        inherited.chain(above.sections(draft.section).flat_map(|section| &section.hints)).cloned();
+    let hints = own_hints.iter().map(|(name, _)| name.clone()).chain(inherited);
+    let hints = unique(hints, PLAN_HINTS_MAX);
+    let optional = draft.check_box.optional.then_some(Priority::Low);
+    let priority =
+        said.priority.or(draft.priority).or(optional).or_else(|| above.priority(draft.section));
+    let (spec_refs, specs) = specs(&said, draft, paragraph);
+    let places = Places {
+        mark: draft.mark,
+        known: draft.check_box.known,
+        ticked: draft.check_box.ticked,
+        head: Span::new(draft.mark.range().start, head.start + head.text.trim_end().len()),
+        hints: own_hints,
+        coded_hints: said.coded_hints.iter().map(|range| paragraph.span(range)).collect(),
+        specs,
+        text_end: lines[draft.line + draft.text_lines - 1].end(),
+        own_end: draft.own_end,
+        nested: draft.nested.clone().unwrap_or_else(|| nested_indent(draft, head)),
+    };
+    Task {
+        id: TaskId::new(""),
+        label: said.label,
+        text: said.text,
+        mark: draft.check_box.mark,
+        section: draft.section,
+        parent: above.parent.map(|parent| parent.id.clone()),
+        priority: priority.unwrap_or_default(),
+        blocked_by: inline.chain(draft.blocked_by.iter().cloned()).collect(),
+        hints,
+        spec_refs,
+        details: details(draft, lines),
+        parallel: said.parallel,
+        story: said.story,
+        line: draft.line + 1,
+        at: places,
+    }
+}
+
+/// References in the text and in lines of their own; those that name files with their place.
+fn specs(
+    said: &Inline,
+    draft: &Draft,
+    paragraph: &Paragraph,
+) -> (Vec<String>, Vec<(String, Span)>) {
+    let mut refs = Vec::new();
+    let mut files = Vec::new();
+    for (text, range) in &said.refs {
+        refs.push(text.clone());
+        files.extend(range.as_ref().map(|range| (text.clone(), paragraph.span(range))));
+    }
+    for (text, span) in &draft.specs {
+        let opaque = crate::document::opaque::Opaque::of(text);
+        let within = crate::document::specs::spec_refs(text, &opaque);
+        if within.is_empty() {
+            refs.push(text.clone());
+        }
+        for (found, range) in within {
+            if let Some(range) = range.filter(|_| is_document(&found)) {
+                let start = span.range().start + range.start;
+                files.push((found.clone(), Span::new(start, start + found.len())));
+            }
+            refs.push(found);
+        }
+    }
+    (unique(refs, PLAN_HINTS_MAX), files)
+}
+
+/// The first of each, in order.
+fn unique(names: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for name in names {
+        if out.len() < most && !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+/// The lines below a task, without the indentation that they share.
+fn details(draft: &Draft, lines: &[Line<'_>]) -> String {
+    let own: Vec<&str> = draft.details.iter().map(|at| lines[*at].text.trim_end()).collect();
+    let first = own.iter().position(|line| !line.is_empty()).unwrap_or(own.len());
+    let last = own.iter().rposition(|line| !line.is_empty()).map_or(first, |last| last + 1);
+    let own = &own[first..last];
+    let shared =
+        own.iter().filter(|line| !line.is_empty()).map(|line| indent(line, 0).0).min().unwrap_or(0);
+    let mut out = String::new();
+    for line in own {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let (columns, blanks) = indent(line, 0);
+        if !line.is_empty() {
+            out.extend(std::iter::repeat_n(' ', columns - shared));
+        }
+        out.push_str(&line[blanks..]);
+    }
+    out
+}
+
+/// Where something nested below a task stands, if nothing is yet.
+fn nested_indent(draft: &Draft, head: Line<'_>) -> String {
+    let (_, blanks) = indent(head.text, 0);
+    let before = &head.text[..blanks];
+    match before.contains('\t') {
+        true => format!("{before}\t"),
+        false => " ".repeat(draft.bullet.content_column),
+    }
+}
+
+/// Whose habits the file follows: told by where it lies and how its tasks are labelled.
+fn format_of(source: &Source, sections: &[Section], texts: &[(Paragraph, Inline)]) -> Format {
+    let path = source.path().as_str().replace('\\', "/").to_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let labels = || texts.iter().filter_map(|(_, said)| said.label.as_deref());
+    let is_numbered = |label: &str| label.strip_prefix('T').is_some_and(|rest| rest.len() >= 3);
+    let stories = texts.iter().any(|(_, said)| said.parallel || said.story.is_some());
+    if labels().any(is_numbered) && (stories || name == "tasks.md") {
+        return Format::SpecKit;
+    }
+    let in_change = path.starts_with("openspec/") || path.contains("/openspec/");
+    let numbered = |section: &Section| section.title.starts_with(|c: char| c.is_ascii_digit());
+    let dotted = labels().next().is_some_and(|label| label.contains('.'));
+    if in_change || name == "tasks.md" && dotted && sections.iter().any(numbered) {
+        return Format::OpenSpec;
+    }
+    if name == "tasks.md" { Format::Tasks } else { Format::Loop }
+}

@@ -1,0 +1,136 @@
+//! What headings and lines of their own say about tasks.
+
+use repertoire_text::source::Span;
+
+use super::Reader;
+use crate::limits::{PLAN_BLOCKERS_MAX, PLAN_HINTS_MAX, PLAN_SECTIONS_MAX};
+use crate::document::inline::{Paragraph, is_skill_name, of_heading};
+use crate::document::keys::{Key, key_line};
+use crate::document::{BlockedOn, Blocker, Section};
+
+impl Reader<'_> {
+    /// Reads a line that may say something about its task, or about its section.
+    pub(super) fn key(&mut self, at: usize, content: usize) {
+        let line = self.lines[at];
+        let body = &line.text[content..];
+        let Some(key) = key_line(body) else { return };
+        let from = line.start + content;
+        let span = |range: &std::ops::Range<usize>| Span::new(from + range.start, from + range.end);
+        let owner = self.items.last().and_then(|item| item.owner);
+        let section = self.sections.len().checked_sub(1);
+        match key {
+            Key::Blocked(refs) => {
+                self.blockers += refs.len();
+                if self.blockers > PLAN_BLOCKERS_MAX {
+                    let why = format!("the plan has more than {PLAN_BLOCKERS_MAX} blockers");
+                    return self.over(why, Span::new(from, line.end()));
+                }
+                let blockers = refs.into_iter().map(|(text, range)| Blocker {
+                    text,
+                    on: BlockedOn::Nothing,
+                    at: span(&range),
+                });
+                match (owner, section) {
+                    (Some(task), _) => self.tasks[task].blocked_by.extend(blockers),
+                    (None, Some(section)) => self.sections[section].blocked_by.extend(blockers),
+                    (None, None) => {}
+                }
+            }
+            Key::Skills(names) => {
+                let names = names.into_iter().filter(|(name, _)| is_skill_name(name));
+                let names = names.take(PLAN_HINTS_MAX).map(|(name, range)| (name, span(&range)));
+                match (owner, section) {
+                    (Some(task), _) => {
+                        let skills = &mut self.tasks[task].skills;
+                        skills.extend(names);
+                        skills.truncate(PLAN_HINTS_MAX);
+                    }
+                    (None, Some(section)) => {
+                        let section = &mut self.sections[section];
+                        section.at.extend(names);
+                        section.at.truncate(PLAN_HINTS_MAX);
+                        section.hints = section.at.iter().map(|(name, _)| name.clone()).collect();
+                    }
+                    (None, None) => {}
+                }
+            }
+            Key::Priority(priority) => match (owner, section) {
+                (Some(task), _) => self.tasks[task].priority = Some(priority),
+                (None, Some(section)) => self.sections[section].priority = Some(priority),
+                (None, None) => {}
+            },
+            Key::Spec(range) => {
+                if let Some(task) = owner
+                    && self.tasks[task].specs.len() < PLAN_HINTS_MAX
+                {
+                    let text = body[range.clone()].to_owned();
+                    self.tasks[task].specs.push((text, span(&range)));
+                }
+            }
+        }
+    }
+
+    /// A heading: closes every list, and begins a section.
+    pub(super) fn heading(&mut self, level: u8, at: usize, range: std::ops::Range<usize>) {
+        self.items.clear();
+        self.open_text = None;
+        let line = self.lines[at];
+        if self.sections.len() >= PLAN_SECTIONS_MAX {
+            let why = format!("the plan has more than {PLAN_SECTIONS_MAX} headings");
+            return self.over(why, Span::new(line.start, line.end()));
+        }
+        let mut paragraph = Paragraph::default();
+        paragraph.push(line.start + range.start, &line.text[range]);
+        let said = of_heading(&paragraph.text);
+        self.blockers += said.blockers.len();
+        // Up from the section before: at most six steps, since each is of a lower level.
+        let above = |at: &usize| self.sections[*at].parent;
+        let parent = std::iter::successors(self.sections.len().checked_sub(1), above)
+            .find(|at| self.sections[*at].level < level);
+        let title = said.text;
+        if level == 1 && self.title.is_none() {
+            self.title = Some(title.clone());
+        }
+        let ignored = level > 1 && is_for_people(&title)
+            || parent.is_some_and(|parent| self.sections[parent].ignored);
+        let blocked_by = said.blockers.into_iter().map(|(text, range)| Blocker {
+            text,
+            on: BlockedOn::Nothing,
+            at: paragraph.span(&range),
+        });
+        self.sections.push(Section {
+            level,
+            phase: phase(&title),
+            title,
+            parent,
+            priority: said.priority,
+            blocked_by: blocked_by.collect(),
+            hints: Vec::new(),
+            ignored,
+            ignored_boxes: 0,
+            line: at + 1,
+            at: Vec::new(),
+        });
+    }
+}
+
+/// Whether boxes below such a title are for people, or explain the boxes.
+fn is_for_people(title: &str) -> bool {
+    let title = title.to_lowercase();
+    let words = title.trim_start_matches(|c: char| !c.is_alphabetic());
+    title.contains("verification")
+        || title.contains("checklist")
+        || words.starts_with("manual qa")
+        || title.split(|c: char| !c.is_alphanumeric()).any(|word| word == "legend")
+}
+
+/// The number of `Phase 2: …`.
+fn phase(title: &str) -> Option<u32> {
+    let lower = title.to_lowercase();
+    let at = lower
+        .find("phase ")
+        .filter(|at| lower[..*at].chars().next_back().is_none_or(|c| !c.is_alphanumeric()))?;
+    let digits: String =
+        lower[at + 6..].trim_start().chars().take_while(char::is_ascii_digit).take(6).collect();
+    digits.parse().ok()
+}

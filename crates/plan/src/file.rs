@@ -1,0 +1,79 @@
+//! The plan file in a worktree. Agents may put anything in its place, and the engine is not in their sandbox: what it reads
+//! and writes there must be there, and not where a link leads.
+
+use std::io;
+
+use camino::Utf8Path;
+use crate::limits::PLAN_BYTES_MAX;
+use repertoire_text::fs::{Folder, Place, PlaceError};
+
+/// The text of a plan; nothing if there is none that can be read.
+pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
+    let place = Folder::open(dir).ok()?.place_without_links(plan).ok()?;
+    place.read_text(PLAN_BYTES_MAX as u64).ok()
+}
+
+/// Writes a plan. Links on the way are removed: the way had none when the run began.
+///
+/// # Errors
+///
+/// When something else is in the way, or the file cannot be written.
+pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
+    let written = Folder::open(dir).map_err(PlaceError::from).and_then(|folder| {
+        let place = place_without_links(&folder, plan)?;
+        Ok(place.write_atomic(text.as_bytes())?)
+    });
+    written.map_err(|error| {
+        let (file, error) = (dir.join(plan), io::Error::from(error));
+        io::Error::new(error.kind(), format!("the plan {file} cannot be written: {error}"))
+    })
+}
+
+/// Resolves the place of a plan, and removes the links that it meets.
+fn place_without_links(folder: &Folder, plan: &Utf8Path) -> Result<Place, PlaceError> {
+    // A program may put a new link there each time; after this many the write fails.
+    for _ in 0..LINKS_REMOVED_MAX {
+        match folder.place_without_links(plan) {
+            Err(PlaceError::Link { link }) => folder.remove_file(&link)?,
+            resolved => return resolved,
+        }
+    }
+    folder.place_without_links(plan)
+}
+
+/// The maximum number of links that are removed on the way to a plan.
+const LINKS_REMOVED_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use repertoire_text::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_is_written_where_it_belongs_and_not_where_a_link_leads() {
+        let keep = tempfile::tempdir().unwrap();
+        let base = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+        let (dir, outside) = (base.join("worktree"), base.join("outside"));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        let secret = outside.join("PLAN.md");
+        fs::write_atomic(&secret, b"private\n").unwrap();
+        for (link, to, plan) in
+            [("PLAN.md", &secret, "PLAN.md"), ("docs", &outside, "docs/PLAN.md")]
+        {
+            symlink(to, dir.join(link)).unwrap();
+            let plan = Utf8Path::new(plan);
+            assert_eq!(read(&dir, plan), None, "{plan}");
+            write(&dir, plan, "- [ ] A\n").unwrap();
+            assert_eq!(read(&dir, plan).as_deref(), Some("- [ ] A\n"), "{plan}");
+            assert_eq!(fs::read_text(&secret, 100).unwrap(), "private\n", "{plan}");
+        }
+        let folder = dir.join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let error = write(&dir, Utf8Path::new("folder"), "x").unwrap_err();
+        assert!(error.to_string().contains("the plan"), "{error}");
+    }
+}

@@ -1,0 +1,338 @@
+//! What agents are told, in the order of the loop that this grew from: files, notes, instructions, the task, skills.
+
+use crate::document::{Plan, Task};
+use repertoire_journal::event::TaskRef;
+use repertoire_text::invisible;
+
+use super::request::PlanRequest;
+use super::skills::Chosen;
+use super::state::{FINAL_TASK, PlanState};
+use crate::limits::{DIFF_CHARS_MAX, LEARNINGS_SHOWN, NOTES_CHARS_MAX};
+
+/// A task as an agent is given it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its id; nothing if the agent chooses.
+    pub id: Option<String>,
+    /// Its words.
+    pub label: String,
+    /// The lines below it.
+    pub details: String,
+    /// The heading that it stands under.
+    pub section: Option<String>,
+    /// What of the specification it is about.
+    pub spec_refs: Vec<String>,
+    /// Skills that it names.
+    pub hints: Vec<String>,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// How many there are.
+    pub attempts_max: u32,
+}
+
+impl Assignment {
+    /// A task of the plan, or the one that is in no plan.
+    pub fn new(
+        plan: &Plan,
+        state: &PlanState,
+        request: &PlanRequest,
+        task: Option<&TaskRef>,
+    ) -> Self {
+        let Some(task) = task else { return Assignment::default() };
+        let attempts = state.tasks.get(&task.id).map_or(0, |task| task.attempts);
+        let known = plan.tasks.iter().find(|known| known.id.as_str() == task.id);
+        let mut out = match known {
+            Some(known) => Assignment::of(plan, known),
+            None => Assignment { label: task.label.clone(), ..Assignment::default() },
+        };
+        out.id = Some(task.id.clone());
+        out.attempt = attempts.saturating_add(1);
+        out.attempts_max = request.bounds.attempts_max;
+        out
+    }
+
+    /// A task as the plan has it.
+    pub fn of(plan: &Plan, task: &Task) -> Self {
+        let section = task.section.and_then(|at| plan.sections.get(at));
+        Assignment {
+            id: Some(task.id.as_str().to_owned()),
+            label: task.text.clone(),
+            details: task.details.clone(),
+            section: section.map(|section| section.title.clone()),
+            spec_refs: task.spec_refs.clone(),
+            hints: task.hints.clone(),
+            attempt: 1,
+            attempts_max: 1,
+        }
+    }
+
+    /// Everything that says what it is about.
+    pub fn words(&self) -> String {
+        let parts = [self.label.as_str(), self.details.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What a prompt says besides the task.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// What the watchdog says first.
+    pub rewrite: Option<String>,
+    /// What the step before said.
+    pub notes: Option<String>,
+    /// What people said.
+    pub steering: Vec<String>,
+    /// What was learnt, the oldest first.
+    pub learnings: Vec<String>,
+    /// Whether `LEARNINGS.md` is there.
+    pub has_learnings_file: bool,
+    /// Whether the last step on this was cut short.
+    pub interrupted: bool,
+    /// What has to be green in the end, by name and command.
+    pub checks: Vec<(String, String)>,
+    /// Skills.
+    pub skills: Chosen,
+}
+
+impl Surroundings {
+    /// What the loop knows.
+    pub fn of(state: &PlanState, request: &PlanRequest, skills: Chosen) -> Self {
+        let interrupted =
+            state.last().is_some_and(|past| past.ended == Some(super::state::Ended::Interrupted));
+        let checks = request.checks.iter().chain(&request.final_checks);
+        Surroundings {
+            rewrite: state.rewrite.clone(),
+            notes: state.notes.clone(),
+            steering: state.steering.clone(),
+            learnings: state.learnings.clone(),
+            has_learnings_file: false,
+            interrupted,
+            checks: checks.map(|check| (check.name.clone(), check.command.clone())).collect(),
+            skills,
+        }
+    }
+}
+
+/// What a reviewer looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// The commit before the work.
+    pub base: String,
+    /// The commit with it.
+    pub head: String,
+    /// The difference, as far as it fits.
+    pub diff: String,
+    /// Whether it is all.
+    pub is_cut: bool,
+}
+
+const IMPLEMENT: &str = "\
+You work on one task of a plan, in the current folder, which is a git worktree of its own.
+
+- Do the task below, all of it and nothing else. Read the specification and the plan where they are named.
+- Write or change tests where the task calls for it, and run what you need to know that it works.
+- Do not commit, do not switch branches, and leave the check marks of the plan alone: the engine commits, runs the \
+checks and marks tasks. New tasks that you find may be added to the plan as `- [ ]` lines.
+- If the task cannot be done, write `[~]` in place of its mark and the reason below it.
+- Saying that something is done does not make it done: the checks are run and another agent reviews the change.";
+
+const DO_WHAT_WAS_ASKED: &str = "\
+You work on what somebody asked for, in the current folder, which is a git worktree of its own.
+
+- Do what is asked for below, all of it and nothing else.
+- Write or change tests where that is called for, and run what you need to know that it works.
+- Do not commit and do not switch branches: the engine commits and runs the checks.
+- Saying that something is done does not make it done: the checks are run and another agent reviews the change.";
+
+const OR_ANSWER: &str = "\
+- If an answer is wanted and no change, change nothing: your last message is the answer.";
+
+const REVIEW: &str = "\
+You review the work on one task of a plan, in the current folder, which is a git worktree. You did not write it.
+
+- Look at the commits named below, and at whatever they touch. Compare them with the task and the specification.
+- Look for what is wrong, missing or untested; leave taste alone. Run things where that tells you more.
+- Mend small faults yourself: edit the files and do not commit. Send back what needs thought.
+- Leave the check marks of the plan alone.
+
+Answer with a verdict: `approve` if it is good as it is, `fixed` if you mended it, `send_back` if it has to be done \
+again; with the findings that the next one needs (problem, file, line), and a learning if later work should know it.";
+
+/// The prompt of an implementation.
+pub fn implementation(
+    request: &PlanRequest,
+    assignment: &Assignment,
+    around: &Surroundings,
+) -> String {
+    let instructions = match &request.instructions {
+        Some(own) => filled(own, request),
+        None => match &request.asked {
+            None => IMPLEMENT.to_owned(),
+            Some(asked) if asked.answer => format!("{DO_WHAT_WAS_ASKED}\n{OR_ANSWER}"),
+            Some(_) => DO_WHAT_WAS_ASKED.to_owned(),
+        },
+    };
+    let mut parts = opening(request, around);
+    parts.push(format!("# Instructions\n\n{instructions}{}", checks(around)));
+    parts.push(task(request, assignment, around));
+    parts.extend(skills(around));
+    joined(parts)
+}
+
+/// The prompt of a review.
+pub fn review(
+    request: &PlanRequest,
+    assignment: &Assignment,
+    range: &Range,
+    around: &Surroundings,
+) -> String {
+    let mut parts = opening(request, around);
+    parts.push(format!("# Instructions\n\n{REVIEW}{}", checks(around)));
+    parts.push(task(request, assignment, around));
+    parts.push(changes(range));
+    parts.extend(skills(around));
+    joined(parts)
+}
+
+/// Joins the parts of a prompt, without invisible characters.
+fn joined(parts: Vec<String>) -> String {
+    let mut out = parts.join("\n\n");
+    out.push('\n');
+    match invisible::removed(&out) {
+        (_, summary) if summary.is_empty() => out,
+        (visible, summary) => {
+            format!("{visible}\n(Invisible characters were removed from this prompt: {summary}.)\n")
+        }
+    }
+}
+
+/// What was seen of the loop so far comes before everything else.
+fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
+    let mut parts: Vec<String> = around.rewrite.clone().into_iter().collect();
+    let plan = request.asked.is_none().then_some(&request.plan);
+    let files = request.specs.iter().chain(plan).chain(&request.context);
+    let mut references: Vec<String> = files.map(|path| format!("@{path}")).collect();
+    // Where somebody asked, the folder may be a stranger's, and so may the file.
+    if around.has_learnings_file && request.asked.is_none() {
+        references.push("@LEARNINGS.md".to_owned());
+    }
+    if !references.is_empty() {
+        parts.push(references.join(" "));
+    }
+    if let Some(notes) = &around.notes {
+        parts.push(format!("# Notes from the last step\n\n{}", cut(notes, NOTES_CHARS_MAX)));
+    }
+    if !around.steering.is_empty() {
+        let said: Vec<String> = around.steering.iter().map(|note| format!("- {note}")).collect();
+        parts.push(format!("# From the person who watches this run\n\n{}", said.join("\n")));
+    }
+    if !around.learnings.is_empty() {
+        let start = around.learnings.len().saturating_sub(LEARNINGS_SHOWN);
+        let learnt: Vec<String> =
+            around.learnings[start..].iter().map(|note| format!("- {note}")).collect();
+        parts.push(format!("# Learnt so far\n\n{}", learnt.join("\n")));
+    }
+    parts
+}
+
+fn filled(own: &str, request: &PlanRequest) -> String {
+    let specs: Vec<&str> = request.specs.iter().map(|path| path.as_str()).collect();
+    own.trim_end()
+        .replace("SPEC_PATH", &specs.join(" "))
+        .replace("PLAN_PATH", request.plan.as_str())
+}
+
+fn checks(around: &Surroundings) -> String {
+    if around.checks.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> =
+        around.checks.iter().map(|(name, command)| format!("- {name}: `{command}`")).collect();
+    format!("\n\nThese checks have to pass:\n\n{}", lines.join("\n"))
+}
+
+fn task(request: &PlanRequest, assignment: &Assignment, around: &Surroundings) -> String {
+    let Some(id) = &assignment.id else {
+        return format!(
+            "# Selected task\n\nThe tasks of {} cannot be told by the engine. Choose the most important thing that \
+             is left to do there, do that one thing, and say which it was.",
+            request.plan
+        );
+    };
+    let mut out = match &request.asked {
+        Some(asked) if id != FINAL_TASK => {
+            format!("# What was asked for\n\n{}", asked.words.trim())
+        }
+        _ => format!("# Selected task\n\n{}", assignment.label),
+    };
+    if !assignment.details.is_empty() {
+        out.push_str(&format!("\n\n{}", assignment.details));
+    }
+    let mut facts = Vec::new();
+    if id != FINAL_TASK && request.asked.is_none() {
+        facts.push(format!("Plan: {} (task {id})", request.plan));
+    }
+    if let Some(section) = &assignment.section {
+        facts.push(format!("Section: {section}"));
+    }
+    if !assignment.spec_refs.is_empty() {
+        facts.push(format!("Specification: {}", assignment.spec_refs.join(", ")));
+    }
+    if assignment.attempt > 1 {
+        facts.push(format!("Attempt {} of {}", assignment.attempt, assignment.attempts_max));
+    }
+    if around.interrupted {
+        facts.push(
+            "The last attempt was cut short; what it left is in the folder (`git status`, `git log`)".to_owned(),
+        );
+    }
+    if !facts.is_empty() {
+        let lines: Vec<String> = facts.iter().map(|fact| format!("- {fact}")).collect();
+        out.push_str(&format!("\n\n{}", lines.join("\n")));
+    }
+    out
+}
+
+fn changes(range: &Range) -> String {
+    if range.base == range.head {
+        return format!(
+            "# What to review\n\nNo commit of this run belongs to the task: it was marked as implemented before. \
+             Look at the code as it stands at {}.",
+            range.head
+        );
+    }
+    let (base, head) = (&range.base, &range.head);
+    let (diff, longer) = (
+        cut(&invisible::shown(&range.diff), DIFF_CHARS_MAX),
+        range.diff.chars().count() > DIFF_CHARS_MAX,
+    );
+    let fence = "`".repeat(longest_run(&diff).max(2) + 1);
+    let more = match range.is_cut || longer {
+        true => format!("\n\nThis is not all of it; `git diff {base}..{head}` is."),
+        false => String::new(),
+    };
+    format!(
+        "# What to review\n\nThe commits {base}..{head}:\n\n{fence}diff\n{}\n{fence}{more}",
+        diff.trim_end()
+    )
+}
+
+fn skills(around: &Surroundings) -> Vec<String> {
+    [&around.skills.available, &around.skills.loaded]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .map(|text| text.trim_end().to_owned())
+        .collect()
+}
+
+/// The longest run of backticks, so that a fence can be longer.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}\n[… cut]", &text[..at]),
+    }
+}

@@ -1,0 +1,578 @@
+//! Drives one run: from taking it up to where it stops.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_sandbox::workplace::Workplace;
+use repertoire_agent::{RunOptions, System};
+use crate::document::{self, Plan};
+use repertoire_journal::event::StepOutcome;
+use repertoire_journal::run::{Run, RunStatus, Wish};
+use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use self::pulse::{Pulse, Stop};
+use super::decide::{self, Next};
+use super::learnings::Learnings;
+use super::records::Records;
+use super::request::{EndingWord, PlanRequest};
+use super::skills;
+use super::state::{After, PlanState};
+use super::watchdog::choices;
+use repertoire_checks::declared::{self, Check};
+use repertoire_git::repo::{Git, GitError};
+use repertoire_checks::memory::Tried;
+use crate::limits::PLAN_EVENTS_MAX;
+use crate::worktree_setup::{SetupError, WorktreeSetup, set_up_worktree};
+use repertoire_git::worktree::{Checkout, Ending, Finished, How, Owner, Wanted, Worktree, WorktreeError, Worktrees};
+
+mod ending;
+mod left;
+mod letters;
+mod paper;
+mod preview;
+mod pulse;
+mod recover;
+mod steps;
+mod told;
+
+pub use preview::Preview;
+
+/// Who does the work of runs: puts together what a run needs in its workspace.
+pub trait Crew: Send + Sync {
+    /// What a run is worked on with.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, for people.
+    fn station(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<Station, String>;
+}
+
+/// What a run is worked on with.
+#[derive(Clone)]
+pub struct Station {
+    /// Skills, tools and models of the workspace.
+    pub system: System,
+    /// How an implementer is run.
+    pub implementer: RunOptions,
+    /// How a reviewer is run.
+    pub reviewer: RunOptions,
+    /// The environment of git and of checks.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Station {
+    /// git in a folder, confined as the programs of the workspace are.
+    pub(crate) fn git(&self, dir: &Utf8Path) -> Git {
+        Git::new(dir, self.environment.clone(), self.system.sandbox().clone())
+    }
+}
+
+/// Where runs keep what they need.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Worktrees.
+    pub worktrees: Utf8PathBuf,
+    /// Prompts, logs and reports, a folder for each run.
+    pub runs: Utf8PathBuf,
+    /// What was learnt, a file for each workspace.
+    pub learnings: Utf8PathBuf,
+}
+
+/// Drives runs.
+#[derive(Clone)]
+pub struct Runner {
+    /// Where everything is recorded.
+    pub journal: Journal,
+    /// Who does the work.
+    pub crew: Arc<dyn Crew>,
+    /// Where runs keep what they need.
+    pub places: Places,
+    /// Who is told what agents do, besides the logs.
+    pub on_agent_event: Option<repertoire_agent::event::Sink>,
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+/// Why a run was let go without an end.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Somebody else has it.
+    #[error("the run was lost to another worker: {0}")]
+    Lost(String),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What it needs on disk cannot be had; the run was stopped for a person.
+    #[error("{0}")]
+    Stopped(String),
+    /// The program itself failed. Another worker takes the run up when its lease has run out.
+    #[error("the worker crashed: {0}")]
+    Crashed(String),
+}
+
+impl From<GitError> for DriveError {
+    fn from(error: GitError) -> Self {
+        DriveError::Stopped(error.to_string())
+    }
+}
+
+impl From<WorktreeError> for DriveError {
+    fn from(error: WorktreeError) -> Self {
+        match error {
+            WorktreeError::Fenced { .. } => DriveError::Lost(error.to_string()),
+            other => DriveError::Stopped(other.to_string()),
+        }
+    }
+}
+
+impl From<SetupError> for DriveError {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Worktree(error) => error.into(),
+            SetupError::Check(error) => DriveError::Stopped(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for DriveError {
+    fn from(error: std::io::Error) -> Self {
+        DriveError::Stopped(error.to_string())
+    }
+}
+
+impl Runner {
+    /// Drives a run that was claimed until it ends, waits, pauses, or `shutdown` asks to let go of it.
+    ///
+    /// # Errors
+    ///
+    /// When it was lost to another worker, or the journal cannot be written. The journal knows how far it came.
+    pub async fn drive(
+        &self,
+        claimed: Claimed,
+        shutdown: &CancellationToken,
+    ) -> Result<Run, DriveError> {
+        let Claimed { run, lease } = claimed;
+        let work = shutdown.child_token();
+        let pulse = Pulse::start(self.journal.clone(), lease.clone(), work.clone());
+        let driven = self.take_up(&run, &lease, &work, shutdown, &pulse).await;
+        let stopped = match driven {
+            Err(DriveError::Stopped(reason)) => reason,
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let run = self.as_it_stands(&run).await?;
+                self.settle_letter(&run, &lease.worker).await;
+                return Ok(run);
+            }
+        };
+        // What a person has to mend is no failure of the work.
+        let choices = ["put that right, then resume it", "cancel it"].map(str::to_owned).to_vec();
+        let waiting = Payload::RunWaiting { reason: stopped, choices };
+        let mut payloads = Vec::new();
+        if let Some(step) = self.as_it_stands(&run).await?.open_step {
+            payloads
+                .push(Payload::StepInterrupted { step, reason: "it could not go on".to_owned() });
+        }
+        payloads.push(waiting);
+        let run = self.journal.append(&lease, payloads).await?;
+        self.settle_letter(&run, &lease.worker).await;
+        Ok(run)
+    }
+
+    async fn as_it_stands(&self, run: &Run) -> Result<Run, DriveError> {
+        Ok(self.journal.run(&run.id).await?.unwrap_or_else(|| run.clone()))
+    }
+
+    async fn take_up(
+        &self,
+        run: &Run,
+        lease: &Lease,
+        work: &CancellationToken,
+        shutdown: &CancellationToken,
+        pulse: &Pulse,
+    ) -> Result<(), DriveError> {
+        let request: PlanRequest =
+            serde_json::from_value(run.request.clone()).map_err(|error| {
+                DriveError::Stopped(format!("what the run was asked for cannot be read: {error}"))
+            })?;
+        let workspace = Utf8Path::new(&run.workspace);
+        let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
+        let repository = station.git(workspace);
+        let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
+        left::end_programs(lease).await;
+        let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
+        let events = all_events(&self.journal, run).await?;
+        let readable = vec![worktree.common_dir.clone()];
+        let system = station.system.in_dir(&worktree.dir, readable);
+        let system = system.with_variable(left::MARK, &left::mark(lease));
+        let mut session = Session {
+            runner: self,
+            lease,
+            work,
+            shutdown,
+            pulse,
+            run: Run { seq: events.last().map_or(run.seq, |event| event.seq), ..run.clone() },
+            state: PlanState::replay(&events),
+            git: worktree.git.clone(),
+            records: Records::open(&self.places.runs, run.id.as_str())?,
+            learnings: Learnings::new(&self.places.learnings, &run.workspace),
+            station: Station { system, ..station },
+            plan_text: String::new(),
+            red: None,
+            tried: Tried::default(),
+            request,
+            worktrees,
+            worktree,
+        };
+        session.begin().await?;
+        session.go().await
+    }
+}
+
+fn wanted<'a>(run: &'a Run, lease: &Lease, request: &'a PlanRequest) -> Wanted<'a> {
+    Wanted {
+        run: run.id.as_str(),
+        name: &run.name,
+        base: request.base_branch.clone(),
+        branch_prefix: &request.branch_prefix,
+        owner: Owner { worker: lease.worker.clone(), token: lease.token },
+        checkout: if request.allow_dirty { Checkout::Any } else { Checkout::Clean },
+    }
+}
+
+fn how(how: &How) -> String {
+    match how {
+        How::Created => "created".to_owned(),
+        How::Adopted => "adopted".to_owned(),
+        How::Repaired(what) => format!("repaired: {}", what.join("; ")),
+    }
+}
+
+/// The name of a branch without what the branches of runs begin with.
+fn plain_name(branch: &str) -> String {
+    branch.rsplit('/').next().unwrap_or(branch).to_owned()
+}
+
+/// Brings the work of a run where it should go, and says where that is.
+///
+/// # Errors
+///
+/// When it cannot be merged. Nothing has changed then.
+pub async fn deliver(
+    worktrees: &Worktrees,
+    worktree: &Worktree,
+    ending: EndingWord,
+    name: &str,
+) -> Result<Payload, WorktreeError> {
+    let into = worktree.base_branch.clone();
+    let wanted = match ending {
+        EndingWord::Keep => Ending::Keep,
+        EndingWord::Branch => Ending::Branch { name: plain_name(&worktree.branch) },
+        EndingWord::Merge => Ending::Merge { into },
+        EndingWord::Squash => Ending::Squash { into, message: name.to_owned() },
+    };
+    let (branch, commit) = match worktrees.finish(worktree, &wanted).await? {
+        Finished::Kept { branch } => (branch, None),
+        Finished::Merged { into, oid } | Finished::Branched { name: into, oid } => {
+            (into, Some(oid))
+        }
+        Finished::AlreadyMerged { into } => (into, None),
+        Finished::Nothing => (worktree.base_branch.clone(), None),
+    };
+    Ok(Payload::Delivered {
+        strategy: ending.as_str().to_owned(),
+        branch,
+        commit: commit.map(|oid| oid.as_str().to_owned()),
+    })
+}
+
+/// All events of a run.
+pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event>, JournalError> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = journal.events(&run.id, after, EVENTS_AT_ONCE).await?;
+        let is_last = page.len() < EVENTS_AT_ONCE as usize;
+        events.extend(page);
+        if is_last {
+            return Ok(events);
+        }
+    }
+}
+
+/// Events that are read at once.
+const EVENTS_AT_ONCE: u32 = 1_000;
+
+/// A run that is being driven.
+struct Session<'a> {
+    runner: &'a Runner,
+    lease: &'a Lease,
+    /// Ends the step that is at work.
+    work: &'a CancellationToken,
+    /// Lets go of the run.
+    shutdown: &'a CancellationToken,
+    pulse: &'a Pulse,
+    run: Run,
+    request: PlanRequest,
+    state: PlanState,
+    station: Station,
+    worktrees: Worktrees,
+    worktree: Worktree,
+    git: Git,
+    records: Records,
+    learnings: Learnings,
+    /// The plan as the engine left it.
+    plan_text: String,
+    /// What the checks said last, if they are red.
+    red: Option<declared::Verdict>,
+    /// Fixes that were tried since this worker has the run.
+    tried: Tried,
+}
+
+impl Session<'_> {
+    /// Records what happened: in the journal first, and in memory when it is there.
+    async fn append(&mut self, payloads: Vec<Payload>) -> Result<(), DriveError> {
+        let learnt = payloads.iter().filter_map(|payload| match payload {
+            Payload::Learned { note, .. } => Some(note.clone()),
+            _ => None,
+        });
+        let learnt: Vec<String> = learnt.collect();
+        let seen = self.run.seq;
+        self.run = self.stored(payloads).await.map_err(lost)?;
+        // What people said in the meantime stands before it.
+        self.hear(seen).await?;
+        if !learnt.is_empty() {
+            self.learnings.add(&learnt)?;
+        }
+        Ok(())
+    }
+
+    /// What is remembered of a step must not keep the step itself from being recorded: it would be refused each time that the
+    /// run is taken up.
+    async fn stored(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
+        let journal = &self.runner.journal;
+        let is_memory = |payload: &Payload| {
+            matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
+        };
+        let whole = journal.append(self.lease, payloads.clone()).await;
+        match whole {
+            Err(error @ (JournalError::TooLarge { .. } | JournalError::Refused { .. }))
+                if payloads.iter().any(is_memory) =>
+            {
+                payloads.retain(|payload| !is_memory(payload));
+                let data = json!({ "reason": error.to_string() });
+                payloads.insert(0, Payload::Note { name: "not_remembered".to_owned(), data });
+                journal.append(self.lease, payloads).await
+            }
+            whole => whole,
+        }
+    }
+
+    /// A worker that stood still while an agent worked may have lost the run; the branch is then not its own to write.
+    async fn check_lease(&self) -> Result<(), DriveError> {
+        self.runner.journal.heartbeat(self.lease).await.map(drop).map_err(lost)
+    }
+
+    async fn begin(&mut self) -> Result<(), DriveError> {
+        let mut payloads = vec![Payload::RunStarted { worker: self.lease.worker.clone() }];
+        if self.run.worktree.is_none() {
+            payloads.push(Payload::WorktreeProviderSelected { provider: "git".to_owned() });
+        }
+        payloads.push(Payload::WorktreeCreated {
+            path: self.worktree.dir.to_string(),
+            branch: self.worktree.branch.clone(),
+            base_branch: self.worktree.base_branch.clone(),
+            base: self.worktree.base_oid.as_str().to_owned(),
+            how: how(&self.worktree.how),
+        });
+        if self.request.skills.enabled {
+            payloads.extend(skills::discovered(&self.station.system.catalog()));
+        }
+        self.append(std::mem::take(&mut payloads)).await?;
+        self.take_back_attempt().await?;
+        let mut of_plan = self.take_up_plan()?;
+        let hooks = self.git.hooks_left_out().await?;
+        if !hooks.is_empty() && self.run.worktree.is_none() {
+            let data = json!({ "hooks": hooks });
+            payloads.push(Payload::Note { name: "hooks_left_out".to_owned(), data });
+        }
+        if !payloads.is_empty() {
+            self.append(payloads).await?;
+        }
+        while !of_plan.is_empty() {
+            let rest = of_plan.split_off(of_plan.len().min(PLAN_EVENTS_MAX));
+            self.append(std::mem::replace(&mut of_plan, rest)).await?;
+        }
+        self.clear_half_written().await?;
+        self.set_up().await?;
+        self.keep_plan(&[]).await
+    }
+
+    /// What a new worktree needs that is not in the repository.
+    async fn set_up(&mut self) -> Result<(), DriveError> {
+        let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
+        let setup = WorktreeSetup { copy: self.request.copy.clone(), check };
+        let place = self.workplace();
+        let done =
+            set_up_worktree(&self.worktrees, &mut self.worktree, &setup, &place, self.work, &|_| {})
+                .await?;
+        match done.verdict.filter(|verdict| !verdict.green) {
+            // It was not the command that failed, and it is run again by whoever comes next.
+            _ if self.work.is_cancelled() => Ok(()),
+            Some(verdict) => Err(DriveError::Stopped(declared::setup_failure(&verdict))),
+            None => Ok(()),
+        }
+    }
+
+    /// Where checks run. What an agent of its own is given to reach its model is not for them.
+    fn workplace(&self) -> Workplace {
+        let mut place = self.station.system.workplace_of(self.run.id.as_str());
+        place.environment = self.station.environment.clone();
+        place.environment.push((left::MARK.to_owned(), left::mark(self.lease)));
+        place
+    }
+
+    fn plan(&self) -> Plan {
+        document::parse(&self.plan_text, &self.request.plan)
+    }
+
+    /// Step after step, until there is none.
+    async fn go(&mut self) -> Result<(), DriveError> {
+        loop {
+            match self.pulse.stop() {
+                Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+                Some(Stop::Cancel) => return self.cancelled().await,
+                None => {}
+            }
+            let run = self.runner.journal.run(&self.run.id).await?;
+            let wish = run.as_ref().and_then(|run| run.wish);
+            if let Some(run) = run {
+                let seen = self.run.seq;
+                self.run = run;
+                self.hear(seen).await?;
+            }
+            match wish {
+                Some(Wish::Cancel) => return self.cancelled().await,
+                Some(Wish::Pause) => {
+                    let reason = "somebody paused it".to_owned();
+                    return self.end(Payload::RunPaused { reason }).await;
+                }
+                None if self.shutdown.is_cancelled() => return self.let_go().await,
+                None => {}
+            }
+            let next = decide::next(&self.state, &self.plan(), &self.request);
+            if let Some(reason) = over_budget(&self.run, &next).or_else(|| self.unpriced(&next)) {
+                let choices =
+                    vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
+                return self.end(Payload::RunWaiting { reason, choices }).await;
+            }
+            match next {
+                Next::Implement { task } => self.implement(task).await?,
+                Next::Verify { task, after } => self.verify(task, after).await?,
+                Next::Recover { task, after } => self.recover(task, after).await?,
+                Next::Review { task } => self.review(task).await?,
+                Next::Complete if self.is_as_checked().await? => return self.complete().await,
+                Next::Complete => self.verify(None, After::Everything).await?,
+                Next::Pause { reason } => return self.end(Payload::RunPaused { reason }).await,
+                Next::Fail { reason } => return self.end(Payload::RunFailed { reason }).await,
+                Next::Wait { reason } => {
+                    return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
+                }
+            }
+            if self.run.status != RunStatus::Running {
+                return self.report().await;
+            }
+        }
+    }
+
+    /// What is in the journal after an event, but not yet here.
+    async fn hear(&mut self, mut seen: u64) -> Result<(), DriveError> {
+        while seen < self.run.seq {
+            let missed = self.runner.journal.events(&self.run.id, seen, EVENTS_AT_ONCE).await?;
+            let Some(last) = missed.last() else { break };
+            seen = last.seq;
+            missed.iter().for_each(|event| self.state.apply(&event.payload));
+        }
+        Ok(())
+    }
+
+    /// A limit in money that cannot be kept, because not everything has a price. Who resumes accepts that.
+    fn unpriced(&self, next: &Next) -> Option<String> {
+        let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+        let is_unknown = is_agent && self.run.spent.unpriced && self.state.iterations_seen == 0;
+        let max = self.run.limits.cost_usd.filter(|_| is_unknown)?;
+        Some(format!(
+            "budget:cost: some of the work has no known price, so the limit of ${max} cannot be kept; resume it if that \
+             is all right, with a limit in tokens or time"
+        ))
+    }
+
+    /// Whether what is checked out is still what the final checks looked at: somebody may have mended a conflict since.
+    async fn is_as_checked(&self) -> Result<bool, DriveError> {
+        let checked = self.state.last().and_then(|past| past.began_on.clone());
+        Ok(checked.as_deref() == Some(self.git.head().await?.as_str()))
+    }
+
+    async fn cancelled(&mut self) -> Result<(), DriveError> {
+        self.end(Payload::RunCancelled { reason: "somebody cancelled it".to_owned() }).await
+    }
+
+    async fn let_go(&mut self) -> Result<(), DriveError> {
+        self.runner.journal.release(self.lease, "the worker stops").await.map_err(lost)
+    }
+
+    /// What a step that was told to stop leads to; nothing if it was not.
+    async fn stopped(
+        &mut self,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<bool, DriveError> {
+        self.stopped_with(Vec::new(), finished).await
+    }
+
+    /// As [`Session::stopped`], with what is to be recorded all the same.
+    async fn stopped_with(
+        &mut self,
+        mut payloads: Vec<Payload>,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<bool, DriveError> {
+        match self.pulse.stop() {
+            Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+            None if !self.shutdown.is_cancelled() => return Ok(false),
+            Some(Stop::Cancel) | None => {}
+        }
+        payloads.push(finished(StepOutcome::Stopped));
+        self.append(payloads).await?;
+        Ok(true)
+    }
+}
+
+fn lost(error: JournalError) -> DriveError {
+    match error {
+        JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
+        // It would be refused again and again, whoever takes the run up.
+        JournalError::TooLarge { .. }
+        | JournalError::Fold { .. }
+        | JournalError::Refused { .. } => DriveError::Stopped(error.to_string()),
+        other => other.into(),
+    }
+}
+
+/// Which limit is reached that what comes next would go beyond, if any. Checks cost time and no money, and an end neither.
+fn over_budget(run: &Run, next: &Next) -> Option<String> {
+    let (limits, spent) = (&run.limits, &run.spent);
+    let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+    if let Some(max) = limits.cost_usd.filter(|max| is_agent && spent.cost_usd() >= *max) {
+        return Some(format!("budget:cost: ${:.4} of ${max} is spent", spent.cost_usd()));
+    }
+    if let Some(max) = limits.tokens.filter(|max| is_agent && spent.tokens() >= *max) {
+        return Some(format!("budget:tokens: {} of {max} tokens are used", spent.tokens()));
+    }
+    let is_step = is_agent || matches!(next, Next::Verify { .. } | Next::Recover { .. });
+    let max = limits.time_ms.filter(|max| is_step && spent.time_ms >= *max)?;
+    Some(format!("budget:time: {} of {} s at work are used", spent.time_ms / 1000, max / 1000))
+}

@@ -1,0 +1,75 @@
+//! How a run stops: where its work goes, and what is left for people to read.
+
+use repertoire_journal::{Command, Payload, Run};
+
+use super::{DriveError, Session, deliver};
+use repertoire_git::repo::DiffOf;
+use crate::limits::DIFF_BYTES_MAX;
+use crate::records;
+use crate::watchdog::choices;
+
+impl Session<'_> {
+    /// Everything agrees: the work goes where it was asked to go, and the run is complete.
+    pub(super) async fn complete(&mut self) -> Result<(), DriveError> {
+        self.keep_plan(&[]).await?;
+        let delivered =
+            deliver(&self.worktrees, &self.worktree, self.request.ending, &self.run.name).await;
+        let payload = match delivered {
+            Ok(payload) => payload,
+            Err(error) => {
+                let reason = format!("merge_failed: {error}");
+                return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
+            }
+        };
+        let head = Some(self.git.head().await?.as_str().to_owned());
+        let done = self.state.tasks.values().filter(|task| task.touched).count();
+        let tasks = if done == 1 { "task" } else { "tasks" };
+        let request = &self.request;
+        let has_checks = !request.checks.is_empty() || !request.final_checks.is_empty();
+        let vouched = match (request.review, has_checks) {
+            (true, true) => "nothing waits for review, and the checks are green",
+            (true, false) => "nothing waits for review; no check was declared",
+            (false, true) => "the checks are green; nothing was reviewed",
+            (false, false) => "nothing was reviewed and no check was declared",
+        };
+        let summary = format!("{done} {tasks} done; nothing is open, {vouched}");
+        self.append(vec![payload]).await?;
+        self.end(Payload::RunCompleted { summary, head }).await
+    }
+
+    /// Stops, and leaves a report.
+    pub(super) async fn end(&mut self, how: Payload) -> Result<(), DriveError> {
+        let reason = how.name().to_lowercase();
+        self.append(vec![Payload::PostmortemStart { reason }, how]).await?;
+        self.report().await
+    }
+
+    /// Leaves a report. The run has stopped by now, so what goes wrong with that is told and stops nothing.
+    pub(super) async fn report(&mut self) -> Result<(), DriveError> {
+        let run = self.runner.as_it_stands(&self.run).await?;
+        let (status, files) = match self.write_report(&run).await {
+            Ok(files) => ("ok".to_owned(), files),
+            Err(DriveError::Stopped(why)) => (format!("failed: {why}"), Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let ended = Payload::PostmortemEnd { status, files };
+        let order = Command::Event(ended);
+        self.runner.journal.order(&run.id, order).await?;
+        Ok(())
+    }
+
+    pub(super) async fn write_report(&self, run: &Run) -> Result<Vec<String>, DriveError> {
+        let steps = self.runner.journal.steps(&run.id).await?;
+        let mut files = vec![
+            self.records.keep("summary.json", &records::summary(run, &steps))?,
+            self.records.keep("report.tsv", &records::table(&steps))?,
+            self.records
+                .keep("report.md", &records::post_mortem(run, &steps, &self.state.learnings))?,
+        ];
+        let of =
+            DiffOf::Commits { from: self.worktree.base_oid.clone(), to: self.git.head().await? };
+        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
+        files.push(self.records.keep("changes.diff", &diff.text)?);
+        Ok(files.iter().map(|name| self.records.dir().join(name).to_string()).collect())
+    }
+}

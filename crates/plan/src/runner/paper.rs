@@ -1,0 +1,105 @@
+//! The plan file of a run: brought over, taken up again, put right after agents, and made to show what the journal says.
+
+use camino::Utf8Path;
+use crate::limits::PLAN_BYTES_MAX;
+use repertoire_journal::Payload;
+use repertoire_journal::event::TaskRef;
+use repertoire_text::fs;
+
+use super::{DriveError, Session};
+use crate::file;
+use crate::keeper;
+use crate::state::{Ended, Kind};
+
+/// The plan as the engine last left it, among the records of a run.
+const PLAN_LEFT: &str = "plan.md";
+
+impl Session<'_> {
+    /// The plan as it is in the worktree.
+    pub(super) fn plan_found(&self) -> Option<String> {
+        if self.request.asked.is_some() {
+            // Nobody but the engine has it.
+            return Some(self.plan_text.clone());
+        }
+        file::read(&self.worktree.dir, &self.request.plan)
+    }
+
+    /// The plan of the workspace, for a worktree that has none because git does not know it.
+    pub(super) fn plan_of_workspace(&self) -> Result<String, DriveError> {
+        let original = Utf8Path::new(&self.run.workspace).join(&self.request.plan);
+        fs::read_text(&original, PLAN_BYTES_MAX as u64).map_err(|error| {
+            DriveError::Stopped(format!("the plan {original} cannot be read: {error}"))
+        })
+    }
+
+    /// Reads the plan for the first time, or sees what became of it since the engine left it. Between steps only people
+    /// change it; in a step that was cut short it may have been the agent.
+    pub(super) fn take_up_plan(&mut self) -> Result<Vec<Payload>, DriveError> {
+        if let Some(asked) = &self.request.asked {
+            let text = asked.plan();
+            self.plan_text = keeper::with_marks(&text, &self.request.plan, &self.state);
+            let first = keeper::first_read(&text, &self.request.plan);
+            return Ok((!self.state.is_read).then_some(first).into_iter().collect());
+        }
+        let found = self.plan_found();
+        let path = &self.request.plan;
+        if !self.state.is_read {
+            self.plan_text = found.map_or_else(|| self.plan_of_workspace(), Ok)?;
+            return Ok(vec![keeper::first_read(&self.plan_text, path)]);
+        }
+        let left = self.records.read(PLAN_LEFT, PLAN_BYTES_MAX as u64);
+        let Some(before) = left.or_else(|| found.clone()) else {
+            self.plan_text = self.plan_of_workspace()?;
+            return Ok(Vec::new());
+        };
+        let last = self.state.last();
+        let is_cut_short = last.is_some_and(|past| past.ended == Some(Ended::Interrupted));
+        let kept = if self.state.looked && !is_cut_short {
+            keeper::by_hand(&before, found.as_deref(), path, &self.state)
+        } else {
+            let work = last.filter(|past| past.kind == Kind::Implementation);
+            let own = work.and_then(|past| past.task.as_ref()).map(|task| task.id.as_str());
+            keeper::reconcile(&before, found.as_deref(), path, &self.state, own)
+        };
+        self.plan_text = kept.text;
+        Ok(kept.events)
+    }
+
+    /// Puts the plan right after an agent was at work on a task, or reviewed one.
+    pub(super) fn settle_plan(&mut self, own: Option<&TaskRef>) -> Vec<Payload> {
+        let (found, path) = (self.plan_found(), &self.request.plan);
+        let own = own.map(|task| task.id.as_str());
+        let kept = keeper::reconcile(&self.plan_text, found.as_deref(), path, &self.state, own);
+        if found.as_deref() != Some(&kept.text) {
+            // It is written again, with an error that is told, before the next step.
+            let _ = file::write(&self.worktree.dir, path, &kept.text);
+        }
+        self.plan_text = kept.text;
+        kept.events
+    }
+
+    /// Makes the file show what the journal says, with a word on what has just happened, and commits that.
+    pub(super) async fn keep_plan(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
+        let text = match self.state.fallback {
+            Some(_) => self.plan_text.clone(),
+            None => {
+                let noted = keeper::with_notes(&self.plan_text, happened);
+                keeper::with_marks(&noted, &self.request.plan, &self.state)
+            }
+        };
+        let is_file = self.request.asked.is_none();
+        if is_file && self.plan_found().as_deref() != Some(&text) {
+            file::write(&self.worktree.dir, &self.request.plan, &text)?;
+        }
+        self.records.keep(PLAN_LEFT, &text)?;
+        self.plan_text = text;
+        if self.request.asked.is_some() {
+            return Ok(());
+        }
+        let paths = [self.request.plan.to_string()];
+        if !self.git.is_ignored(&paths[0]).await? {
+            self.git.commit_paths(&paths, &keeper::message(happened)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Mends what checks found before an agent is asked, and learns from agents that mended it.
+
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
+use repertoire_journal::event::{StepOutcome, TaskRef};
+use repertoire_journal::run::Spent;
+use repertoire_journal::{FixOutcome, Payload};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::steps::millis;
+use super::told::told;
+use super::{DriveError, Session};
+use repertoire_checks::declared::{Check, CheckResult, Verdict};
+use repertoire_git::repo::{DiffOf, Oid};
+use repertoire_checks::analyse::analyse_check;
+use repertoire_checks::error::ParsedError;
+use repertoire_checks::memory::Memory;
+use repertoire_checks::recover::{self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn};
+use repertoire_checks::signature::signature;
+use repertoire_checks::limits::LEARNT_FILES_MAX;
+use crate::lesson::{self, Lesson};
+use crate::request::Improve;
+use crate::state::{After, Ended, Kind};
+
+impl Session<'_> {
+    /// Tries what helped before, and what tools can mend themselves. Whatever comes of it is checked again as all work is.
+    pub(super) async fn recover(
+        &mut self,
+        task: Option<TaskRef>,
+        after: After,
+    ) -> Result<(), DriveError> {
+        let Some(rules) = self.request.improve.clone() else {
+            return Err(DriveError::Stopped("nothing says how red checks are mended".to_owned()));
+        };
+        let head = self.git.head().await?;
+        let step = self.run.steps + 1;
+        let attempt = self.attempt_of(&task).max(1);
+        // Whoever takes the run up after this worker finds the files by it as they were.
+        let backup = Backup::take(&self.git).await?;
+        self.git.keep_commit(&self.backup_of(step), &backup.commit).await?;
+        let detail = json!({ "after": after.as_str(), "backup": backup.commit.as_str() });
+        let started = self.started(step, Kind::Recovery, &task, attempt, &head, detail);
+        self.append(vec![started]).await?;
+        let begun = Instant::now();
+        let recovered = match self.mend(&task, after, &rules).await {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                // What could be taken back is. A person looks at the rest, and it is theirs from then on.
+                self.git.drop_commit(&self.backup_of(step)).await?;
+                return Err(error);
+            }
+        };
+        self.check_lease().await?;
+        let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
+        let is_green = recovered.state == State::Green;
+        let worked = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
+        let what: Vec<&str> = worked.map(|one| one.strategy.as_str()).collect();
+        // What helped against one failure stays, also if another is left.
+        if !what.is_empty() {
+            self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
+        }
+        let now = self.git.head().await?.as_str().to_owned();
+        let notes = (!is_green).then(|| told(&recovered));
+        let reason = why(&recovered.state);
+        let failures = self.failures(&recovered.verdict);
+        let result =
+            json!({ "attempts": recovered.attempts, "notes": notes, "failures": failures });
+        let finished = move |outcome| Payload::StepFinished {
+            step,
+            outcome,
+            reason: reason.clone(),
+            head: Some(now.clone()),
+            spent,
+            result: result.clone(),
+        };
+        self.recovered(recovered.state, recovered.payloads, finished).await?;
+        self.git.drop_commit(&self.backup_of(step)).await?;
+        Ok(())
+    }
+
+    /// Records how a recovery ended. What the checks have said of a fix stands, also if somebody stops the run just then.
+    async fn recovered(
+        &mut self,
+        state: State,
+        mut payloads: Vec<Payload>,
+        finished: impl Fn(StepOutcome) -> Payload,
+    ) -> Result<(), DriveError> {
+        if self.stopped_with(payloads.clone(), &finished).await? {
+            return Ok(());
+        }
+        match state {
+            State::Green => payloads.push(finished(StepOutcome::Ok)),
+            State::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
+            State::Deferred { until_ms, reason } => {
+                payloads.push(finished(StepOutcome::Stopped));
+                payloads.push(Payload::RunDeferred { reason, until_ms });
+                return self.append(payloads).await;
+            }
+            State::Permanent { reason } => {
+                payloads.push(finished(StepOutcome::Stopped));
+                let choices = super::choices();
+                payloads.push(Payload::RunWaiting { reason, choices });
+                return self.append(payloads).await;
+            }
+        }
+        self.conclude(payloads).await
+    }
+
+    /// What the files were like before a step that mends is kept under this name while it is under way.
+    fn backup_of(&self, step: u32) -> String {
+        format!("backup/{}-{step}", self.run.id)
+    }
+
+    /// Takes back what a worker that is gone was trying: nobody has looked at it, and the checks have not spoken.
+    pub(super) async fn take_back_attempt(&mut self) -> Result<(), DriveError> {
+        let Some(past) = self.state.last().filter(|past| past.kind == Kind::Recovery) else {
+            return Ok(());
+        };
+        let (name, is_cut) = (self.backup_of(past.number), past.ended == Some(Ended::Interrupted));
+        let Some(commit) = self.git.kept_commit(&name).await? else { return Ok(()) };
+        if is_cut {
+            let backup = Backup::found(&self.git, commit).await?;
+            let found = Backup::take(&self.git).await?;
+            if !backup.is_same(&found) {
+                // It may be a person's by now.
+                self.git.keep_commit(&format!("{name}-found"), &found.commit).await?;
+                let restored = backup.restore(&self.git).await;
+                restored.map_err(|error| DriveError::Stopped(error.to_string()))?;
+                let data =
+                    json!({ "backup": backup.commit.as_str(), "found": found.commit.as_str() });
+                let name = "attempt_taken_back".to_owned();
+                self.append(vec![Payload::Note { name, data }]).await?;
+            }
+        }
+        Ok(self.git.drop_commit(&name).await?)
+    }
+
+    async fn mend(
+        &mut self,
+        task: &Option<TaskRef>,
+        after: After,
+        rules: &Improve,
+    ) -> Result<Recovered, DriveError> {
+        let place = self.workplace();
+        let all = self.checks_after(after);
+        // A worker that takes the run up has not seen them fail.
+        let verdict = match self.red.take() {
+            Some(verdict) => verdict,
+            None => self.run_checks(&all).await?,
+        };
+        let memory = self.memory(rules);
+        let base = self.base_of(task);
+        let dir = self.worktree.dir.clone();
+        let analyse = move |result: &CheckResult| errors_of(result, &dir);
+        let clock = || self.station.system.clock().now_ms();
+        let request = RecoverRequest {
+            git: &self.git,
+            workplace: &place,
+            checks: &all,
+            verdict: &verdict,
+            analyse: &analyse,
+            memory: &memory,
+            rules: &RecoverRules {
+                attempts_max: rules.attempts_max,
+                network: rules.network,
+                parallel: self.request.bounds.checks_at_once.max(1) as usize,
+                ..RecoverRules::default()
+            },
+            tried: std::mem::take(&mut self.tried),
+            base: &base,
+            declared: &self.worktree.base_oid,
+            cancel: self.work,
+            on_event: &|_| {},
+            clock: &clock,
+            jitter: jitter(self.run.id.as_str(), self.run.steps),
+        };
+        let recovered = recover::recover(request).await;
+        let recovered = recovered.map_err(|error| DriveError::Stopped(error.to_string()))?;
+        self.tried.clone_from(&recovered.tried);
+        Ok(recovered)
+    }
+
+    fn memory(&self, rules: &Improve) -> Memory {
+        Memory::new(self.runner.journal.clone(), &rules.scope)
+    }
+
+    /// The checks that have to be green after something.
+    pub(super) fn checks_after(&self, after: After) -> Vec<Check> {
+        let mut all = self.request.checks.clone();
+        if after == After::Everything {
+            all.extend(self.request.final_checks.iter().cloned());
+        }
+        all
+    }
+
+    /// The signatures of what red checks found that have to pass: what an agent mends next is compared with them.
+    pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
+        let red = verdict.results.iter().filter(|result| recover::has_failed(result));
+        let red: Vec<&CheckResult> = red.filter(|result| result.critical).collect();
+        // What is missing may have been the failure that goes next.
+        if red.iter().any(|result| result.is_cut()) {
+            return BTreeSet::new();
+        }
+        let errors = red.into_iter().flat_map(|result| errors_of(result, &self.worktree.dir));
+        errors.map(|error| signature(&error).to_string()).collect()
+    }
+
+    /// What an agent has taught that turned red checks green, now that they are.
+    pub(super) async fn learnt(&self, head: &Oid) -> Result<Option<Payload>, DriveError> {
+        let Some(rules) = &self.request.improve else { return Ok(None) };
+        let Some(lesson) = lesson::proved(&self.state.history, self.request.review) else {
+            return Ok(None);
+        };
+        let Some(diff) = self.remedy(&lesson, head).await? else { return Ok(None) };
+        let learnt = learn(&lesson.failures, &BTreeSet::new(), &diff);
+        Ok(learnt.ok().map(|learnt| Payload::FixTried {
+            scope: rules.scope.clone(),
+            signature: learnt.signature,
+            fix: learnt.fix,
+            outcome: FixOutcome::Worked,
+            reason: "an agent mended it, and the checks are green".to_owned(),
+        }))
+    }
+
+    /// The change of a lesson, without the plan. Nothing if somebody has worked on the same files since: then nobody knows
+    /// whether it would have been right as it was.
+    async fn remedy(&self, lesson: &Lesson, head: &Oid) -> Result<Option<String>, DriveError> {
+        let (Some(from), Some(to)) = (Oid::parse(&lesson.from), Oid::parse(&lesson.to)) else {
+            return Ok(None);
+        };
+        let files = self.files_between(&from, &to).await?;
+        let since = self.files_between(&to, head).await?;
+        if files.is_empty() || files.len() > LEARNT_FILES_MAX || !files.is_disjoint(&since) {
+            return Ok(None);
+        }
+        let paths: Vec<&Utf8Path> = files.iter().map(Utf8Path::new).collect();
+        let (from, to) = (self.git.tree_of(&from).await?, self.git.tree_of(&to).await?);
+        Ok(String::from_utf8(self.git.patch_of(&from, &to, &paths).await?).ok())
+    }
+
+    /// Files that differ between two commits, but for the plan, whose marks are the engine's.
+    async fn files_between(&self, from: &Oid, to: &Oid) -> Result<BTreeSet<String>, DriveError> {
+        let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+        let files = self.git.diff(&of, 0).await?.files.into_iter();
+        let names = files.flat_map(|file| file.from.into_iter().chain([file.path]));
+        Ok(names.filter(|path| self.request.plan != *path).collect())
+    }
+}
+
+/// The errors of what a check said.
+fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
+    let read = |file: &str| {
+        let path = Utf8Path::new(file);
+        repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
+    };
+    analyse_check(result, &read).errors
+}
+
+fn why(state: &State) -> Option<String> {
+    match state {
+        State::Green => None,
+        State::Red { reason } | State::Deferred { reason, .. } | State::Permanent { reason } => {
+            Some(reason.clone())
+        }
+    }
+}
+
+/// A number between 0 and 1 that differs from run to run, and not from replay to replay.
+fn jitter(run: &str, step: u32) -> f64 {
+    let sum = run
+        .bytes()
+        .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    (sum % 1_000) as f64 / 1_000.0
+}

@@ -1,0 +1,562 @@
+//! The three kinds of steps: what is prepared, what is run, and what is made of the result.
+
+use repertoire_agent::spending::RunLimits;
+use repertoire_agent::{Report, RunOptions, Status};
+use repertoire_journal::Payload;
+use repertoire_journal::event::{StepOutcome, TaskRef};
+use repertoire_journal::run::{RunStatus, Spent};
+use repertoire_model::ResponseFormat;
+use repertoire_select::Settings;
+use repertoire_skill::skill::Digest;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+use super::{DriveError, Session};
+use repertoire_checks::declared::{self, CheckStatus};
+use repertoire_git::repo::{ChangeKind, DiffOf, Oid};
+use repertoire_checks::verify::suspicions;
+use crate::limits::{DEFERRAL, DIFF_BYTES_MAX, RESULT_CHARS_MAX};
+use crate::decide;
+use crate::prompt::{self, Assignment, Range, Surroundings};
+use crate::request::Hand;
+use crate::skills;
+use crate::state::{After, Kind};
+use crate::verdict::{self, Verdict, Word};
+
+/// Files that a note names.
+const FILES_SHOWN: usize = 20;
+
+/// What agents like to print when they think that everything is done.
+const CLAIMS: &[&str] = &["<promise>COMPLETE</promise>", "[[COMPLETE]]", "<<COMPLETE>>"];
+
+/// What a step is told to do, and what it left.
+struct Worked {
+    report: Report,
+    spent: Spent,
+    until_ms: Option<u64>,
+}
+
+impl Session<'_> {
+    /// An agent works on a task.
+    pub(super) async fn implement(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
+        let kind = Kind::Implementation;
+        let assignment = Assignment::new(&self.plan(), &self.state, &self.request, task.as_ref());
+        let (around, mut payloads) = self.surroundings(&assignment, kind);
+        let prompt = prompt::implementation(&self.request, &assignment, &around);
+        let head = self.git.head().await?;
+        let step = self.run.steps + 1;
+        payloads.insert(0, self.started(step, kind, &task, assignment.attempt, &head, Value::Null));
+        self.append(payloads).await?;
+        let hand = self.request.implementer.clone();
+        let options = self.station.implementer.clone();
+        let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
+        let mut payloads = self.put_right(&head).await?;
+        payloads.extend(self.settle_plan(task.as_ref()));
+        let words = task.as_ref().map_or("Work on the plan", |task| task.label.as_str());
+        let is_work = self.changed_since(&head).await?;
+        let message = if is_work { words } else { "plan: what the agent wrote there" };
+        self.git.commit_all(&subject(message), None).await?;
+        let now = self.git.head().await?;
+        let finished = self.implemented(step, &task, &worked, &head, &now).await?;
+        if self.stopped_or_deferred(&finished, &worked).await? {
+            return Ok(());
+        }
+        payloads.push(finished(StepOutcome::Ok));
+        self.conclude(payloads).await
+    }
+
+    /// Checks run, all that are declared.
+    pub(super) async fn verify(
+        &mut self,
+        task: Option<TaskRef>,
+        after: After,
+    ) -> Result<(), DriveError> {
+        let head = self.git.head().await?;
+        let step = self.run.steps + 1;
+        let attempt = self.attempt_of(&task).max(1);
+        let detail = json!({ "after": after.as_str() });
+        let started = self.started(step, Kind::Verification, &task, attempt, &head, detail);
+        self.append(vec![started]).await?;
+        let begun = Instant::now();
+        let verdict = self.run_checks(&self.checks_after(after)).await?;
+        let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
+        // A check that commits has looked at something else than what is there now.
+        let is_there = self.git.head().await? == head;
+        let is_green = verdict.green && is_there;
+        // A pass that may be none teaches nothing, and is told with the result.
+        let odd = suspicions(&verdict.results, None);
+        let learnt = match is_green && odd.is_empty() {
+            true => self.learnt(&head).await?,
+            false => None,
+        };
+        let head = head.as_str().to_owned();
+        let results = serde_json::to_value(summarised(&verdict)).unwrap_or_default();
+        let red: Vec<String> = verdict
+            .results
+            .iter()
+            .filter(|result| result.status != CheckStatus::Passed)
+            .map(|result| result.name.clone())
+            .collect();
+        let mut notes = declared::notes(&verdict);
+        if !is_there {
+            notes.push_str("\nA check has committed something or checked something out.\n");
+        }
+        let result = match is_green {
+            true if odd.is_empty() => json!({ "green": true, "checks": results }),
+            true => json!({ "green": true, "checks": results, "suspicions": odd }),
+            false => json!({
+                "green": false,
+                "checks": results,
+                "failure": print_of(&notes),
+                "notes": notes,
+                "failures": self.request.improve.as_ref().map(|_| self.failures(&verdict)),
+            }),
+        };
+        if !is_green {
+            self.records.keep(&format!("{step:03}-verification.md"), &notes)?;
+        }
+        let reason = match verdict.green {
+            true => (!is_there).then(|| "a check has changed what is checked out".to_owned()),
+            false => Some(format!("checks are red: {}", red.join(", "))),
+        };
+        let finished = move |outcome| Payload::StepFinished {
+            step,
+            outcome,
+            reason: reason.clone(),
+            head: Some(head.clone()),
+            spent,
+            result: result.clone(),
+        };
+        if self.stopped(&finished).await? {
+            return Ok(());
+        }
+        let outcome = if is_green { StepOutcome::Ok } else { StepOutcome::Failed };
+        self.red = (!is_green && self.request.improve.is_some()).then_some(verdict);
+        let mut payloads = vec![finished(outcome)];
+        payloads.extend(learnt);
+        payloads.extend(self.left_by_checks().await?);
+        self.conclude(payloads).await
+    }
+
+    pub(super) async fn run_checks(
+        &self,
+        all: &[declared::Check],
+    ) -> Result<declared::Verdict, DriveError> {
+        let place = self.workplace();
+        let at_once = self.request.bounds.checks_at_once.max(1) as usize;
+        let verdict = declared::run_checks(all, &place, self.work, &|_| {}, at_once).await;
+        verdict.map_err(|error| DriveError::Stopped(error.to_string()))
+    }
+
+    /// The commit before the work on a task.
+    pub(super) fn base_of(&self, task: &Option<TaskRef>) -> Oid {
+        let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
+        let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
+        base.unwrap_or_else(|| self.worktree.base_oid.clone())
+    }
+
+    /// Another agent looks at the work on a task.
+    pub(super) async fn review(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
+        let kind = Kind::Review;
+        let attempt = self.attempt_of(&task).max(1);
+        let assignment = Assignment::new(&self.plan(), &self.state, &self.request, task.as_ref());
+        // The attempt that was made, not the one that may come.
+        let assignment = Assignment { attempt, ..assignment };
+        let (around, mut payloads) = self.surroundings(&assignment, kind);
+        let range = self.range(&task).await?;
+        let prompt = prompt::review(&self.request, &assignment, &range, &around);
+        let head = self.git.head().await?;
+        let step = self.run.steps + 1;
+        let detail = json!({ "base": range.base, "head": range.head });
+        payloads.insert(0, self.started(step, kind, &task, attempt, &head, detail));
+        self.append(payloads).await?;
+        let hand = self.request.reviewer.clone();
+        let format =
+            ResponseFormat::Schema { name: "verdict".to_owned(), schema: verdict::schema() };
+        let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
+        let worked = self.work_on(step, kind, &prompt, &hand, options).await?;
+        self.check_lease().await?;
+        let mut payloads = self.put_right(&head).await?;
+        payloads.extend(self.settle_plan(None));
+        let mended = self.changed_since(&head).await?;
+        let words = task.as_ref().map_or("the work", |task| task.label.as_str());
+        self.git.commit_all(&subject(&format!("Review: {words}")), None).await?;
+        let now = self.git.head().await?;
+        let answer = Verdict::read(worked.report.structured.as_ref(), mended);
+        let (outcome, reason, result) = judged(&answer, &worked.report);
+        let spent = worked.spent;
+        let finished = |outcome| Payload::StepFinished {
+            step,
+            outcome,
+            reason: reason.clone(),
+            head: Some(now.as_str().to_owned()),
+            spent,
+            result: result.clone(),
+        };
+        if self.stopped_or_deferred(&finished, &worked).await? {
+            return Ok(());
+        }
+        payloads.push(finished(outcome));
+        self.conclude(payloads).await
+    }
+
+    /// Files that checks made and git does not ignore: they go into the next commit, so somebody should know.
+    async fn left_by_checks(&self) -> Result<Option<Payload>, DriveError> {
+        let changes = self.git.status().await?;
+        let new = changes.into_iter().filter(|change| change.kind == ChangeKind::Untracked);
+        let files: Vec<String> = new.map(|change| change.path).take(FILES_SHOWN).collect();
+        let data = json!({ "files": files });
+        Ok((!files.is_empty()).then(|| Payload::Note { name: "left_by_checks".to_owned(), data }))
+    }
+
+    pub(super) fn started(
+        &self,
+        step: u32,
+        kind: Kind,
+        task: &Option<TaskRef>,
+        attempt: u32,
+        head: &Oid,
+        detail: Value,
+    ) -> Payload {
+        Payload::StepStarted {
+            step,
+            kind: kind.as_str().to_owned(),
+            task: task.clone(),
+            attempt,
+            iteration: self.state.iterations + u32::from(kind.is_agent()),
+            head: Some(head.as_str().to_owned()),
+            detail,
+        }
+    }
+
+    pub(super) fn attempt_of(&self, task: &Option<TaskRef>) -> u32 {
+        let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
+        known.map_or(0, |task| task.attempts)
+    }
+
+    /// Everything that a prompt says besides the task, and what choosing skills has to record.
+    fn surroundings(&self, assignment: &Assignment, kind: Kind) -> (Surroundings, Vec<Payload>) {
+        let system = &self.station.system;
+        let catalog = system.catalog();
+        let selector = system.selector(&catalog);
+        let mut about = assignment.clone();
+        if let Some(asked) = &self.request.asked {
+            about.details.clone_from(asked.about());
+        }
+        let chosen = skills::choose(&catalog, &selector, &about, kind, &self.request.skills);
+        let events = chosen.events.clone();
+        let mut around = Surroundings::of(&self.state, &self.request, chosen);
+        around.has_learnings_file = self.worktree.dir.join("LEARNINGS.md").is_file();
+        around.learnings = self.learnings.read();
+        (around, events)
+    }
+
+    /// Runs an agent with a prompt, and keeps both prompt and log.
+    async fn work_on(
+        &mut self,
+        step: u32,
+        kind: Kind,
+        prompt: &str,
+        hand: &Hand,
+        options: RunOptions,
+    ) -> Result<Worked, DriveError> {
+        self.records.keep(&format!("{step:03}-{}.prompt.md", kind.as_str()), prompt)?;
+        let log = self.records.log(step, kind.as_str())?;
+        let (own, listener) = (log.sink(), self.runner.on_agent_event.clone());
+        let sink: repertoire_agent::event::Sink = std::sync::Arc::new(move |event| {
+            own(event);
+            if let Some(listener) = &listener {
+                listener(event);
+            }
+        });
+        let options = RunOptions {
+            conversation: Some(format!("{}-{step}", self.run.id)),
+            // The prompt has the skills already.
+            selection: Some(Settings { enabled: false, max_skills: 0, ..Settings::default() }),
+            limits: Some(self.limits()),
+            on_event: Some(sink),
+            cancel: self.work.clone(),
+            ..options
+        };
+        let agent = hand.agent.as_deref().unwrap_or("default");
+        let report = self.station.system.run(agent, prompt, options).await;
+        let spent = spent(&report);
+        Ok(Worked { until_ms: log.until_ms(), spent, report })
+    }
+
+    /// What is left of the budget, for one step.
+    fn limits(&self) -> RunLimits {
+        let (limits, spent) = (&self.run.limits, &self.run.spent);
+        let step = self.request.bounds.step_ms_max;
+        let time = limits.time_ms.map_or(step, |max| max.saturating_sub(spent.time_ms).min(step));
+        RunLimits {
+            tokens_max: limits.tokens.map(|max| max.saturating_sub(spent.tokens())),
+            cost_usd_max: limits.cost_usd.map(|max| (max - spent.cost_usd()).max(0.0)),
+            duration_max: Duration::from_millis(time),
+            ..self.station.system.config().limits
+        }
+    }
+
+    /// Puts the worktree right after an agent was at work: it may have switched branches, or rewritten what was there.
+    async fn put_right(&self, since: &Oid) -> Result<Vec<Payload>, DriveError> {
+        let mended = self.worktrees.put_right(&self.worktree, since).await?;
+        let data = json!({ "mended": mended });
+        let note = Payload::Note { name: "worktree_put_right".to_owned(), data };
+        Ok((!mended.is_empty()).then_some(note).into_iter().collect())
+    }
+
+    /// What an implementation came to.
+    async fn implemented(
+        &self,
+        step: u32,
+        task: &Option<TaskRef>,
+        worked: &Worked,
+        before: &Oid,
+        head: &Oid,
+    ) -> Result<impl Fn(StepOutcome) -> Payload + use<>, DriveError> {
+        let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
+        let oid = |text: Option<&String>| text.and_then(|text| Oid::parse(text));
+        let base = oid(known.and_then(|task| task.base.as_ref()));
+        let base = base.unwrap_or_else(|| self.worktree.base_oid.clone());
+        // What others did before it was tried again is not this task's.
+        let begun = oid(known.and_then(|task| task.begun.as_ref()));
+        let changed = self.differs(begun.as_ref().unwrap_or(&base), head).await?;
+        let moved = self.differs(before, head).await?;
+        let print = self.git.diff_fingerprint(&base).await?;
+        let report = &worked.report;
+        let claims_done = CLAIMS.iter().any(|claim| report.text.contains(claim));
+        let asked = self.request.asked.as_ref();
+        let answered = asked.is_some_and(|asked| asked.answer)
+            && report.error.is_none()
+            && !changed
+            && !report.text.trim().is_empty();
+        let reason = match (&report.error, changed) {
+            (Some(error), _) => Some(error.to_string()),
+            (None, false) if answered => None,
+            (None, false) => Some("no file was changed".to_owned()),
+            (None, true) => None,
+        };
+        // Who cannot work at all has not tried.
+        let agent_failed = report.status == Status::Failed && !moved;
+        let result = json!({
+            "changed": changed,
+            "answered": answered,
+            "agent_failed": agent_failed,
+            "diff": print.map(|print| print.as_str().to_owned()),
+            "claims_done": claims_done,
+            "notes": reason.as_ref().map(|reason| unfinished(reason, claims_done)),
+            "text": tail(&report.text),
+        });
+        let spent = worked.spent;
+        let head = head.as_str().to_owned();
+        Ok(move |outcome| Payload::StepFinished {
+            step,
+            // What is wrong is wrong, whatever the caller hoped for.
+            outcome: match (&reason, outcome) {
+                (Some(_), StepOutcome::Ok) => StepOutcome::Failed,
+                (_, outcome) => outcome,
+            },
+            reason: reason.clone(),
+            head: Some(head.clone()),
+            spent,
+            result: result.clone(),
+        })
+    }
+
+    /// Whether anything but the plan differs between two commits.
+    async fn differs(&self, from: &Oid, to: &Oid) -> Result<bool, DriveError> {
+        let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+        let diff = self.git.diff(&of, 0).await?;
+        Ok(diff.files.iter().any(|file| self.request.plan != file.path))
+    }
+
+    async fn changed_since(&self, head: &Oid) -> Result<bool, DriveError> {
+        let diff = self.git.diff(&DiffOf::Work { from: head.clone() }, 0).await?;
+        Ok(diff.files.iter().any(|file| self.request.plan != file.path))
+    }
+
+    async fn range(&self, task: &Option<TaskRef>) -> Result<Range, DriveError> {
+        let known = task.as_ref().and_then(|task| self.state.tasks.get(&task.id));
+        let head = match known.and_then(|task| task.head.as_deref()).and_then(Oid::parse) {
+            Some(head) => head,
+            None => self.git.head().await?,
+        };
+        let base = known.and_then(|task| task.base.as_deref()).and_then(Oid::parse);
+        // A task that the agent chose itself has no beginning of its own.
+        let base = match (base, task) {
+            (Some(base), _) => base,
+            (None, None) => self.worktree.base_oid.clone(),
+            (None, Some(_)) => head.clone(),
+        };
+        let of = DiffOf::Commits { from: base.clone(), to: head.clone() };
+        let diff = self.git.diff(&of, DIFF_BYTES_MAX).await?;
+        Ok(Range {
+            base: base.as_str().to_owned(),
+            head: head.as_str().to_owned(),
+            diff: diff.text,
+            is_cut: diff.cut,
+        })
+    }
+
+    /// Whether a step was told to stop, or waits for an allowance; then that is recorded.
+    async fn stopped_or_deferred(
+        &mut self,
+        finished: &impl Fn(StepOutcome) -> Payload,
+        worked: &Worked,
+    ) -> Result<bool, DriveError> {
+        if self.stopped(finished).await? {
+            return Ok(true);
+        }
+        if worked.report.status != Status::Paused {
+            return Ok(false);
+        }
+        let now = self.station.system.clock().now_ms();
+        let until_ms = worked.until_ms.unwrap_or_else(|| now + millis(DEFERRAL));
+        let reason = worked.report.error.as_ref().map_or_else(String::new, ToString::to_string);
+        let deferred = Payload::RunDeferred { reason, until_ms };
+        self.append(vec![finished(StepOutcome::Stopped), deferred]).await?;
+        Ok(true)
+    }
+
+    /// Records a step's end with everything that follows from it, in one transaction; then the file follows the journal.
+    pub(super) async fn conclude(&mut self, mut payloads: Vec<Payload>) -> Result<(), DriveError> {
+        let mut ahead = self.state.clone();
+        for payload in &payloads {
+            ahead.apply(payload);
+        }
+        payloads.extend(decide::conclude(&ahead, &self.request));
+        self.append(payloads.clone()).await?;
+        self.take_back(&payloads).await?;
+        self.keep_plan(&payloads).await
+    }
+
+    /// What was tried for a task that is given up must not make the tasks after it fail: the files are again as they were
+    /// before it, in a commit on top of what was tried.
+    async fn take_back(&mut self, happened: &[Payload]) -> Result<(), DriveError> {
+        let Some(base) = decide::given_up(&self.state, happened).and_then(|base| Oid::parse(&base))
+        else {
+            return Ok(());
+        };
+        let tried = self.git.head().await?;
+        if !self.differs(&base, &tried).await? {
+            return Ok(());
+        }
+        let tree = self.git.tree_of(&base).await?;
+        let message = format!("Give up, and take back what was tried in {}", tried.short());
+        let commit = self.git.commit_tree(&tree, &[&tried], &message).await?;
+        self.git.reset_hard(&commit).await?;
+        if self.run.status == RunStatus::Running {
+            let data = json!({ "tried": tried.as_str() });
+            self.append(vec![Payload::Note { name: "taken_back".to_owned(), data }]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a review came to.
+fn judged(
+    answer: &Result<Verdict, verdict::VerdictError>,
+    report: &Report,
+) -> (StepOutcome, Option<String>, Value) {
+    match (answer, &report.error) {
+        (Ok(verdict), None) => {
+            let outcome = match verdict.verdict {
+                Word::Approve | Word::Fixed => StepOutcome::Ok,
+                Word::SendBack => StepOutcome::SentBack,
+            };
+            let is_back = outcome == StepOutcome::SentBack;
+            let reason = is_back.then(|| match verdict.summary.trim() {
+                "" => "the reviewer sent it back".to_owned(),
+                summary => format!("the reviewer sent it back: {summary}"),
+            });
+            let notes = is_back.then(|| verdict.notes());
+            let learning = verdict.learning.clone();
+            (outcome, reason, json!({ "verdict": verdict, "notes": notes, "learning": learning }))
+        }
+        // Who was stopped halfway may have changed their mind.
+        (Ok(_), Some(error)) => {
+            (StepOutcome::Failed, Some(error.to_string()), json!({ "malformed": false }))
+        }
+        (Err(_), Some(error)) if report.status != Status::Failed || report.text.is_empty() => {
+            let agent_failed = report.status == Status::Failed;
+            let result = json!({ "malformed": false, "agent_failed": agent_failed });
+            (StepOutcome::Failed, Some(error.to_string()), result)
+        }
+        (Err(problem), error) => {
+            let said = tail(&report.text);
+            // Who checked the shape of the answer knows best what is wrong with it.
+            let why = error.as_ref().map(|error| format!("the reviewer gave no verdict: {error}"));
+            (
+                StepOutcome::Failed,
+                Some(why.unwrap_or_else(|| problem.to_string())),
+                json!({ "malformed": true, "text": said }),
+            )
+        }
+    }
+}
+
+fn unfinished(reason: &str, claims_done: bool) -> String {
+    match claims_done {
+        true => format!(
+            "The last attempt said that everything is done, but: {reason}. The engine looks at the files, not at \
+             what is said."
+        ),
+        false => format!("The last attempt did not succeed: {reason}."),
+    }
+}
+
+/// The results without their output, which is in the notes where it matters.
+fn summarised(verdict: &declared::Verdict) -> Vec<Value> {
+    let results = verdict.results.iter().map(|result| {
+        json!({
+            "name": result.name,
+            "status": result.status,
+            "exit_code": result.exit_code,
+            "attempts": result.attempts,
+            "duration_ms": result.duration_ms,
+        })
+    });
+    results.collect()
+}
+
+/// What stands for a failure, without what differs each time: numbers, and how long things took.
+fn print_of(notes: &str) -> String {
+    let plain: String = notes.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let mut folded = plain.replace("00", "0");
+    while folded.contains("00") {
+        folded = folded.replace("00", "0");
+    }
+    Digest::of(folded.as_bytes()).to_string()
+}
+
+fn spent(report: &Report) -> Spent {
+    let usage = &report.usage;
+    let cost = report.cost_usd.unwrap_or_default().max(0.0);
+    Spent {
+        cost_micro_usd: (cost * 1e6).round() as u64,
+        unpriced: report.cost_usd.is_none() && usage.total() > 0,
+        input_tokens: usage.total().saturating_sub(usage.output_tokens),
+        output_tokens: usage.output_tokens,
+        time_ms: millis(report.duration),
+    }
+}
+
+/// The first line of a commit.
+fn subject(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(70) {
+        Some((at, _)) => format!("{}…\n\n{line}", &line[..at]),
+        None => line,
+    }
+}
+
+fn tail(text: &str) -> String {
+    let count = text.chars().count();
+    text.chars().skip(count.saturating_sub(RESULT_CHARS_MAX)).collect()
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

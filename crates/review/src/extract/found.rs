@@ -1,0 +1,153 @@
+//! Collects what is taken from a skill, within caps, and says what was cut.
+
+use repertoire_text::diagnostic::Code;
+use repertoire_text::{Diagnostic, Source, Span};
+
+use crate::codes;
+use super::limits::{REVIEW_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX};
+
+use super::inline::Inline;
+use super::tree::{Block, Item, Kind};
+
+/// Findings about one skill.
+#[derive(Default)]
+pub(super) struct Findings {
+    list: Vec<Diagnostic>,
+    dropped: usize,
+}
+
+impl Findings {
+    /// Adds a finding at a place.
+    pub(super) fn add(
+        &mut self,
+        code: &'static Code,
+        message: String,
+        source: &Source,
+        span: Span,
+    ) {
+        if self.list.len() >= REVIEW_FINDINGS_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.list.push(Diagnostic::new(code, message).at(source, span).help(code.remedy));
+    }
+
+    /// Adds a finding about the whole file.
+    pub(super) fn about(&mut self, code: &'static Code, message: String, source: &Source) {
+        let finding = Diagnostic::new(code, message).in_file(source.path()).help(code.remedy);
+        self.list.push(finding);
+    }
+
+    /// All of them, with a last one that counts those that there was no room for.
+    pub(super) fn finish(mut self, source: &Source) -> Vec<Diagnostic> {
+        if self.dropped > 0 {
+            let message = format!("{} more findings about this skill are not shown", self.dropped);
+            self.about(&codes::REVIEW_CUT, message, source);
+        }
+        self.list
+    }
+
+    /// Shortens a text to a limit, and says so.
+    pub(super) fn clip(
+        &mut self,
+        text: String,
+        chars_max: usize,
+        source: &Source,
+        span: Span,
+    ) -> String {
+        // No text has more characters than bytes.
+        if text.len() <= chars_max || text.chars().count() <= chars_max {
+            return text;
+        }
+        let message = format!("this text has more than {chars_max} characters, the limit");
+        self.add(&codes::REVIEW_CUT, message, source, span);
+        let mut out: String = text.chars().take(chars_max - 1).collect();
+        out.truncate(out.trim_end().len());
+        out.push('…');
+        out
+    }
+
+    /// Shortens a list to a limit, and says so.
+    pub(super) fn cap<T>(
+        &mut self,
+        list: &mut Vec<T>,
+        max: usize,
+        what: &str,
+        source: &Source,
+        span_of: impl Fn(&T) -> Span,
+    ) {
+        if list.len() > max {
+            let message = format!("there are {} {what}; the limit is {max}", list.len());
+            self.add(&codes::REVIEW_CUT, message, source, span_of(&list[max]));
+            list.truncate(max);
+        }
+    }
+}
+
+/// A text and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bullet {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+/// The items of lists as texts of their own. One that ends in a colon is put before each item below it.
+pub(super) fn bullets<'a>(
+    items: impl Iterator<Item = (&'a Block, &'a Item)>,
+    text_of: fn(&Item) -> String,
+) -> Vec<Bullet> {
+    let mut out = Vec::new();
+    // The item that introduces the next ones: its depth and whether any came.
+    let mut lead: Option<(usize, Bullet, bool)> = None;
+    for (block, item) in items {
+        if let Some((depth, bullet, used)) = lead.take() {
+            if item.depth > depth {
+                lead = Some((depth, bullet, true));
+            } else if !used {
+                out.push(without_colon(bullet));
+            }
+        }
+        let text = text_of(item);
+        let bullet = Bullet { text, span: block.span };
+        if bullet.text.is_empty() {
+            continue;
+        }
+        if lead.is_none() && bullet.text.ends_with(':') {
+            lead = Some((item.depth, bullet, false));
+            continue;
+        }
+        match &lead {
+            Some((_, above, _)) => {
+                let above: String = above.text.chars().take(REVIEW_TEXT_CHARS_MAX).collect();
+                out.push(Bullet { text: format!("{above} {}", bullet.text), ..bullet });
+            }
+            None => out.push(bullet),
+        }
+    }
+    out.extend(lead.filter(|(_, _, used)| !used).map(|(_, bullet, _)| without_colon(bullet)));
+    out
+}
+
+fn without_colon(bullet: Bullet) -> Bullet {
+    Bullet { text: bullet.text.trim_end_matches([':', ' ']).to_owned(), ..bullet }
+}
+
+/// The items among some blocks.
+pub(super) fn items<'a>(
+    blocks: impl IntoIterator<Item = &'a Block>,
+) -> impl Iterator<Item = (&'a Block, &'a Item)> {
+    blocks.into_iter().filter_map(|block| match &block.kind {
+        Kind::Item(item) => Some((block, item)),
+        _ => None,
+    })
+}
+
+/// The paragraphs among some blocks.
+pub(super) fn paragraphs<'a>(
+    blocks: impl IntoIterator<Item = &'a Block>,
+) -> impl Iterator<Item = (&'a Block, &'a Inline)> {
+    blocks.into_iter().filter_map(|block| match &block.kind {
+        Kind::Paragraph(inline) => Some((block, inline)),
+        _ => None,
+    })
+}

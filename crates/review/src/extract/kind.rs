@@ -1,0 +1,72 @@
+//! What a skill is to a review, and which agent it speaks to: first by the table of the documentation, then by its
+//! `type`, then by its name.
+
+use repertoire_skill::skill::{Kind, Skill};
+
+use super::ReviewKind;
+use super::sections::stems;
+
+/// Skills whose agent has another name than they have.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("architecture-principles", "architecture-agent"),
+    ("bug", "bug-detection-agent"),
+    ("bugs", "bug-detection-agent"),
+];
+
+/// What a skill is to a review, and the agent that it speaks to.
+pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
+    let name = skill.name.as_str();
+    let subject = name.strip_prefix("reviewing-");
+    let known = match name {
+        "reviewing-architecture-principles"
+        | "reviewing-bugs"
+        | "reviewing-compliance"
+        | "reviewing-performance"
+        | "reviewing-security"
+        | "reviewing-technical-debt" => Some(ReviewKind::Review),
+        "reviewing-documentation" => Some(ReviewKind::Command),
+        _ => None,
+    };
+    let by_name = || subject.map_or(ReviewKind::Methodology, |_| ReviewKind::Review);
+    let kind = known.or_else(|| declared(&skill.kind)).unwrap_or_else(by_name);
+    let agent = match kind {
+        ReviewKind::Review => subject.or_else(|| other_subject(name)).map(agent_of),
+        ReviewKind::Methodology | ReviewKind::Command => None,
+    };
+    (kind, agent)
+}
+
+/// Whether a skill says itself what it is to a review.
+pub(super) fn is_declared(skill: &Skill) -> bool {
+    declared(&skill.kind).is_some()
+}
+
+fn declared(kind: &Kind) -> Option<ReviewKind> {
+    match kind.as_str() {
+        "review" => Some(ReviewKind::Review),
+        "methodology" => Some(ReviewKind::Methodology),
+        "command" => Some(ReviewKind::Command),
+        _ => None,
+    }
+}
+
+/// What a declared review skill of another name reviews: `security-review`, `review-security`.
+fn other_subject(name: &str) -> Option<&str> {
+    let subject = name
+        .strip_suffix("-review")
+        .or_else(|| name.strip_suffix("-reviewer"))
+        .or_else(|| name.strip_prefix("review-"))?;
+    (!matches!(subject, "code" | "docs" | "pr")).then_some(subject)
+}
+
+fn agent_of(subject: &str) -> String {
+    let exception = EXCEPTIONS.iter().find(|(known, _)| *known == subject);
+    exception.map_or_else(|| format!("{subject}-agent"), |(_, agent)| (*agent).to_owned())
+}
+
+/// The words for what a skill reviews, by its name and by its agent's: titles with all of either are about it.
+pub(super) fn subjects(skill: &Skill, agent: Option<&str>) -> Vec<Vec<String>> {
+    let name = skill.name.strip_prefix("reviewing-").or_else(|| other_subject(&skill.name));
+    let agent = agent.and_then(|agent| agent.strip_suffix("-agent"));
+    [name, agent].into_iter().flatten().map(stems).collect()
+}

@@ -1,0 +1,312 @@
+//! How to think: the approach, the mindset, the steps and the questions of a skill with a method.
+
+use repertoire_text::Span;
+
+use super::limits::{REVIEW_APPROACH_CHARS_MAX, REVIEW_QUESTIONS_MAX, REVIEW_STEPS_MAX, REVIEW_TEXT_CHARS_MAX};
+
+use super::Methodology;
+use super::found::{Bullet, Findings, items, paragraphs};
+use super::inline::{Inline, has_words, words};
+use super::label::lead_of;
+use super::rules::{outside, section};
+use super::sections::{
+    is_approach, is_illustration, is_left_out, is_mindset, is_overview, is_questions, is_steps,
+    is_verification,
+};
+use super::tree::{Block, Document, Item, Kind, Title};
+
+/// Finds the method of a text; nothing if it has none.
+pub(super) fn find(document: &Document, out: &mut Findings) -> Option<Methodology> {
+    let source = &document.source;
+    let clip = |bullet: Option<Bullet>, out: &mut Findings| {
+        bullet.map(|found| out.clip(found.text, REVIEW_APPROACH_CHARS_MAX, source, found.span))
+    };
+    let method = Methodology {
+        approach: clip(approach(document), out).unwrap_or_default(),
+        mindset: clip(mindset(document), out).unwrap_or_default(),
+        steps: texts(steps(document), REVIEW_STEPS_MAX, "steps", document, out),
+        questions: texts(questions(document), REVIEW_QUESTIONS_MAX, "questions", document, out),
+    };
+    (method != Methodology::default()).then_some(method)
+}
+
+fn texts(
+    mut bullets: Vec<Bullet>,
+    max: usize,
+    what: &str,
+    document: &Document,
+    out: &mut Findings,
+) -> Vec<String> {
+    let source = &document.source;
+    out.cap(&mut bullets, max, what, source, |bullet| bullet.span);
+    bullets
+        .into_iter()
+        .map(|bullet| out.clip(bullet.text, REVIEW_TEXT_CHARS_MAX, source, bullet.span))
+        .collect()
+}
+
+/// The sentence that says so, or the first one of the section that is for it, or the first one of all.
+fn approach(document: &Document) -> Option<Bullet> {
+    let all = section_less(document, |_| false);
+    labelled(&all, |name| matches!(name, "core principle" | "approach"))
+        .or_else(|| first_prose(&section(document, is_approach)))
+        .or_else(|| first_prose(&section(document, is_overview)))
+        .or_else(|| first_prose(&section_less(document, |title| title.rank > 1)))
+        .or_else(|| first_prose(&section_less(document, is_illustration)))
+}
+
+/// `**Core principle:** Find the cause first.`
+fn labelled(blocks: &[&Block], is_name: impl Fn(&str) -> bool) -> Option<Bullet> {
+    paragraphs(blocks.iter().copied()).find_map(|(block, inline)| {
+        let lead = lead_of(inline).filter(|lead| lead.parted && is_name(&words(&lead.name)))?;
+        let text = lead.rest.plain();
+        (!text.is_empty()).then_some(Bullet { text, span: block.span })
+    })
+}
+
+/// The first paragraph that is a statement of its own: no label, and no introduction to a list.
+fn first_prose(blocks: &[&Block]) -> Option<Bullet> {
+    let is_statement = |inline: &Inline| {
+        let is_remark = lead_of(inline).is_some_and(|lead| lead.parted && !lead.rest.is_blank());
+        !is_remark && !inline.plain().ends_with(':')
+    };
+    let mut prose = paragraphs(blocks.iter().copied());
+    let (block, inline) = prose.find(|(block, inline)| !block.quoted && is_statement(inline))?;
+    Some(Bullet { text: inline.plain(), span: block.span })
+}
+
+/// The section for it in one line.
+fn mindset(document: &Document) -> Option<Bullet> {
+    let all = section_less(document, |_| false);
+    let named = |name: &str| name == "mindset" || name == "principles" || name == "key principles";
+    if let Some(found) = labelled(&all, named) {
+        return Some(found);
+    }
+    let named = section(document, |title| has_words(&words(&title.text), "mindset"));
+    let other = || section(document, |title| is_mindset(title) && !is_approach(title));
+    let section = if named.is_empty() { other() } else { named };
+    let mut bullets: Vec<Bullet> = items(section.iter().copied())
+        .filter(|(_, item)| item.depth == 1)
+        .map(|(block, item)| Bullet { text: item.lead.plain(), span: block.span })
+        .filter(|bullet| !bullet.text.is_empty())
+        .collect();
+    if bullets.is_empty() {
+        return first_prose(&section);
+    }
+    let span = Span { start: bullets[0].span.start, end: bullets[bullets.len() - 1].span.end };
+    // Far more than is kept of them.
+    bullets.truncate(REVIEW_APPROACH_CHARS_MAX);
+    let last = bullets.len() - 1;
+    let joined: Vec<&str> = bullets
+        .iter()
+        .enumerate()
+        .map(|(at, bullet)| match at == last {
+            true => bullet.text.as_str(),
+            false => bullet.text.trim_end_matches(['.', ';', ',']),
+        })
+        .collect();
+    Some(Bullet { text: joined.join("; "), span })
+}
+
+/// Numbered items of the sections for steps, unless most of the numbered titles there have none; then numbered titles and
+/// items of the whole text; then the titles and the bullets of those sections. A list of what holds at the end comes last.
+fn steps(document: &Document) -> Vec<Bullet> {
+    let is_off = |title: &Title| is_questions(title) || is_verification(title);
+    let about = document.titles_below(|title| is_steps(title) && !is_off(title));
+    let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
+    let all = section_less(document, |title| is_illustration(title) || is_off(title));
+    let at_the_end = section(document, |title| is_verification(title) && !is_questions(title));
+    let inside: Vec<&Block> = all.iter().copied().filter(is_about).collect();
+    let numbered = |blocks: &[&Block]| list(blocks, |item| item.numbered && item.depth == 1);
+    let phases_inside = phases(document, &inside);
+    let is_divided = phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered(&inside));
+    let mut found = if is_divided { phases_inside.clone() } else { numbered(&inside) };
+    let others: [&dyn Fn() -> Vec<Bullet>; 8] = [
+        &|| phases_inside.clone(),
+        &|| phases(document, &all),
+        &|| numbered(&all),
+        &|| titles_inside(document, &inside),
+        &|| list(&inside, |item| item.depth == 1),
+        &|| stages(document, &all),
+        &|| numbered(&at_the_end),
+        &|| list(&at_the_end, |item| item.depth == 1),
+    ];
+    for other in others {
+        if found.is_empty() {
+            found = other();
+        }
+    }
+    found
+}
+
+/// Whether at least half of the numbered titles have numbered items below them; both are in the order of the text.
+fn holds_most(titles: &[Bullet], items: &[Bullet]) -> bool {
+    let has_items = |at: usize| {
+        let start = titles[at].span.start;
+        let end = titles.get(at + 1).map_or(u32::MAX, |next| next.span.start);
+        let first = items.partition_point(|item| item.span.start < start);
+        items.get(first).is_some_and(|item| item.span.start < end)
+    };
+    let held = (0..titles.len()).filter(|at| has_items(*at)).count();
+    held * 2 >= titles.len()
+}
+
+fn list(blocks: &[&Block], counts: impl Fn(&Item) -> bool) -> Vec<Bullet> {
+    items(blocks.iter().copied())
+        .filter(|(_, item)| counts(item))
+        .map(|(block, item)| Bullet { text: item.lead.plain(), span: block.span })
+        .map(|bullet| Bullet { text: bullet.text.trim_end_matches(':').to_owned(), ..bullet })
+        .filter(|bullet| !bullet.text.is_empty() && !bullet.text.ends_with('?'))
+        .collect()
+}
+
+/// Headings such as `Phase 1: Look` and `2. Think`, without their numbers.
+fn phases(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
+    let of_block = |block: &&Block| {
+        let title = title_of(document, block)?;
+        let text = without_number(&title.text)?;
+        Some(Bullet { text: text.to_owned(), span: block.span })
+    };
+    blocks.iter().filter_map(of_block).collect()
+}
+
+/// Headings such as `RED - Write a failing test`; one alone is no sequence.
+fn stages(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
+    let is_stage = |text: &str| {
+        let name = text.split([' ', ':']).next().unwrap_or("");
+        let rest = text[name.len()..].trim_start();
+        name.len() > 2
+            && name.chars().all(|c| c.is_ascii_uppercase())
+            && rest.starts_with(['-', '–', '—', ':'])
+    };
+    let of_block = |block: &&Block| {
+        let title = title_of(document, block).filter(|title| is_stage(&title.text))?;
+        Some(Bullet { text: title.text.clone(), span: block.span })
+    };
+    let found: Vec<Bullet> = blocks.iter().filter_map(of_block).collect();
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
+/// The titles right below those that are for steps.
+fn titles_inside(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
+    let of_block = |block: &&Block| {
+        let title = title_of(document, block)?;
+        let text = title.text.trim_end_matches(':').to_owned();
+        let is_direct = title.parent.is_some_and(|above| is_steps(&document.titles[above]));
+        (is_direct && !is_steps(title) && !text.is_empty())
+            .then_some(Bullet { text, span: block.span })
+    };
+    blocks.iter().filter_map(of_block).collect()
+}
+
+fn title_of<'a>(document: &'a Document, block: &Block) -> Option<&'a Title> {
+    let is_title = matches!(block.kind, Kind::Title);
+    block.title.filter(|_| is_title).map(|at| &document.titles[at])
+}
+
+/// The text after `Phase 1:`, `Step 2 -`, `3.` or `1.1`; the whole title where nothing follows.
+fn without_number(title: &str) -> Option<&str> {
+    let text = title.trim_start();
+    let word = ["phase ", "step ", "stage "]
+        .iter()
+        .find(|word| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)));
+    let number = word.map_or(text, |word| &text[word.len()..]);
+    let (rest, is_dotted) = after_number(number);
+    let mark = rest.chars().next();
+    let is_numbered = rest.len() < number.len()
+        && (mark.is_none_or(|c| matches!(c, '.' | ':' | ')' | ' ' | '-' | '–' | '—')))
+        && (word.is_some()
+            || mark.is_some_and(|c| matches!(c, '.' | ')' | ':') || is_dotted && c == ' '));
+    let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ".:)-–—".contains(c));
+    is_numbered.then_some(if rest.is_empty() { title } else { rest })
+}
+
+/// What follows a number, and whether it is one of several parts: `1.2`.
+fn after_number(text: &str) -> (&str, bool) {
+    let without_digits = |text| str::trim_start_matches(text, |c: char| c.is_ascii_digit());
+    let mut rest = without_digits(text);
+    let mut is_dotted = false;
+    while let Some(after) = rest.strip_prefix('.').filter(|_| rest.len() < text.len())
+        && after.starts_with(|c: char| c.is_ascii_digit())
+    {
+        rest = without_digits(after);
+        is_dotted = true;
+    }
+    (rest, is_dotted)
+}
+
+/// Items that end in a question mark, and questions in the prose of sections for them, each once.
+fn questions(document: &Document) -> Vec<Bullet> {
+    let about = document.titles_below(is_questions);
+    let all = section_less(document, is_illustration);
+    let mut out: Vec<Bullet> = Vec::new();
+    let mut add = |text: &str, span: Span| {
+        // More than are kept are enough to say that some were cut.
+        if out.len() <= REVIEW_QUESTIONS_MAX && !out.iter().any(|known| known.text == text) {
+            out.push(Bullet { text: text.to_owned(), span });
+        }
+    };
+    for block in all {
+        match &block.kind {
+            Kind::Item(item) => {
+                let text = item.lead.plain();
+                if let Some(question) = question_of(&text) {
+                    add(question, block.span);
+                }
+            }
+            Kind::Paragraph(inline) if block.title.is_some_and(|at| about[at]) => {
+                let text = inline.plain();
+                sentences(&text)
+                    .filter(|one| one.ends_with('?'))
+                    .for_each(|one| add(one, block.span));
+            }
+            Kind::Paragraph(_) | Kind::Table(_) | Kind::Title => {}
+        }
+    }
+    out
+}
+
+/// An item that is a question, without a remark in parentheses after it.
+fn question_of(text: &str) -> Option<&str> {
+    if text.ends_with('?') {
+        return Some(text);
+    }
+    let (question, remark) = text.split_once("? (")?;
+    let is_remark = remark.find(')') == Some(remark.len() - 1);
+    is_remark.then(|| &text[..question.len() + 1])
+}
+
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['.', '!', '?']).map(|one| without_open_quote(one.trim()))
+}
+
+/// A sentence out of a quotation begins with the mark that the last one closes.
+fn without_open_quote(text: &str) -> &str {
+    let is_open = text.matches('"').count() % 2 == 1 || text.contains('“') && !text.contains('”');
+    if is_open { text.trim_start_matches(['"', '“']) } else { text }
+}
+
+/// Blocks that are neither left out nor below a title of some kind.
+fn section_less(document: &Document, is_kind: impl Fn(&Title) -> bool) -> Vec<&Block> {
+    outside(document, |title| is_left_out(title) || is_kind(title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_in_front_of_a_title_is_dropped() {
+        let check = |title, text| assert_eq!(without_number(title), text);
+        check("Phase 1: Look", Some("Look"));
+        check("Step 2 - Think", Some("Think"));
+        check("3. Act", Some("Act"));
+        check("1.1 Design and Architecture", Some("Design and Architecture"));
+        check("Step 2.10: Names", Some("Names"));
+        check("1.2.3. Names", Some("Names"));
+        check("Phase 4", Some("Phase 4"));
+        check("Phased rollout", None);
+        check("3 rules", None);
+        check("2FA", None);
+    }
+}

@@ -1,0 +1,438 @@
+//! Auto-validated patterns: tables of ids, expressions and descriptions, in the skill or in a file that it points to.
+
+use regex::{Regex, RegexBuilder};
+use repertoire_text::{Source, Span};
+
+use crate::codes;
+use super::limits::{REVIEW_NAME_CHARS_MAX, REVIEW_PATTERN_BYTES_MAX, REVIEW_PATTERN_CACHE_BYTES_MAX, REVIEW_PATTERN_COMPILED_BYTES_MAX, REVIEW_PATTERN_GLOBS_MAX, REVIEW_PATTERNS_MAX, REVIEW_TEXT_CHARS_MAX};
+
+use super::found::{Findings, paragraphs};
+use super::glob;
+use super::inline::words;
+use super::label::{severity_in, split_severity};
+use super::pointer::{self, Shared};
+use super::rules::section;
+use super::sections::is_auto_validated;
+use super::tree::{Block, Cell, Document, Kind, Row, Table};
+use super::{Pattern, Severity};
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// It is longer than allowed.
+    #[error("it has {bytes} bytes; the limit is {REVIEW_PATTERN_BYTES_MAX}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It holds a control character.
+    #[error("it holds a control character")]
+    ControlCharacter,
+    /// It looks ahead or behind.
+    #[error("it uses look-around, which has no bound on time")]
+    LookAround,
+    /// It refers to what it matched before.
+    #[error("it uses back-references, which have no bound on time")]
+    BackReference,
+    /// It grows too large when it is compiled.
+    #[error("it is too large when compiled")]
+    TooLarge,
+    /// It is not a regular expression.
+    #[error("it is not a regular expression: {reason}")]
+    Invalid {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It matches nothing at all, and so everywhere.
+    #[error("it matches the empty text, and so everything")]
+    Empty,
+}
+
+/// Compiles the expression of a pattern within limits. `^` and `$` stand for the ends of lines.
+///
+/// ```
+/// use repertoire_review::extract::{Unusable, compile};
+///
+/// assert!(compile(r"eval\s*\(").unwrap().is_match("x = eval (y)"));
+/// assert_eq!(compile("(?!a)b").unwrap_err(), Unusable::LookAround);
+/// assert_eq!(compile("a*").unwrap_err(), Unusable::Empty);
+/// ```
+pub fn compile(expression: &str) -> Result<Regex, Unusable> {
+    if expression.len() > REVIEW_PATTERN_BYTES_MAX {
+        return Err(Unusable::TooLong { bytes: expression.len() });
+    }
+    if expression.chars().any(char::is_control) {
+        return Err(Unusable::ControlCharacter);
+    }
+    let regex = RegexBuilder::new(expression)
+        .multi_line(true)
+        .size_limit(REVIEW_PATTERN_COMPILED_BYTES_MAX)
+        .dfa_size_limit(REVIEW_PATTERN_CACHE_BYTES_MAX)
+        .build()
+        .map_err(|error| unusable(&error))?;
+    // A word, a blank and a mark: whatever matches nothing next to one of them matches nothing anywhere.
+    let matches_nothing = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
+    match ["", "a b", "a\n;"].into_iter().any(matches_nothing) {
+        true => Err(Unusable::Empty),
+        false => Ok(regex),
+    }
+}
+
+fn unusable(error: &regex::Error) -> Unusable {
+    let regex::Error::Syntax(message) = error else { return Unusable::TooLarge };
+    if message.contains("look-around") {
+        return Unusable::LookAround;
+    }
+    if message.contains("backreferences") {
+        return Unusable::BackReference;
+    }
+    let last = message.lines().next_back().unwrap_or("").trim();
+    let reason = last.strip_prefix("error: ").unwrap_or(last);
+    Unusable::Invalid { reason: super::inline::plain(std::iter::once(reason)) }
+}
+
+/// Finds the patterns of a skill.
+pub(super) fn find(
+    document: &Document,
+    subjects: &[Vec<String>],
+    shared: &mut Shared<'_>,
+    out: &mut Findings,
+) -> Vec<Pattern> {
+    let section = section(document, is_auto_validated);
+    let mut list = List { patterns: Vec::new(), is_cut: false, wanted: named(&section) };
+    // A table of the skill itself is taken whole, whatever its prose names.
+    let wanted = std::mem::take(&mut list.wanted);
+    list.tables(document, &section, Unknown::Reported, out);
+    list.wanted = wanted;
+    for pointer in pointer::find(&section) {
+        let target = match pointer.path.is_empty() {
+            true => Some(document),
+            false => shared.open(&pointer, &document.source, out),
+        };
+        let Some(target) = target else { continue };
+        match blocks_of(target, pointer.anchor.as_deref(), subjects, &list.wanted) {
+            Some(blocks) => list.tables(target, &blocks, Unknown::PassedOver, out),
+            None => no_section(&pointer, &document.source, out),
+        }
+    }
+    list.name_the_rest(&section);
+    list.patterns
+}
+
+/// Whether a text has a table of patterns of its own.
+pub(super) fn has_table(document: &Document) -> bool {
+    section(document, is_auto_validated)
+        .iter()
+        .any(|block| matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some()))
+}
+
+/// Says that an anchor leads nowhere.
+pub(super) fn no_section(pointer: &pointer::Pointer, source: &Source, out: &mut Findings) {
+    let anchor = pointer.anchor.as_deref().unwrap_or("");
+    let message = format!("`{}` has no section `#{anchor}`", pointer.path);
+    out.add(&codes::REVIEW_POINTER_DEAD, message, source, pointer.span);
+}
+
+/// The blocks of a shared file that count. Ids that the skill names are looked for in all of it.
+fn blocks_of<'a>(
+    target: &'a Document,
+    anchor: Option<&str>,
+    subjects: &[Vec<String>],
+    wanted: &[String],
+) -> Option<Vec<&'a Block>> {
+    let subjects = if wanted.is_empty() { subjects } else { &[] };
+    let is_table =
+        |block: &Block| matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some());
+    let blocks = pointer::meant(target, anchor, subjects, is_table)?;
+    if anchor.is_some() || blocks.len() < target.blocks.len() {
+        return Some(blocks);
+    }
+    // In a file about more than patterns, the section about them is meant.
+    let section = target.below(is_auto_validated);
+    Some(if section.iter().any(|block| is_table(block)) { section } else { blocks })
+}
+
+/// Ids that the prose of a section names as code: `deprecated_package`, `hack_comment`.
+fn named(section: &[&Block]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for (_, inline) in paragraphs(section.iter().copied()) {
+        for code in inline.codes().map(str::trim) {
+            let is_new = is_id(code) && code.contains('_') && !out.iter().any(|id| id == code);
+            if is_new && out.len() < REVIEW_PATTERNS_MAX {
+                out.push(code.to_owned());
+            }
+        }
+    }
+    out
+}
+
+fn is_id(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= REVIEW_NAME_CHARS_MAX
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/'))
+}
+
+/// What is done about a table that is none of patterns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Reported,
+    PassedOver,
+}
+
+/// The patterns so far.
+struct List {
+    patterns: Vec<Pattern>,
+    is_cut: bool,
+    /// The only ids that count, if there are any.
+    wanted: Vec<String>,
+}
+
+impl List {
+    fn tables(
+        &mut self,
+        document: &Document,
+        blocks: &[&Block],
+        unknown: Unknown,
+        out: &mut Findings,
+    ) {
+        for block in blocks {
+            let Kind::Table(table) = &block.kind else { continue };
+            let Some(columns) = Columns::of(table) else {
+                if unknown == Unknown::Reported {
+                    let message = "this table has no column `Pattern`, `ID`, `Name` or `Regex`";
+                    let source = &document.source;
+                    out.add(&codes::REVIEW_TABLE, message.to_owned(), source, block.span);
+                }
+                continue;
+            };
+            let severity =
+                document.chain(block.title).find_map(|title| split_severity(&title.text).1);
+            for row in &table.rows {
+                self.row(&columns, row, severity, &document.source, out);
+            }
+        }
+    }
+
+    fn row(
+        &mut self,
+        columns: &Columns,
+        row: &Row,
+        inherited: Option<Severity>,
+        source: &Source,
+        out: &mut Findings,
+    ) {
+        if self.is_cut || row.cells.iter().all(|cell| cell.inline.is_blank()) {
+            return;
+        }
+        let Some((id, expression)) = columns.read(row, source) else {
+            let message = "this row has no id of a pattern".to_owned();
+            out.add(&codes::REVIEW_TABLE, message, source, row.span);
+            return;
+        };
+        if !self.wanted.is_empty() && !self.wanted.contains(&id) {
+            return;
+        }
+        if self.patterns.iter().any(|known| known.id == id) {
+            let message = format!("`{id}` is there already; the first one counts");
+            out.add(&codes::REVIEW_PATTERN_DUPLICATE, message, source, row.span);
+            return;
+        }
+        if self.patterns.len() == REVIEW_PATTERNS_MAX {
+            self.is_cut = true;
+            let message = format!("there are more than {REVIEW_PATTERNS_MAX} patterns, the limit");
+            out.add(&codes::REVIEW_CUT, message, source, row.span);
+            return;
+        }
+        let mut pattern = columns.pattern(id, row, source, out);
+        pattern.severity = pattern.severity.or(inherited);
+        if let Some(expression) = expression {
+            take_expression(&mut pattern, expression, row.span, source, out);
+        }
+        self.patterns.push(pattern);
+    }
+
+    /// Ids that the skill names and no table describes: a reader has to see them.
+    fn name_the_rest(&mut self, section: &[&Block]) {
+        for id in named(section) {
+            let is_known = self.patterns.iter().any(|known| known.id == id);
+            if !is_known && self.patterns.len() < REVIEW_PATTERNS_MAX {
+                self.patterns.push(Pattern::named(id));
+            }
+        }
+    }
+}
+
+fn take_expression(
+    pattern: &mut Pattern,
+    expression: String,
+    span: Span,
+    source: &Source,
+    out: &mut Findings,
+) {
+    if let Err(reason) = compile(&expression) {
+        let message = format!("the expression of `{}` cannot be used: {reason}", pattern.id);
+        out.add(&codes::REVIEW_PATTERN_UNUSABLE, message, source, span);
+        pattern.unusable = Some(reason.to_string());
+    }
+    let kept = expression.chars().filter(|c| !c.is_control());
+    pattern.pattern = Some(kept.take(REVIEW_PATTERN_BYTES_MAX).collect());
+}
+
+/// Which column holds what.
+#[derive(Default)]
+struct Columns {
+    id: Option<usize>,
+    regex: Option<usize>,
+    /// A column that may hold either: `Pattern` alone.
+    either: Option<usize>,
+    description: Option<usize>,
+    severity: Option<usize>,
+    files: Option<usize>,
+}
+
+impl Columns {
+    fn of(table: &Table) -> Option<Self> {
+        let mut columns = Columns::default();
+        let mut free = None;
+        for (at, cell) in table.header.iter().enumerate() {
+            let words = words(&cell.inline.plain());
+            let slot = match words.split(' ').find_map(role) {
+                Some(Role::Regex) => &mut columns.regex,
+                Some(Role::Severity) => &mut columns.severity,
+                Some(Role::Files) => &mut columns.files,
+                Some(Role::Id) => &mut columns.id,
+                Some(Role::Description) => &mut columns.description,
+                None if matches!(words.as_str(), "pattern" | "patterns") => &mut columns.either,
+                None => &mut free,
+            };
+            slot.get_or_insert(at);
+        }
+        columns.settle();
+        columns.description = columns.description.or(free);
+        let names = columns.id.or(columns.either).or(columns.regex);
+        names.is_some().then_some(columns)
+    }
+
+    /// `Pattern` is the expression beside an id, and the id beside an expression.
+    fn settle(&mut self) {
+        match (self.id, self.regex) {
+            (Some(_), None) => self.regex = self.either.take(),
+            (None, Some(_)) => self.id = self.either.take(),
+            (Some(_), Some(_)) => self.either = None,
+            (None, None) => {}
+        }
+    }
+
+    /// The id and the expression of a row.
+    fn read(&self, row: &Row, source: &Source) -> Option<(String, Option<String>)> {
+        let cell = |column: Option<usize>| column.and_then(|at| row.cells.get(at));
+        let mut id = cell(self.id).map(id_of).filter(|id| !id.is_empty());
+        let mut expression = cell(self.regex).and_then(|cell| expression_of(cell, source));
+        if let Some(either) = cell(self.either) {
+            let text = code_or_plain(either);
+            match is_id(&text) {
+                true => id = Some(text),
+                false => expression = expression_of(either, source),
+            }
+        }
+        if id.is_none() && expression.is_some() {
+            id = cell(self.description).map(|cell| slug(&cell.inline.plain()));
+        }
+        id.filter(|id| !id.is_empty()).map(|id| (id, expression))
+    }
+
+    fn pattern(&self, id: String, row: &Row, source: &Source, out: &mut Findings) -> Pattern {
+        let cell = |column: Option<usize>| column.and_then(|at| row.cells.get(at));
+        let description = cell(self.description).map(|cell| cell.inline.plain());
+        let description = description.unwrap_or_default();
+        let description = out.clip(description, REVIEW_TEXT_CHARS_MAX, source, row.span);
+        let said = cell(self.severity).map(|cell| cell.inline.plain()).unwrap_or_default();
+        let severity = severity_in(&said);
+        if severity.is_none() && said.contains(char::is_alphanumeric) {
+            let message = format!("`{said}` is no severity, so `{id}` has none of its own");
+            out.add(&codes::REVIEW_SEVERITY, message, source, row.span);
+        }
+        let (mut files, unknown) =
+            cell(self.files).map(|cell| glob::of_cell(&cell.inline)).unwrap_or_default();
+        if let Some(first) = unknown.first() {
+            let message = format!(
+                "`{first}` is no glob and no language that we know; `{id}` is for the files that are left, or for all"
+            );
+            out.add(&codes::REVIEW_GLOB, message, source, row.span);
+        }
+        out.cap(&mut files, REVIEW_PATTERN_GLOBS_MAX, "globs of a pattern", source, |_| row.span);
+        Pattern { description, severity, files, ..Pattern::named(id) }
+    }
+}
+
+/// What a column holds, by a word of its header.
+#[derive(Clone, Copy)]
+enum Role {
+    Id,
+    Regex,
+    Description,
+    Severity,
+    Files,
+}
+
+fn role(word: &str) -> Option<Role> {
+    match word {
+        "regex" | "regexp" | "regexes" | "expression" | "expressions" => Some(Role::Regex),
+        "severity" => Some(Role::Severity),
+        "file" | "files" | "glob" | "globs" | "language" | "languages" | "lang" => {
+            Some(Role::Files)
+        }
+        "id" | "ids" | "name" | "names" | "key" => Some(Role::Id),
+        "description" | "descriptions" | "finds" | "meaning" | "detects" | "catches" | "what" => {
+            Some(Role::Description)
+        }
+        _ => None,
+    }
+}
+
+fn code_or_plain(cell: &Cell) -> String {
+    let mut codes = cell.inline.codes();
+    match (codes.next(), codes.next()) {
+        (Some(code), None) => super::inline::plain(std::iter::once(code)),
+        _ => cell.inline.plain(),
+    }
+}
+
+fn id_of(cell: &Cell) -> String {
+    let text = match cell.inline.codes().next() {
+        Some(code) => super::inline::plain(std::iter::once(code)),
+        None => cell.inline.plain(),
+    };
+    if is_id(&text) { text } else { slug(&text) }
+}
+
+/// A name out of words: `Hardcoded password` is `hardcoded_password`.
+fn slug(text: &str) -> String {
+    words(text).replace(' ', "_").chars().take(REVIEW_NAME_CHARS_MAX).collect()
+}
+
+/// The expression in a cell; none where it says how else the pattern is seen. What is not code is taken as it is
+/// written, since Markdown would eat its marks.
+fn expression_of(cell: &Cell, source: &Source) -> Option<String> {
+    let plain = cell.inline.plain();
+    let says_none = |text: &str| {
+        let words = words(text);
+        words.is_empty() && text.chars().all(|c| matches!(c, '-' | '–' | '—' | ' '))
+            || words == "none"
+            || words == "n a"
+            || words.starts_with("n a ")
+            || words.starts_with("none ")
+            || words.starts_with("detected ")
+    };
+    if says_none(&plain) {
+        return None;
+    }
+    let mut codes = cell.inline.codes();
+    if let Some(code) = codes.next() {
+        return Some(code.to_owned()).filter(|code| !code.trim().is_empty());
+    }
+    let written = cell.span.slice(source.text()).trim().trim_matches('|').trim();
+    let is_prose = !written.contains(['\\', '[', ']', '(', ')', '*', '+', '?', '^', '$', '|', '{'])
+        && written.contains(' ');
+    (!is_prose && !written.is_empty()).then(|| written.replace("\\|", "|"))
+}

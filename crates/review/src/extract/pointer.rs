@@ -1,0 +1,275 @@
+//! Pointers from a section to a shared file: `references/patterns.md`, `../shared/rules.md#security`,
+//! `${CLAUDE_PLUGIN_ROOT}/shared/rules.md`. Where a path leads is decided without asking the disk, and never out of the
+//! skill's folder, the root that it was found below, and its plugin. What the shared file points to is not followed.
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{self, ReadError};
+use repertoire_text::{Source, Span, frontmatter};
+
+use crate::codes;
+use super::limits::{REVIEW_POINTERS_MAX, REVIEW_SHARED_BYTES_MAX};
+use repertoire_skill::limits::ResourceLimits;
+use repertoire_skill::pack;
+use repertoire_skill::resources;
+use repertoire_skill::skill::{Scope, Skill};
+
+use super::found::Findings;
+use super::inline::{Inline, words};
+use super::sections::names_subject;
+use super::tree::{Block, Document, Kind};
+
+/// Where a shared file is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// Below the skill's own folder.
+    Skill,
+    /// Below the root that the skill was found in.
+    Root,
+    /// Below the folder of the skill's plugin.
+    Plugin,
+}
+
+/// The place of a shared file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What the path is below.
+    pub base: Base,
+    /// The path, which climbs nowhere.
+    pub path: Utf8PathBuf,
+}
+
+impl Place {
+    fn file(&self, skill: &Skill) -> Utf8PathBuf {
+        dir_of(skill, self.base).join(&self.path)
+    }
+}
+
+/// Reads a shared file of a skill from the disk, or from the built-in pack for a skill that is used in place.
+pub fn read_shared(skill: &Skill, place: &Place) -> Result<String, ReadError> {
+    let origin = &skill.origin;
+    let limits = ResourceLimits { bytes_max: REVIEW_SHARED_BYTES_MAX, ..ResourceLimits::default() };
+    if place.base == Base::Skill && origin.is_folder() {
+        return resources::read(skill, &place.path, &limits);
+    }
+    if place.base == Base::Root && origin.scope == Scope::Builtin && !origin.file.exists() {
+        let bytes = pack::read(place.path.as_str()).ok_or(ReadError::NotFound)?;
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    fs::read_text_beneath(dir_of(skill, place.base), &place.path, limits.bytes_max)
+}
+
+fn dir_of(skill: &Skill, base: Base) -> &Utf8Path {
+    let origin = &skill.origin;
+    match base {
+        Base::Skill => origin.dir(),
+        Base::Root => &origin.root,
+        // A plugin's root is its `skills` folder.
+        Base::Plugin => origin.root.parent().unwrap_or(&origin.root),
+    }
+}
+
+/// The path of a pointer, as it is written, and the anchor after `#`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pointer {
+    pub(super) path: String,
+    pub(super) anchor: Option<String>,
+    pub(super) span: Span,
+}
+
+/// The pointers of a section. A file that an item mentions in passing is none: there, a path needs a folder or a link.
+pub(super) fn find(blocks: &[&Block]) -> Vec<Pointer> {
+    let mut out: Vec<Pointer> = Vec::new();
+    for block in blocks {
+        for target in targets_of(block) {
+            let (path, anchor) = match target.split_once('#') {
+                Some((path, anchor)) => (path, Some(anchor.to_owned())),
+                None => (target, None),
+            };
+            let pointer = Pointer { path: path.to_owned(), anchor, span: block.span };
+            let is_same = |known: &Pointer| known.path == path && known.anchor == pointer.anchor;
+            if out.len() <= REVIEW_POINTERS_MAX && !out.iter().any(is_same) {
+                out.push(pointer);
+            }
+        }
+    }
+    out
+}
+
+/// What a block points to.
+pub(super) fn targets_of(block: &Block) -> Vec<&str> {
+    match &block.kind {
+        Kind::Paragraph(inline) => targets(inline, |_| true),
+        Kind::Item(item) => targets(&item.lead, |code| code.contains('/')),
+        Kind::Title | Kind::Table(_) => Vec::new(),
+    }
+}
+
+fn targets(inline: &Inline, counts: impl Fn(&str) -> bool) -> Vec<&str> {
+    let links = inline.links.iter().map(String::as_str).filter(|link| is_file(link));
+    let codes = inline.codes().map(str::trim).filter(|code| is_file(code) && counts(code));
+    links.chain(codes).collect()
+}
+
+fn is_file(target: &str) -> bool {
+    let path = target.split('#').next().unwrap_or("");
+    if path.is_empty() {
+        return target.len() > 1;
+    }
+    let is_markdown = [".md", ".markdown"].iter().any(|ending| path.ends_with(ending));
+    is_markdown
+        && !path.contains("://")
+        && !path.contains(['*', '\0'])
+        && !path.contains(char::is_whitespace)
+}
+
+/// Where a path leads, by its words alone; nowhere if that is outside.
+pub(super) fn resolve(skill: &Skill, path: &str) -> Option<Place> {
+    let origin = &skill.origin;
+    let has_plugin = origin.plugin.is_some() && origin.root.parent().is_some();
+    let variable = |name: &str| path.strip_prefix(name).map(|rest| rest.trim_start_matches('/'));
+    if let Some(rest) = variable("${CLAUDE_PLUGIN_ROOT}") {
+        let base = if has_plugin { Base::Plugin } else { Base::Root };
+        return place(base, Utf8Path::new(""), rest);
+    }
+    if let Some(rest) = variable("${CLAUDE_SKILL_DIR}") {
+        return place(Base::Skill, Utf8Path::new(""), rest);
+    }
+    if let Some(found) = place(Base::Skill, Utf8Path::new(""), path) {
+        return Some(found);
+    }
+    let below_root = origin.dir().strip_prefix(&origin.root).ok()?;
+    if let Some(found) = place(Base::Root, below_root, path) {
+        return Some(found);
+    }
+    let skills = origin.root.file_name().filter(|_| has_plugin)?;
+    place(Base::Plugin, &Utf8Path::new(skills).join(below_root), path)
+}
+
+/// A path that starts in a folder below a base and stays below that base.
+fn place(base: Base, from: &Utf8Path, path: &str) -> Option<Place> {
+    let mut parts: Vec<&str> = from.components().map(|part| part.as_str()).collect();
+    for part in Utf8Path::new(path).components() {
+        match part {
+            Utf8Component::Normal(name) => parts.push(name),
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir => {
+                parts.pop()?;
+            }
+            Utf8Component::Prefix(_) | Utf8Component::RootDir => return None,
+        }
+    }
+    let path: Utf8PathBuf = parts.iter().collect();
+    fs::is_beneath(&path).then_some(Place { base, path })
+}
+
+/// Reads what pointers lead to.
+pub(super) struct Shared<'a> {
+    skill: &'a Skill,
+    read: &'a dyn Fn(&Place) -> Result<String, ReadError>,
+    /// What was read already, by its place; nothing where it could not be read.
+    known: Vec<(Place, Option<Document>)>,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(
+        skill: &'a Skill,
+        read: &'a dyn Fn(&Place) -> Result<String, ReadError>,
+    ) -> Self {
+        Shared { skill, read, known: Vec::new() }
+    }
+
+    /// The file that a pointer names. One that leads nowhere is a finding.
+    pub(super) fn open(
+        &mut self,
+        pointer: &Pointer,
+        source: &Source,
+        out: &mut Findings,
+    ) -> Option<&Document> {
+        let Some(place) = resolve(self.skill, &pointer.path) else {
+            let message = format!("`{}` is outside the skill and its root", pointer.path);
+            out.add(&codes::REVIEW_POINTER_OUTSIDE, message, source, pointer.span);
+            return None;
+        };
+        let at = match self.known.iter().position(|(known, _)| *known == place) {
+            Some(at) => at,
+            None if self.known.len() == REVIEW_POINTERS_MAX => {
+                let message = format!(
+                    "the skill points to more than {REVIEW_POINTERS_MAX} shared files, the limit; `{}` is not read",
+                    pointer.path
+                );
+                out.add(&codes::REVIEW_CUT, message, source, pointer.span);
+                return None;
+            }
+            None => {
+                let document = self.read(&place, pointer, source, out);
+                self.known.push((place, document));
+                self.known.len() - 1
+            }
+        };
+        self.known[at].1.as_ref()
+    }
+
+    fn read(
+        &self,
+        place: &Place,
+        pointer: &Pointer,
+        source: &Source,
+        out: &mut Findings,
+    ) -> Option<Document> {
+        match (self.read)(place) {
+            Ok(text) => {
+                let shared = Source::new(place.file(self.skill), text);
+                let text = shared.text();
+                let all = Span::new(0, text.len());
+                // A shared file may have frontmatter of its own.
+                let body = frontmatter::split(text, text.len()).map_or(all, |parts| parts.body);
+                Some(Document::read(&shared, body))
+            }
+            Err(error @ (ReadError::PathRefused | ReadError::LinkLeaves)) => {
+                let message = format!("`{}` is not read: {error}", pointer.path);
+                out.add(&codes::REVIEW_POINTER_OUTSIDE, message, source, pointer.span);
+                None
+            }
+            Err(error) => {
+                let message = format!("`{}` cannot be read: {error}", pointer.path);
+                out.add(&codes::REVIEW_POINTER_DEAD, message, source, pointer.span);
+                None
+            }
+        }
+    }
+}
+
+/// The blocks of a shared file that a pointer means: those below its anchor, or those that are about the skill's subject,
+/// or all of them. `None` if there is no such anchor.
+pub(super) fn meant<'a>(
+    document: &'a Document,
+    anchor: Option<&str>,
+    subjects: &[Vec<String>],
+    counts: impl Fn(&Block) -> bool,
+) -> Option<Vec<&'a Block>> {
+    if let Some(anchor) = anchor.filter(|anchor| !anchor.is_empty()) {
+        return below_anchor(document, anchor);
+    }
+    let about = document.below(|title| title.rank > 1 && names_subject(title, subjects));
+    if about.iter().any(|block| counts(block)) {
+        return Some(about);
+    }
+    Some(document.blocks.iter().collect())
+}
+
+/// The blocks below the title of an anchor: of that very name, or else of one that starts with it.
+fn below_anchor<'a>(document: &'a Document, anchor: &str) -> Option<Vec<&'a Block>> {
+    let wanted = words(anchor);
+    let names: Vec<String> = document.titles.iter().map(|title| words(&title.text)).collect();
+    let starts = |name: &String| {
+        name.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with(' '))
+    };
+    let found = names.iter().position(|name| *name == wanted);
+    let found = found.or_else(|| names.iter().position(starts))?;
+    let mut below: Vec<bool> = Vec::with_capacity(names.len());
+    for (at, title) in document.titles.iter().enumerate() {
+        below.push(at == found || title.parent.is_some_and(|above| below[above]));
+    }
+    let is_below = |block: &&Block| block.title.is_some_and(|at| below[at]);
+    Some(document.blocks.iter().filter(is_below).collect())
+}

@@ -1,0 +1,302 @@
+//! What skills tell each agent: `skill_instructions`, by the generation rules of review skills.
+//!
+//! A review skill speaks to its primary agent, a methodology to all of them. Several skills are joined in the order in which
+//! they were asked for: lists are unions, and of methodologies everything is kept.
+
+use std::collections::BTreeMap;
+
+use crate::extract::{Methodology, ReviewKind, ReviewSkill, Severity};
+use repertoire_text::yaml;
+use serde::Serialize;
+
+/// A skill that takes part in a review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// What was taken from it.
+    pub skill: ReviewSkill,
+    /// Whether its patterns are believed without a second opinion.
+    pub trusted: bool,
+    /// Whether somebody asked for it, so that they should know if nobody listens.
+    pub asked: bool,
+}
+
+/// What skills tell one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SkillInstructions {
+    /// What to look for, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub focus_areas: Vec<String>,
+    /// The same with everything to check.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checklist: Vec<Checklist>,
+    /// Patterns that prove themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub auto_validate: Vec<String>,
+    /// What not to flag.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub false_positive_rules: Vec<String>,
+    /// How to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub methodology: Option<Methodology>,
+}
+
+/// A part of a checklist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checklist {
+    /// Its name.
+    pub category: String,
+    /// How bad its findings usually are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// What to check.
+    pub items: Vec<String>,
+}
+
+/// What all skills together tell everybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// By agent.
+    pub agents: BTreeMap<String, SkillInstructions>,
+    /// What validators are told not to flag.
+    pub false_positive_rules: Vec<String>,
+    /// Skills that nobody here listens to, and why.
+    pub warnings: Vec<String>,
+}
+
+/// What skills tell each of the agents that take part. `skipped` are agents that the user has left out.
+pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Told {
+    let empty = |name: &&str| ((*name).to_owned(), SkillInstructions::default());
+    let mut told = Told { agents: agents.iter().map(empty).collect(), ..Told::default() };
+    for Resolved { skill, asked, trusted } in skills {
+        // A stranger does not say what is not flagged.
+        let rules = if *trusted { skill.false_positive_rules.as_slice() } else { &[] };
+        extend(&mut told.false_positive_rules, rules);
+        match skill.kind {
+            ReviewKind::Review => {
+                let unheard = review(&mut told, skill, rules, skipped);
+                told.warnings.extend(unheard.filter(|_| *asked));
+            }
+            ReviewKind::Methodology => {
+                for instructions in told.agents.values_mut() {
+                    add_methodology(instructions, skill.methodology.as_ref());
+                }
+            }
+            ReviewKind::Command if *asked => told.warnings.push(format!(
+                "`{}` starts reviews of its own and tells agents nothing; its patterns and false-positive rules apply to all findings",
+                skill.source
+            )),
+            ReviewKind::Command => {}
+        }
+    }
+    told
+}
+
+/// Tells the agent of a review skill what to look for; why nobody is told, if so.
+fn review(
+    told: &mut Told,
+    skill: &ReviewSkill,
+    rules: &[String],
+    skipped: &[String],
+) -> Option<String> {
+    let name = skill.primary_agent.as_deref().unwrap_or_default();
+    let Some(instructions) = told.agents.get_mut(name) else {
+        let why = match skipped.iter().any(|agent| agent == name) {
+            true => format!("speaks to {name}, which is left out (`skip_agents`)"),
+            false => format!("speaks to {name}, which takes no part in this review"),
+        };
+        return Some(format!("`{}` {why}", skill.source));
+    };
+    for area in &skill.focus_areas {
+        push_new(&mut instructions.focus_areas, area.name.clone());
+        let entry = Checklist {
+            category: area.name.clone(),
+            severity: area.severity,
+            items: area.checks.clone(),
+        };
+        push_new(&mut instructions.checklist, entry);
+    }
+    for pattern in &skill.auto_validated_patterns {
+        push_new(&mut instructions.auto_validate, pattern.id.clone());
+    }
+    extend(&mut instructions.false_positive_rules, rules);
+    None
+}
+
+fn add_methodology(instructions: &mut SkillInstructions, methodology: Option<&Methodology>) {
+    let Some(new) = methodology else { return };
+    let all = instructions.methodology.get_or_insert_default();
+    for (text, new) in [(&mut all.approach, &new.approach), (&mut all.mindset, &new.mindset)] {
+        if !text.is_empty() && !new.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(new);
+    }
+    all.steps.extend(new.steps.iter().cloned());
+    all.questions.extend(new.questions.iter().cloned());
+}
+
+fn extend(list: &mut Vec<String>, more: &[String]) {
+    for item in more {
+        push_new(list, item.clone());
+    }
+}
+
+fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+impl SkillInstructions {
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        *self == SkillInstructions::default()
+    }
+
+    /// The block of a prompt: `skill_instructions:` and what is under it; nothing if there is nothing to say.
+    pub fn to_yaml(&self) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
+        let value = serde_json::json!({ "skill_instructions": self });
+        Some(yaml::emit(&yaml::Node::from_json(&value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::{FocusArea, Pattern};
+
+    fn area(name: &str, severity: Severity, checks: &[&str]) -> FocusArea {
+        let checks = checks.iter().map(|check| (*check).to_owned()).collect();
+        FocusArea { name: name.to_owned(), severity: Some(severity), checks }
+    }
+
+    fn skill(name: &str, kind: ReviewKind, agent: Option<&str>) -> ReviewSkill {
+        ReviewSkill {
+            name: name.to_owned(),
+            source: name.to_owned(),
+            kind,
+            primary_agent: agent.map(str::to_owned),
+            focus_areas: Vec::new(),
+            auto_validated_patterns: Vec::new(),
+            false_positive_rules: Vec::new(),
+            priority_files: None,
+            methodology: None,
+        }
+    }
+
+    fn security() -> Resolved {
+        let pattern = Pattern {
+            id: "sql_concat".to_owned(),
+            pattern: None,
+            description: "SQL".to_owned(),
+            severity: None,
+            files: Vec::new(),
+            unusable: None,
+        };
+        let skill = ReviewSkill {
+            focus_areas: vec![
+                area(
+                    "Injection Vulnerabilities",
+                    Severity::Critical,
+                    &["SQL injection via string concatenation"],
+                ),
+                area("Authentication Weaknesses", Severity::Critical, &["Hardcoded credentials"]),
+            ],
+            auto_validated_patterns: vec![pattern],
+            false_positive_rules: vec!["SQL in ORM query builders".to_owned()],
+            ..skill("reviewing-security", ReviewKind::Review, Some("security-agent"))
+        };
+        Resolved { skill, trusted: true, asked: true }
+    }
+
+    fn method(name: &str, approach: &str, mindset: &str) -> Resolved {
+        let methodology = Methodology {
+            approach: approach.to_owned(),
+            mindset: mindset.to_owned(),
+            steps: vec![format!("{name}: look")],
+            questions: vec![format!("{name}: why?")],
+        };
+        let skill = ReviewSkill {
+            methodology: Some(methodology),
+            ..skill(name, ReviewKind::Methodology, None)
+        };
+        Resolved { skill, trusted: true, asked: true }
+    }
+
+    #[test]
+    fn a_review_skill_speaks_to_its_agent_and_a_methodology_to_all() {
+        let skills = [security(), method("brainstorming", "Explore", "Doubt")];
+        let told = generate(&skills, &["security-agent", "bug-detection-agent"], &[]);
+        let yaml = told.agents["security-agent"].to_yaml().unwrap();
+        assert_eq!(
+            yaml,
+            "\
+skill_instructions:
+  focus_areas:
+    - Injection Vulnerabilities
+    - Authentication Weaknesses
+  checklist:
+    - category: Injection Vulnerabilities
+      severity: Critical
+      items:
+        - SQL injection via string concatenation
+    - category: Authentication Weaknesses
+      severity: Critical
+      items:
+        - Hardcoded credentials
+  auto_validate:
+    - sql_concat
+  false_positive_rules:
+    - SQL in ORM query builders
+  methodology:
+    approach: Explore
+    mindset: Doubt
+    steps:
+      - \"brainstorming: look\"
+    questions:
+      - \"brainstorming: why?\"
+"
+        );
+        let other = &told.agents["bug-detection-agent"];
+        assert!(other.focus_areas.is_empty() && other.methodology.is_some());
+        assert_eq!(told.false_positive_rules, ["SQL in ORM query builders"]);
+    }
+
+    #[test]
+    fn of_several_methodologies_everything_is_kept_in_order() {
+        let skills = [method("b", "First", "One"), method("a", "Second", "Two")];
+        let told = generate(&skills, &["security-agent"], &[]);
+        let methodology = told.agents["security-agent"].methodology.clone().unwrap();
+        assert_eq!(methodology.approach, "First\nSecond");
+        assert_eq!(methodology.mindset, "One\nTwo");
+        assert_eq!(methodology.steps, ["b: look", "a: look"]);
+        assert_eq!(methodology.questions, ["b: why?", "a: why?"]);
+    }
+
+    #[test]
+    fn the_same_said_twice_is_said_once() {
+        let told = generate(&[security(), security()], &["security-agent"], &[]);
+        let once = generate(&[security()], &["security-agent"], &[]);
+        assert_eq!(told, once);
+    }
+
+    #[test]
+    fn without_skills_there_is_no_block() {
+        let told = generate(&[], &["security-agent"], &[]);
+        assert_eq!(told.agents["security-agent"].to_yaml(), None);
+    }
+
+    #[test]
+    fn a_skill_whose_agent_takes_no_part_is_told() {
+        let told = generate(&[security()], &["bug-detection-agent"], &[]);
+        assert_eq!(
+            told.warnings,
+            ["`reviewing-security` speaks to security-agent, which takes no part in this review"]
+        );
+        let told = generate(&[security()], &[], &["security-agent".to_owned()]);
+        assert!(told.warnings[0].contains("left out"), "{:?}", told.warnings);
+    }
+}

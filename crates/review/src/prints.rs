@@ -1,0 +1,312 @@
+//! Fingerprints of findings: the same one has the same print when lines have moved, words are others and code was
+//! reformatted.
+//!
+//! A print is made of what is said about which line: the path, the pattern or the category, the text of the line without
+//! its spaces, and how many such lines come before it. Titles and line numbers are no part of it.
+
+use std::fmt::Write as _;
+
+use camino::Utf8Path;
+use crate::extract::Severity;
+use sha2::{Digest, Sha256};
+
+use self::index::without_spaces;
+use super::baseline::Baseline;
+use super::change::{ChangedFile, LineKind, LineRange};
+
+mod index;
+
+pub use self::index::{FileIndex, Files};
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The file.
+    pub file: &'a FileIndex<'a>,
+    /// The lines.
+    pub lines: LineRange,
+    /// The categories, the one that speaks for the others first.
+    pub categories: &'a [String],
+    /// The pattern that it is an instance of.
+    pub pattern: Option<&'a str>,
+    /// How bad it is said to be.
+    pub severity: Severity,
+}
+
+/// What stands for a finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prints {
+    /// For all of it.
+    pub fingerprint: String,
+    /// For each of its lines that say something.
+    pub line_prints: Vec<String>,
+}
+
+/// What must have been reported before for a finding to be known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// Stands for all of it.
+    pub fingerprint: String,
+    /// Stands for the line that speaks for it, if that one came and says something.
+    pub speaking: Option<String>,
+    /// Stand for all of its lines that came and say something.
+    pub came: Vec<String>,
+}
+
+/// Most lines of a finding that have a print.
+const LINE_PRINTS_MAX: usize = 50;
+/// Letters and digits of a line that says something: `}` and `})` do not.
+const LETTERS_MIN: usize = 3;
+/// Characters of a print.
+const PRINT_CHARS: usize = 32;
+
+/// What stands for a finding.
+pub fn prints(about: &About<'_>) -> Prints {
+    let lines = cited(about);
+    let telling = lines.iter().filter(|line| line.tells()).take(LINE_PRINTS_MAX);
+    Prints {
+        fingerprint: fingerprint(about, about.file.path(), &lines),
+        line_prints: telling.map(Cited::print).collect(),
+    }
+}
+
+/// Whether a finding was reported before and is no worse now, be it under the file's name before this change.
+pub fn known(baseline: &Baseline, about: &About<'_>) -> bool {
+    if baseline.is_empty() {
+        return false;
+    }
+    let file = about.file.file();
+    let mut paths = [Some(&file.path), file.old_path.as_ref()].into_iter().flatten();
+    let lines = cited(about);
+    let came = || lines.iter().filter(|line| line.added && line.tells());
+    let speaking = speaking(&lines).filter(|line| line.added && line.tells());
+    paths.any(|path| {
+        let sought = Sought {
+            fingerprint: fingerprint(about, path, &lines),
+            speaking: speaking.map(Cited::print),
+            came: came().map(Cited::print).collect(),
+        };
+        baseline.is_known(path, about.categories, about.severity, &sought)
+    })
+}
+
+/// What stands for the change of a file: the same one has the same digest, also if it moved within the file.
+pub fn change_digest(file: &ChangedFile) -> String {
+    let mut hash = Sha256::new();
+    hash.update(file.path.as_str());
+    for line in file.hunks.iter().flat_map(|hunk| &hunk.lines) {
+        let sign = match line.kind {
+            LineKind::Added => "\n+",
+            LineKind::Removed => "\n-",
+            LineKind::Context => continue,
+        };
+        hash.update(sign);
+        hash.update(&line.text);
+    }
+    hex(hash)
+}
+
+fn fingerprint(about: &About<'_>, path: &Utf8Path, lines: &[Cited]) -> String {
+    // Not the pattern: whoever names it the next time, it is the same finding.
+    let key = about.categories.first().map(String::as_str).unwrap_or_default();
+    let (text, count) = speaking(lines).map_or(("", 0), |line| (line.text.as_str(), line.count));
+    print(&["finding", path.as_str(), key, text, &count.to_string()])
+}
+
+/// The line that speaks for the others: the first one that came, if it says something.
+fn speaking(lines: &[Cited]) -> Option<&Cited> {
+    let came = || lines.iter().filter(|line| line.added);
+    let telling = came().find(|line| line.tells()).or_else(|| came().next());
+    telling.or_else(|| lines.iter().find(|line| line.tells())).or(lines.first())
+}
+
+/// A line that a finding is about.
+struct Cited {
+    /// Its text without spaces.
+    text: String,
+    /// How many lines of the same text come before it.
+    count: u32,
+    /// Whether the change brought it.
+    added: bool,
+}
+
+impl Cited {
+    fn tells(&self) -> bool {
+        self.text.chars().filter(|c| c.is_alphanumeric()).count() >= LETTERS_MIN
+    }
+
+    fn print(&self) -> String {
+        print(&["line", &self.text, &self.count.to_string()])
+    }
+}
+
+fn cited(about: &About<'_>) -> Vec<Cited> {
+    let (file, range) = (about.file, about.lines);
+    let first = (range.first.max(1) - 1) as usize;
+    let last = (range.last as usize).min(file.line_count());
+    let cited = |at: usize| Cited {
+        text: without_spaces(file.line(at).unwrap_or_default()),
+        count: file.alike_before(at),
+        added: file.came(u32::try_from(at + 1).unwrap_or(u32::MAX)),
+    };
+    (first..last).map(cited).collect()
+}
+
+fn print(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hex(hash)
+}
+
+fn hex(hash: Sha256) -> String {
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        // A string takes everything.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.truncate(PRINT_CHARS);
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::change::{FileStatus, Tier};
+    use crate::diff;
+
+    pub(in crate) fn whole(path: &str, text: &str) -> ChangedFile {
+        ChangedFile {
+            path: path.into(),
+            old_path: None,
+            status: FileStatus::Added,
+            hunks: diff::whole(text),
+            text: text.to_owned(),
+            language: None,
+            tier: Tier::Full,
+        }
+    }
+
+    /// About lines, as bad as can be.
+    pub(in crate) fn about<'a>(
+        file: &'a FileIndex<'a>,
+        (first, last): (u32, u32),
+        categories: &'a [String],
+        pattern: Option<&'a str>,
+    ) -> About<'a> {
+        let lines = LineRange { first, last };
+        About { file, lines, categories, pattern, severity: Severity::Critical }
+    }
+
+    fn of(text: &str, first: u32, last: u32) -> Prints {
+        let file = whole("a.rs", text);
+        let (index, categories) = (FileIndex::of(&file), ["bugs".to_owned()]);
+        prints(&about(&index, (first, last), &categories, None))
+    }
+
+    #[test]
+    fn a_print_survives_moved_lines_spaces_and_other_ranges() {
+        let before = of("one();\nfn a() {\n  call(x, y);\n}\n", 3, 3);
+        assert_eq!(of("two();\nthree();\n\tcall( x,y );\n", 3, 3), before);
+        assert_eq!(of("{\n  call(x, y);\n}\n", 1, 3).fingerprint, before.fingerprint);
+        assert_ne!(of("call(x, z);\n", 1, 1).fingerprint, before.fingerprint);
+        let wider = of("one();\nfn a() {\n  call(x, y);\n}\n", 2, 4);
+        assert_ne!(wider.fingerprint, before.fingerprint, "another line speaks for it");
+        assert!(wider.line_prints.contains(&before.line_prints[0]), "but one is shared");
+    }
+
+    #[test]
+    fn equal_lines_have_prints_of_their_own() {
+        let text = "free(p);\nuse(p);\nfree(p);\n";
+        assert_ne!(of(text, 1, 1), of(text, 3, 3));
+        assert_ne!(of(text, 1, 1).line_prints, of(text, 3, 3).line_prints);
+    }
+
+    #[test]
+    fn a_line_that_came_speaks_before_one_that_was_there() {
+        let mut file = whole("a.rs", "old_line();\nnew_line();\n");
+        file.hunks[0].lines[0].kind = LineKind::Context;
+        let (index, categories) = (FileIndex::of(&file), ["bugs".to_owned()]);
+        let about = |first, last| about(&index, (first, last), &categories, None);
+        assert_eq!(prints(&about(1, 2)).fingerprint, prints(&about(2, 2)).fingerprint);
+        assert_ne!(prints(&about(1, 1)).fingerprint, prints(&about(2, 2)).fingerprint);
+    }
+
+    #[test]
+    fn the_category_and_the_path_count_and_the_pattern_does_not() {
+        let file = whole("a.rs", "call();\n");
+        let other = whole("b.rs", "call();\n");
+        let (bugs, style) = (["bugs".to_owned()], ["style".to_owned()]);
+        let print = |file, categories, pattern| {
+            prints(&about(&FileIndex::of(file), (1, 1), categories, pattern)).fingerprint
+        };
+        let one = print(&file, &bugs, None);
+        assert_ne!(one, print(&other, &bugs, None));
+        assert_ne!(one, print(&file, &style, None));
+        assert_eq!(one, print(&file, &bugs, Some("p")), "whoever names a pattern, it is the same");
+    }
+
+    #[test]
+    fn lines_that_are_not_there_have_a_print_and_do_no_harm() {
+        for (first, last) in [(0, 0), (5, 9), (3, 1), (1, u32::MAX)] {
+            assert_eq!(of("a\nb\n", first, last).fingerprint.len(), PRINT_CHARS);
+        }
+        assert_eq!(of("", 1, 1).line_prints, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_digest_stands_for_what_changed_and_not_for_where() {
+        let file = whole("a.rs", "one\ntwo\n");
+        let mut moved = file.clone();
+        for line in &mut moved.hunks[0].lines {
+            line.new = line.new.map(|number| number + 10);
+        }
+        assert_eq!(change_digest(&file), change_digest(&moved));
+        assert_ne!(change_digest(&file), change_digest(&whole("a.rs", "one\n2\n")));
+        assert_ne!(change_digest(&file), change_digest(&whole("b.rs", "one\ntwo\n")));
+    }
+
+    #[test]
+    fn a_hundred_findings_in_a_large_file_cost_little() {
+        let text: String =
+            (0..5_000).map(|at| format!("{at} {}\n", "call(x, y); ".repeat(15))).collect();
+        assert!(text.len() > 900_000);
+        let file = whole("a.rs", &text);
+        let (index, categories) = (FileIndex::of(&file), ["bugs".to_owned()]);
+        let start = std::time::Instant::now();
+        let record = r#"{"findings": [{"file": "a.rs", "fingerprint": "another"}]}"#;
+        let baseline = Baseline::parse("review.json".into(), record).unwrap();
+        for at in 0..100 {
+            let about = about(&index, (4_801 + at, 4_802 + at), &categories, None);
+            assert_eq!(prints(&about).line_prints.len(), 2);
+            assert!(!known(&baseline, &about));
+            assert!(crate::suppress::in_code(&about).is_none());
+        }
+        let took = start.elapsed();
+        assert!(
+            took < std::time::Duration::from_secs(5),
+            "{took:?}, and some 0.2 s on a quiet machine"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_happens_elsewhere_does_not_matter(
+            before in proptest::collection::vec("[a-c]{0,3}", 0..20),
+            after in proptest::collection::vec("[a-c]{0,3}", 0..20),
+            indent in "[ \t]{0,4}",
+        ) {
+            let line = "target(line);";
+            let alone = of(&format!("{line}\n"), 1, 1);
+            let mut text: Vec<String> = before.clone();
+            text.push(format!("{indent}{line}"));
+            text.extend(after);
+            let at = u32::try_from(before.len() + 1).unwrap();
+            prop_assert_eq!(of(&text.join("\n"), at, at), alone);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is asked of a file again and again, made once: its lines, which of them came, and which are alike.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use camino::Utf8Path;
+
+use crate::change::{Change, ChangedFile, LineKind};
+
+/// A file whose lines are found at once, however often.
+#[derive(Debug)]
+pub struct FileIndex<'a> {
+    file: &'a ChangedFile,
+    /// Where its lines begin and end.
+    lines: OnceLock<Vec<Range<usize>>>,
+    came: OnceLock<HashSet<u32>>,
+    /// Of each line, how many of the same text come before it.
+    alike: OnceLock<Vec<u32>>,
+}
+
+impl<'a> FileIndex<'a> {
+    /// Nothing is looked at before it is asked for.
+    pub fn of(file: &'a ChangedFile) -> Self {
+        FileIndex { file, lines: OnceLock::new(), came: OnceLock::new(), alike: OnceLock::new() }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'a ChangedFile {
+        self.file
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &'a Utf8Path {
+        &self.file.path
+    }
+
+    /// The text of the line at a place, counted from 0.
+    pub fn line(&self, at: usize) -> Option<&'a str> {
+        let range = self.ranges().get(at)?;
+        self.file.text.get(range.clone())
+    }
+
+    /// How many lines it has.
+    pub fn line_count(&self) -> usize {
+        self.ranges().len()
+    }
+
+    fn ranges(&self) -> &[Range<usize>] {
+        self.lines.get_or_init(|| {
+            let mut next = 0;
+            let lines = self.file.text.split_inclusive('\n').map(|line| {
+                let start = next;
+                next += line.len();
+                let text = line.strip_suffix('\n').unwrap_or(line);
+                let text =
+                    text.strip_suffix('\r').filter(|_| text.len() < line.len()).unwrap_or(text);
+                start..start + text.len()
+            });
+            lines.collect()
+        })
+    }
+
+    /// Whether the change brought a line.
+    pub fn came(&self, line: u32) -> bool {
+        let came = self.came.get_or_init(|| {
+            let lines = self.file.hunks.iter().flat_map(|hunk| &hunk.lines);
+            lines.filter(|line| line.kind == LineKind::Added).filter_map(|line| line.new).collect()
+        });
+        came.contains(&line)
+    }
+
+    /// How many lines of the same text, spaces aside, come before the one at a place.
+    pub(super) fn alike_before(&self, at: usize) -> u32 {
+        let alike = self.alike.get_or_init(|| {
+            let mut seen: HashMap<String, u32> = HashMap::new();
+            let count = |line: &Range<usize>| {
+                let count = seen.entry(without_spaces(&self.file.text[line.clone()])).or_default();
+                *count += 1;
+                *count - 1
+            };
+            self.ranges().iter().map(count).collect()
+        });
+        alike.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// The files of a change by their paths.
+#[derive(Debug)]
+pub struct Files<'a>(BTreeMap<&'a Utf8Path, FileIndex<'a>>);
+
+impl<'a> Files<'a> {
+    /// Those of a change.
+    pub fn of(change: &'a Change) -> Self {
+        let one = |file: &'a ChangedFile| (file.path.as_path(), FileIndex::of(file));
+        Files(change.files.iter().map(one).collect())
+    }
+
+    /// The file at a path.
+    pub fn get(&self, path: &Utf8Path) -> Option<&FileIndex<'a>> {
+        self.0.get(path)
+    }
+}
+
+/// The text of a line without its spaces.
+pub(super) fn without_spaces(line: &str) -> String {
+    line.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prints::tests::whole;
+
+    #[test]
+    fn an_index_says_what_the_file_says() {
+        let mut file = whole("a.rs", "call(x);\nold();\n  call( x );\ncall(x);\n");
+        file.hunks[0].lines[1].kind = LineKind::Context;
+        let index = FileIndex::of(&file);
+        let came: Vec<u32> = (0..9).filter(|line| index.came(*line)).collect();
+        assert_eq!(came, (0..9).filter(|line| file.came(*line)).collect::<Vec<u32>>());
+        assert_eq!(came, [1, 3, 4]);
+        let alike: Vec<u32> = (0..5).map(|at| index.alike_before(at)).collect();
+        assert_eq!(alike, [0, 0, 1, 2, 0]);
+        for text in ["", "\n", "a", "a\r\nb\r", "a\n\nb\r\n", "\r\n\n\r"] {
+            let file = whole("a.rs", text);
+            let index = FileIndex::of(&file);
+            let lines: Vec<&str> =
+                (0..index.line_count()).filter_map(|at| index.line(at)).collect();
+            assert_eq!(lines, text.lines().collect::<Vec<&str>>(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_found_by_their_paths() {
+        let change =
+            Change { files: vec![whole("b.rs", "b\n"), whole("a.rs", "a\n")], skipped: Vec::new() };
+        let files = Files::of(&change);
+        assert_eq!(files.get("a.rs".into()).unwrap().line(0), Some("a"));
+        assert!(files.get("c.rs".into()).is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! What people and tools see of a review: one renderer a format, each of them a pure function of the record.
+//!
+//! Titles, descriptions, paths and code come from models and from files, and nobody vouches for them. Every renderer makes
+//! them harmless in its own way: control characters are shown as escapes, markup is escaped, and what is too long is cut
+//! and says so.
+
+pub use repertoire_text::styles::Styles;
+use camino::Utf8Path;
+
+use super::change::Change;
+use super::record::Review;
+
+mod fix;
+pub mod github;
+pub mod html;
+pub mod json;
+pub mod limits;
+pub mod markdown;
+pub mod rdjson;
+pub mod sarif;
+mod schema;
+mod spans;
+pub mod text;
+mod words;
+
+
+/// A way to show a review.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For a terminal.
+    #[default]
+    Text,
+    /// For comments, summaries and files.
+    Markdown,
+    /// The record itself.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Workflow commands, which GitHub Actions shows as annotations.
+    Github,
+    /// reviewdog's diagnostics.
+    Rdjson,
+    /// A page of its own, with the diff.
+    Html,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 7] = [
+        Format::Text,
+        Format::Markdown,
+        Format::Json,
+        Format::Sarif,
+        Format::Github,
+        Format::Rdjson,
+        Format::Html,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Markdown => "markdown",
+            Format::Json => "json",
+            Format::Sarif => "sarif",
+            Format::Github => "github",
+            Format::Rdjson => "rdjson",
+            Format::Html => "html",
+        }
+    }
+
+    /// The format of a word, in any case; `md` and `htm` count as well.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let word = word.trim().to_ascii_lowercase();
+        let known = Format::ALL.into_iter().find(|format| format.as_str() == word);
+        known.or(match word.as_str() {
+            "md" => Some(Format::Markdown),
+            "htm" => Some(Format::Html),
+            "txt" => Some(Format::Text),
+            _ => None,
+        })
+    }
+
+    /// The format that the name of a file asks for.
+    pub fn from_path(path: &Utf8Path) -> Option<Self> {
+        Format::from_word(path.extension()?)
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How text looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Width of a line.
+    pub width: usize,
+    /// Colours.
+    pub styles: Styles,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Look { width: 100, styles: Styles::plain() }
+    }
+}
+
+/// A review in a format, ending in a line break. Without the files of a change, the page shows excerpts, and fixes are found
+/// in them.
+pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
+    match format {
+        Format::Text => text::render(review, look),
+        Format::Markdown => markdown::render(review),
+        Format::Json => json::render(review),
+        Format::Sarif => sarif::render(review, change),
+        Format::Github => github::render(review),
+        Format::Rdjson => rdjson::render(review, change),
+        Format::Html => html::render(review, change),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_known_by_its_word() {
+        for format in Format::ALL {
+            assert_eq!(Format::from_word(format.as_str()), Some(format));
+        }
+        assert_eq!(Format::from_word(" MD "), Some(Format::Markdown));
+        assert_eq!(Format::from_word("yaml"), None);
+        assert_eq!(Format::from_path("out/review.sarif".into()), Some(Format::Sarif));
+        assert_eq!(Format::from_path("review".into()), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! Fixes as edits: the diff that an agent wrote, found again in the lines of the file.
+//!
+//! A tool applies what it is given, so a diff becomes an edit only where its old side stands in the file letter for letter,
+//! and at one place.
+
+use crate::change::{Change, LineRange};
+use crate::finding::Fix;
+use crate::record::Reported;
+
+use super::limits::FIX_LINES_MAX;
+
+/// Lines of a file and what to put in their place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    /// The lines.
+    pub(super) lines: LineRange,
+    /// What comes instead, without line breaks; nothing if the lines go.
+    pub(super) replacement: Vec<String>,
+    /// Whether a line follows those that go.
+    pub(super) has_next: bool,
+}
+
+/// The edit that a finding's fix means, if it is a diff whose place is certain.
+pub(super) fn edit(finding: &Reported, change: &Change) -> Option<Edit> {
+    let Some(Fix::Diff(diff)) = &finding.fix else { return None };
+    let file: Vec<(u32, &str)> = match change.file(&finding.file) {
+        Some(file) => (1..).zip(file.text.lines()).collect(),
+        None => finding.excerpt.iter().map(|line| (line.number, line.text.as_str())).collect(),
+    };
+    let sides = Sides::parse(diff)?;
+    // Some write a blank after the mark for the eye.
+    sides.edit(&file, finding.lines).or_else(|| sides.unspaced()?.edit(&file, finding.lines))
+}
+
+/// Both sides of a diff of one place.
+struct Sides {
+    old: Vec<String>,
+    new: Vec<String>,
+}
+
+impl Sides {
+    fn parse(diff: &str) -> Option<Self> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let mut hunks = 0;
+        for line in diff.lines().filter(|line| !is_header(line)).take(FIX_LINES_MAX + 1) {
+            if line.starts_with("@@") {
+                hunks += 1;
+                continue;
+            }
+            match line.split_at_checked(1) {
+                Some(("+", text)) => new.push(text.to_owned()),
+                Some(("-", text)) => old.push(text.to_owned()),
+                Some((" ", text)) => {
+                    old.push(text.to_owned());
+                    new.push(text.to_owned());
+                }
+                None => {
+                    old.push(String::new());
+                    new.push(String::new());
+                }
+                Some(("\\", _)) => {}
+                Some(_) => return None,
+            }
+        }
+        let fits = hunks <= 1 && !old.is_empty() && old.len().max(new.len()) <= FIX_LINES_MAX;
+        (fits && old != new).then_some(Sides { old, new })
+    }
+
+    /// The same with one blank less at the start of every line, if they all have one.
+    fn unspaced(&self) -> Option<Self> {
+        let without = |lines: &[String]| -> Option<Vec<String>> {
+            let cut = |line: &String| match line.is_empty() {
+                true => Some(String::new()),
+                false => line.strip_prefix(' ').map(str::to_owned),
+            };
+            lines.iter().map(cut).collect()
+        };
+        Some(Sides { old: without(&self.old)?, new: without(&self.new)? })
+    }
+
+    /// Where the old side stands: where the finding is, or at the only place that there is.
+    fn edit(&self, file: &[(u32, &str)], cited: LineRange) -> Option<Edit> {
+        let is_here = |window: &&[(u32, &str)]| {
+            let same = window.iter().zip(&self.old).all(|((_, text), old)| text == old);
+            let follows = window.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
+            same && follows
+        };
+        let places: Vec<u32> =
+            file.windows(self.old.len()).filter(is_here).map(|window| window[0].0).collect();
+        let length = u32::try_from(self.old.len()).ok()?;
+        let near: Vec<u32> = places
+            .iter()
+            .copied()
+            .filter(|first| {
+                let last = first.saturating_add(length - 1);
+                LineRange { first: *first, last }.overlaps(cited)
+            })
+            .collect();
+        let first = match (near.as_slice(), places.as_slice()) {
+            ([one], _) | ([], [one]) => *one,
+            _ => return None,
+        };
+        Some(self.trimmed(first, file))
+    }
+
+    /// The edit without the lines that are the same on both sides. One stays where nothing goes: there is no edit of no line.
+    fn trimmed(&self, first: u32, file: &[(u32, &str)]) -> Edit {
+        let same_start = self.old.iter().zip(&self.new).take_while(|(old, new)| old == new).count();
+        let start = same_start.min(self.old.len() - 1);
+        let (old, new) = (&self.old[start..], &self.new[start..]);
+        let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new);
+        let end = same_end.count().min(old.len() - 1);
+        let first = first.saturating_add(u32::try_from(start).unwrap_or_default());
+        let last = first.saturating_add(u32::try_from(old.len() - end - 1).unwrap_or_default());
+        Edit {
+            lines: LineRange { first, last },
+            replacement: new[..new.len() - end].to_vec(),
+            has_next: file.iter().any(|(number, _)| last.checked_add(1) == Some(*number)),
+        }
+    }
+}
+
+/// Lines before the first hunk that name files.
+fn is_header(line: &str) -> bool {
+    line.starts_with("--- ") && (line.contains('/') || line.contains('.'))
+        || line.starts_with("+++ ") && (line.contains('/') || line.contains('.'))
+        || line.starts_with("diff --git ")
+        || line.starts_with("index ")
+        || line.starts_with("```")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "one\n  two\nthree\n  two\nfive";
+
+    #[track_caller]
+    fn check(diff: &str, cited: u32, expect: Option<(u32, u32, &[&str])>) {
+        let file: Vec<(u32, &str)> = (1..).zip(FILE.lines()).collect();
+        let edit = Sides::parse(diff).and_then(|sides| {
+            let cited = LineRange::line(cited);
+            sides.edit(&file, cited).or_else(|| sides.unspaced()?.edit(&file, cited))
+        });
+        let lines: Vec<String>;
+        let got = match &edit {
+            Some(edit) => {
+                lines = edit.replacement.clone();
+                Some((edit.lines.first, edit.lines.last, lines))
+            }
+            None => None,
+        };
+        let expect = expect.map(|(first, last, lines)| {
+            (first, last, lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>())
+        });
+        assert_eq!(got, expect, "{diff}");
+    }
+
+    #[test]
+    fn a_diff_is_found_where_the_finding_is() {
+        check("-  two\n+  zwei", 4, Some((4, 4, &["  zwei"])));
+        check("-  two\n+  zwei", 2, Some((2, 2, &["  zwei"])));
+        check(
+            "--- a/x.rs\n+++ b/x.rs\n@@ -1,2 +1,2 @@\n one\n-  two\n+  2",
+            1,
+            Some((2, 2, &["  2"])),
+        );
+        check("-three", 1, Some((3, 3, &[])));
+    }
+
+    #[test]
+    fn a_place_that_is_not_certain_is_none() {
+        check("-  two\n+  zwei", 5, None);
+        check("-four\n+vier", 1, None);
+        check("+vier", 1, None);
+        check("@@ -1 +1 @@\n-one\n+1\n@@ -3 +3 @@\n-three\n+3", 1, None);
+        check("use `zwei` instead", 2, None);
+        check("", 2, None);
+    }
+
+    #[test]
+    fn lines_that_stay_are_not_part_of_an_edit() {
+        check(" one\n-  two\n+  2\n three", 2, Some((2, 2, &["  2"])));
+        check(" one\n+one and a half\n   two", 1, Some((2, 2, &["one and a half", "  two"])));
+    }
+
+    #[test]
+    fn a_blank_after_the_mark_is_understood() {
+        check("- three\n+ drei", 3, Some((3, 3, &["drei"])));
+    }
+}

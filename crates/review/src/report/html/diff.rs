@@ -1,0 +1,356 @@
+//! The lines of a file as the page shows them: what changed, what is around findings, and where findings go.
+
+use crate::extract::Severity;
+
+use crate::change::{ChangedFile, LineKind, LineRange};
+use crate::record::Reported;
+use crate::report::limits::{PAGE_CONTEXT_LINES, PAGE_FILE_LINES_MAX, PAGE_FOLD_LINES_MIN};
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) kind: LineKind,
+    pub(super) old: Option<u32>,
+    pub(super) new: Option<u32>,
+    pub(super) text: String,
+    /// The worst of the findings that are about it.
+    pub(super) cited: Option<Severity>,
+}
+
+/// A part of a file, from the top to the bottom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Lines.
+    Lines(Vec<Row>),
+    /// Lines that nobody has to see at once.
+    Fold(Vec<Row>),
+    /// So many lines that have not changed.
+    Gap(usize),
+    /// So many lines that there is no room for.
+    Cut(usize),
+    /// Findings, by their places in the review.
+    Findings(Vec<usize>),
+}
+
+/// A row and whether it is near a finding.
+enum Item {
+    Row(Row, bool),
+    Gap(usize),
+    Cut(usize),
+}
+
+/// The findings of one file with their places in the review.
+pub(super) type Found<'a> = [(usize, &'a Reported)];
+
+/// The parts of a file that changed.
+pub(super) fn of_change(file: &ChangedFile, found: &Found<'_>, lines_max: usize) -> Vec<Part> {
+    let items = cap(items(file, found), lines_max.min(PAGE_FILE_LINES_MAX));
+    assemble(items, found)
+}
+
+/// The parts of a file of which only excerpts are known.
+pub(super) fn of_excerpts(found: &Found<'_>) -> Vec<Part> {
+    let mut rows: Vec<Row> = Vec::new();
+    for line in found.iter().flat_map(|(_, finding)| &finding.excerpt) {
+        let kind = if line.added { LineKind::Added } else { LineKind::Context };
+        let number = Some(line.number);
+        if !rows.iter().any(|row| row.new == number) {
+            rows.push(Row { kind, old: None, new: number, text: line.text.clone(), cited: None });
+        }
+    }
+    rows.sort_by_key(|row| row.new);
+    let mut items = Vec::new();
+    let mut next = None;
+    for mut row in rows {
+        if let (Some(next), Some(new)) = (next, row.new)
+            && new > next
+        {
+            items.push(Item::Gap((new - next) as usize));
+        }
+        next = row.new.map(|new| new.saturating_add(1));
+        row.cited = cited(found, row.new);
+        items.push(Item::Row(row, true));
+    }
+    assemble(items, found)
+}
+
+fn cited(found: &Found<'_>, line: Option<u32>) -> Option<Severity> {
+    let line = LineRange::line(line?);
+    let about = found.iter().filter(|(_, finding)| finding.lines.overlaps(line));
+    about.map(|(_, finding)| finding.severity).max()
+}
+
+fn is_near(found: &Found<'_>, line: u32) -> bool {
+    let line = LineRange::line(line);
+    found.iter().any(|(_, finding)| finding.lines.widened(PAGE_CONTEXT_LINES).overlaps(line))
+}
+
+/// All lines that changed with their hunks, all lines around findings, and how many there are in between.
+fn items(file: &ChangedFile, found: &Found<'_>) -> Vec<Item> {
+    let text: Vec<&str> = file.text.lines().collect();
+    let mut items = Vec::new();
+    let mut next = Next { new: 1, old: 1 };
+    for hunk in &file.hunks {
+        between(&mut items, &text, &mut next, hunk.new_start, found);
+        next.old = hunk.old_start.max(next.old);
+        for line in &hunk.lines {
+            let near = is_near(found, line.new.unwrap_or(next.new));
+            let row = Row {
+                kind: line.kind,
+                old: line.old,
+                new: line.new,
+                text: line.text.clone(),
+                cited: cited(found, line.new),
+            };
+            items.push(Item::Row(row, near));
+            next.new = line.new.map_or(next.new, |new| new.saturating_add(1));
+            next.old = line.old.map_or(next.old, |old| old.saturating_add(1));
+        }
+    }
+    let end = u32::try_from(text.len()).unwrap_or(u32::MAX).saturating_add(1);
+    between(&mut items, &text, &mut next, end, found);
+    items
+}
+
+/// The numbers of the next line.
+struct Next {
+    new: u32,
+    old: u32,
+}
+
+/// Lines that have not changed up to one that is shown anyway.
+fn between(items: &mut Vec<Item>, text: &[&str], next: &mut Next, until: u32, found: &Found<'_>) {
+    let mut unseen = 0;
+    while next.new < until {
+        let line = text.get(next.new as usize - 1);
+        match line.filter(|_| is_near(found, next.new)) {
+            Some(line) => {
+                if unseen > 0 {
+                    items.push(Item::Gap(std::mem::take(&mut unseen)));
+                }
+                let row = Row {
+                    kind: LineKind::Context,
+                    old: Some(next.old),
+                    new: Some(next.new),
+                    text: (*line).to_owned(),
+                    cited: cited(found, Some(next.new)),
+                };
+                items.push(Item::Row(row, true));
+            }
+            None => unseen += 1,
+        }
+        next.new += 1;
+        next.old = next.old.saturating_add(1);
+    }
+    if unseen > 0 {
+        items.push(Item::Gap(unseen));
+    }
+}
+
+/// Without the lines that there is no room for; those around findings stay.
+fn cap(items: Vec<Item>, lines_max: usize) -> Vec<Item> {
+    let mut out = Vec::new();
+    let mut room = lines_max;
+    let mut cut = 0;
+    for item in items {
+        match item {
+            Item::Row(_, false) if room == 0 => cut += 1,
+            item => {
+                if cut > 0 {
+                    out.push(Item::Cut(std::mem::take(&mut cut)));
+                }
+                room = room.saturating_sub(1);
+                out.push(item);
+            }
+        }
+    }
+    if cut > 0 {
+        out.push(Item::Cut(cut));
+    }
+    out
+}
+
+/// Lines in runs, with findings after their last line. Those whose line is not there come first.
+fn assemble(items: Vec<Item>, found: &Found<'_>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut waiting: Vec<(usize, u32)> = Vec::new();
+    let mut homeless = Vec::new();
+    let is_there = |line: u32| {
+        items.iter().any(|item| matches!(item, Item::Row(row, _) if row.new == Some(line)))
+    };
+    for (at, finding) in found {
+        match is_there(finding.lines.last) {
+            true => waiting.push((*at, finding.lines.last)),
+            false => homeless.push(*at),
+        }
+    }
+    if !homeless.is_empty() {
+        parts.push(Part::Findings(homeless));
+    }
+    let mut run = Run::default();
+    for item in items {
+        match item {
+            Item::Row(row, near) => {
+                let line = row.new;
+                run.push(&mut parts, row, near, found.is_empty());
+                let here: Vec<usize> = waiting
+                    .iter()
+                    .filter(|(_, last)| Some(*last) == line)
+                    .map(|(at, _)| *at)
+                    .collect();
+                if !here.is_empty() {
+                    run.end(&mut parts);
+                    parts.push(Part::Findings(here));
+                }
+            }
+            Item::Gap(number) => {
+                run.end(&mut parts);
+                parts.push(Part::Gap(number));
+            }
+            Item::Cut(number) => {
+                run.end(&mut parts);
+                parts.push(Part::Cut(number));
+            }
+        }
+    }
+    run.end(&mut parts);
+    parts
+}
+
+/// Lines that belong together: all near findings, or all far from them.
+#[derive(Default)]
+struct Run {
+    rows: Vec<Row>,
+    is_near: bool,
+}
+
+impl Run {
+    /// A file without findings is folded as a whole, and nothing within it.
+    fn push(&mut self, parts: &mut Vec<Part>, row: Row, near: bool, is_plain: bool) {
+        let near = near || is_plain;
+        if near != self.is_near {
+            self.end(parts);
+        }
+        self.is_near = near;
+        self.rows.push(row);
+    }
+
+    fn end(&mut self, parts: &mut Vec<Part>) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        match (self.is_near || rows.len() < PAGE_FOLD_LINES_MIN, parts.last_mut()) {
+            (true, Some(Part::Lines(before))) => before.append(&mut rows),
+            (true, _) => parts.push(Part::Lines(rows)),
+            (false, _) => parts.push(Part::Fold(rows)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::{FileStatus, Hunk, Line, Tier};
+    use crate::finding::Fix;
+    use crate::record::Validation;
+
+    /// A file of so many lines, of which some came.
+    fn file(lines: u32, added: LineRange) -> ChangedFile {
+        let rows = added.first..=added.last;
+        let line = |number: u32| Line {
+            kind: LineKind::Added,
+            old: None,
+            new: Some(number),
+            text: format!("line {number}"),
+        };
+        ChangedFile {
+            path: "a.rs".into(),
+            old_path: None,
+            status: FileStatus::Modified,
+            hunks: vec![Hunk {
+                old_start: added.first,
+                new_start: added.first,
+                section: String::new(),
+                lines: rows.map(line).collect(),
+            }],
+            text: (1..=lines).map(|number| format!("line {number}\n")).collect(),
+            language: None,
+            tier: Tier::Full,
+        }
+    }
+
+    fn finding(first: u32, last: u32) -> Reported {
+        Reported {
+            id: "R1".into(),
+            fingerprint: String::new(),
+            line_prints: Vec::new(),
+            title: String::new(),
+            file: "a.rs".into(),
+            lines: LineRange { first, last },
+            categories: Vec::new(),
+            severity: Severity::Minor,
+            description: String::new(),
+            failure_scenario: String::new(),
+            confidence: 1.0,
+            fix: Some(Fix::Prompt(String::new())),
+            pattern: None,
+            details: Default::default(),
+            also: Vec::new(),
+            agents: Vec::new(),
+            validation: Validation::Pattern,
+            members: Vec::new(),
+            excerpt: Vec::new(),
+        }
+    }
+
+    /// The parts in short: `=9` gap, `4-8` lines, `(9-20)` folded, `!1` finding, `x7` cut.
+    #[track_caller]
+    fn check(file: &ChangedFile, lines: &[(u32, u32)], lines_max: usize, expect: &str) {
+        let found: Vec<Reported> =
+            lines.iter().map(|(first, last)| finding(*first, *last)).collect();
+        let found: Vec<(usize, &Reported)> = found.iter().enumerate().collect();
+        let span = |rows: &[Row]| {
+            let numbers: Vec<u32> = rows.iter().filter_map(|row| row.new).collect();
+            format!("{}-{}", numbers[0], numbers[numbers.len() - 1])
+        };
+        let words = of_change(file, &found, lines_max).into_iter().map(|part| match part {
+            Part::Lines(rows) => span(&rows),
+            Part::Fold(rows) => format!("({})", span(&rows)),
+            Part::Gap(number) => format!("={number}"),
+            Part::Cut(number) => format!("x{number}"),
+            Part::Findings(found) => format!("!{found:?}"),
+        });
+        assert_eq!(words.collect::<Vec<_>>().join(" "), expect);
+    }
+
+    #[test]
+    fn what_changed_is_shown_and_the_rest_is_counted() {
+        check(&file(100, LineRange { first: 40, last: 50 }), &[], 999, "=39 40-50 =50");
+    }
+
+    #[test]
+    fn findings_come_after_their_last_line_and_what_is_far_is_folded() {
+        let file = file(100, LineRange { first: 1, last: 100 });
+        check(&file, &[(50, 52), (51, 52)], 999, "(1-43) 44-52 ![0, 1] 53-58 (59-100)");
+        check(&file, &[(4, 4), (100, 100)], 999, "1-4 ![0] 5-10 (11-93) 94-100 ![1]");
+    }
+
+    #[test]
+    fn lines_around_a_finding_are_shown_where_nothing_changed() {
+        let file = file(100, LineRange { first: 40, last: 41 });
+        check(&file, &[(80, 80)], 999, "=39 40-41 =32 74-80 ![0] 81-86 =14");
+    }
+
+    #[test]
+    fn a_finding_without_a_line_comes_first() {
+        let file = file(10, LineRange { first: 1, last: 3 });
+        check(&file, &[(4_000_000_000, u32::MAX), (0, 0)], 999, "![0, 1] 1-6 =4");
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted_but_findings_stay() {
+        let file = file(100, LineRange { first: 1, last: 100 });
+        check(&file, &[(50, 50)], 20, "(1-20) x23 44-50 ![0] 51-56 x44");
+    }
+}

@@ -1,0 +1,32 @@
+//! A review for programs: the record itself.
+
+use schemars::{Schema, schema_for};
+
+use crate::record::Review;
+
+/// The record as JSON, indented.
+pub fn render(review: &Review) -> String {
+    let mut out = serde_json::to_string_pretty(review).expect("a record has no keys but strings");
+    out.push('\n');
+    out
+}
+
+/// The shape of the record, published as a JSON Schema.
+pub fn schema() -> Schema {
+    schema_for!(Review)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_describes_every_part_by_name() {
+        let schema = schema().to_value();
+        let parts = ["Reported", "Insight", "Call", "LineRange", "Phase", "Fix", "ModelTier"];
+        for part in parts {
+            assert!(schema["$defs"][part].is_object(), "{part}");
+        }
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    }
+}

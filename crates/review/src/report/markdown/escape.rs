@@ -1,0 +1,210 @@
+//! Words of models in Markdown: code stays code, lists stay lists, and everything else is text and nothing but text.
+//!
+//! Escaping is not enough for what readers of Markdown do to plain words: addresses become links, `@name` calls somebody
+//! and `#1` points to an issue. Such words are put into code, where they are only themselves.
+
+use crate::report::limits::TEXT_CHARS_MAX;
+use crate::report::spans::{Span, spans};
+use crate::report::words;
+
+/// One line of text.
+pub(super) fn line(text: &str) -> String {
+    inline(&one(text), Where::Text)
+}
+
+/// One line of text in a cell of a table.
+pub(super) fn cell(text: &str) -> String {
+    inline(&one(text), Where::Cell)
+}
+
+/// One line of code.
+pub(super) fn code(text: &str) -> String {
+    span(&one(text), Where::Text)
+}
+
+/// A text of several lines: paragraphs, lists and blocks of code.
+pub(super) fn block(text: &str) -> String {
+    let text = words::visible(&words::clip(text.trim(), TEXT_CHARS_MAX)).replace('\t', "    ");
+    let mut parts: Vec<String> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let start = line.trim_start();
+        if start.starts_with("```") && !start.trim_start_matches('`').contains('`') {
+            let inner = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
+            let inner = inner.collect::<Vec<_>>().join("\n");
+            parts.push(format!("\n{}\n", fence("text", &inner)));
+        } else {
+            parts.push(text_line(line));
+        }
+    }
+    squeeze(&parts.join("\n"))
+}
+
+/// A block of code between fences that are longer than any within it.
+pub(super) fn fence(language: &str, text: &str) -> String {
+    let text = words::visible(text);
+    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+/// No two blank lines in a row.
+fn squeeze(text: &str) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if !(line.is_empty() && out.last().is_none_or(|last| last.is_empty())) {
+            out.push(line);
+        }
+    }
+    out.join("\n").trim_end().to_owned()
+}
+
+/// A line of a paragraph, or an item of a list.
+fn text_line(line: &str) -> String {
+    let line = line.trim();
+    for mark in ["- ", "* ", "+ "] {
+        if let Some(rest) = line.strip_prefix(mark) {
+            return format!("- {}", inline(rest.trim_start(), Where::Text));
+        }
+    }
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    match line[digits..].strip_prefix(". ") {
+        Some(rest) if (1..=3).contains(&digits) => {
+            format!("{}. {}", &line[..digits], inline(rest.trim_start(), Where::Text))
+        }
+        _ => inline(line, Where::Text),
+    }
+}
+
+fn one(text: &str) -> String {
+    let text = words::visible(&words::clip(text, TEXT_CHARS_MAX));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Where {
+    Text,
+    Cell,
+}
+
+/// Text with what is between backticks as code.
+fn inline(text: &str, place: Where) -> String {
+    let parts = spans(text).into_iter().map(|part| match part {
+        Span::Text(text) => plain(text, place),
+        Span::Code(code) => span(code, place),
+    });
+    parts.collect()
+}
+
+/// Code within a line.
+fn span(text: &str, place: Where) -> String {
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    // A table ends its cell at a bar, also within code.
+    let text = match place {
+        Where::Cell => text.replace('|', "\\|"),
+        Where::Text => text.to_owned(),
+    };
+    let longest = longest_run(&text);
+    let marks = "`".repeat(longest + 1);
+    match longest {
+        0 => format!("{marks}{text}{marks}"),
+        _ => format!("{marks} {text} {marks}"),
+    }
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn plain(text: &str, place: Where) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for piece in text.split_inclusive(' ') {
+        let word = piece.trim_end_matches(' ');
+        match is_active(word) {
+            true => out.push_str(&span(word, place)),
+            false => out.push_str(&escape(word)),
+        }
+        out.push_str(&piece[word.len()..]);
+    }
+    out
+}
+
+/// Whether a reader of Markdown would make something of a word: a link, a mention, a reference.
+fn is_active(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let refers = |at: usize| word[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    lower.contains("://")
+        || lower.contains("www.")
+        || word.contains('@')
+        || word.match_indices('#').any(|(at, _)| refers(at))
+        || lower
+            .strip_prefix("gh-")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn escape(word: &str) -> String {
+    let mut out = String::with_capacity(word.len() + 4);
+    for (at, c) in word.char_indices() {
+        let anywhere =
+            matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '|' | '~' | '$');
+        // These mean something only at the start of a line or before a bracket.
+        let at_start = at == 0 && matches!(c, '#' | '+' | '-' | '=' | ':' | '!');
+        let numbered =
+            matches!(c, '.' | ')') && at > 0 && word[..at].bytes().all(|b| b.is_ascii_digit());
+        if anywhere || at_start || numbered {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        assert_eq!(block(text), expect);
+    }
+
+    #[test]
+    fn code_and_lists_stay_what_they_are() {
+        check("Call `f(*x)` twice", "Call `f(*x)` twice");
+        check("- one\n* two\n1. three", "- one\n- two\n1. three");
+        check("so:\n```rust\nlet a = `b`;\n```\nyes", "so:\n\n```text\nlet a = `b`;\n```\n\nyes");
+        check("an end-to-end test, e.g. this-one.", "an end-to-end test, e.g. this-one.");
+    }
+
+    #[test]
+    fn markup_is_text() {
+        check("# no heading", "\\# no heading");
+        check("a *b* _c_ <b> | [x](y)", "a \\*b\\* \\_c\\_ \\<b\\> \\| \\[x\\](y)");
+        check("===", "\\===");
+        check("> quote", "\\> quote");
+        check("![a](b)", "\\!\\[a\\](b)");
+        check("1) one", "1\\) one");
+        check("$a$ ~~b~~ &amp;", "\\$a\\$ \\~\\~b\\~\\~ \\&amp;");
+    }
+
+    #[test]
+    fn words_that_do_something_are_code() {
+        check("ask @everyone or see #12", "ask `@everyone` or see `#12`");
+        check("at https://a.example/x_y now", "at `https://a.example/x_y` now");
+        check("a#b GH-7 www.b.example", "a#b `GH-7` `www.b.example`");
+    }
+
+    #[test]
+    fn fences_are_longer_than_what_is_within() {
+        assert_eq!(fence("", "a ```` b"), "`````\na ```` b\n`````");
+        assert_eq!(code("a`b"), "`` a`b ``");
+        check("```\nnever closed", "```text\nnever closed\n```");
+        check("one ` only", "one \\` only");
+    }
+
+    #[test]
+    fn bars_do_not_end_a_cell() {
+        assert_eq!(cell("a|b `c|d`\ne"), "a\\|b `c\\|d` e");
+    }
+}

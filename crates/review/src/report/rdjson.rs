@@ -1,0 +1,106 @@
+//! A review as reviewdog's diagnostics.
+
+use crate::extract::Severity;
+use serde_json::{Value, json};
+
+use super::fix::{self, Edit};
+use super::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
+use super::words;
+use crate::change::{Change, LineRange};
+use crate::finding::Fix;
+use crate::record::{Insight, Reported, Review};
+
+/// The review as `rdjson`, indented.
+pub fn render(review: &Review, change: &Change) -> String {
+    let mut out = format!("{:#}", report(review, change));
+    out.push('\n');
+    out
+}
+
+/// The same as a value.
+pub fn report(review: &Review, change: &Change) -> Value {
+    let findings = review.findings.iter().map(|finding| diagnostic(finding, change));
+    let insights = review.insights.iter().map(insight);
+    let diagnostics: Vec<Value> = findings.chain(insights).collect();
+    let mut out = json!({ "source": { "name": "rep review" } });
+    if let Some(worst) = review.worst() {
+        out["severity"] = level(worst).into();
+    }
+    out["diagnostics"] = diagnostics.into();
+    out
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical | Severity::Major => "ERROR",
+        Severity::Minor => "WARNING",
+        Severity::Suggestion => "INFO",
+    }
+}
+
+fn diagnostic(finding: &Reported, change: &Change) -> Value {
+    let mut out = json!({
+        "message": message(finding),
+        "location": { "path": finding.file, "range": range(finding.lines) },
+        "severity": level(finding.severity),
+        "code": { "value": words::visible(&finding.rule()) },
+    });
+    if let Some(edit) = fix::edit(finding, change) {
+        out["suggestions"] = json!([suggestion(&edit)]);
+    }
+    out["original_output"] = words::visible(&headline(finding)).into();
+    out
+}
+
+fn insight(insight: &Insight) -> Value {
+    let title = words::one_line(&insight.title, NAME_CHARS_MAX);
+    let text = format!("{}: {title}\n\n{}", insight.severity, insight.insight.trim());
+    json!({
+        "message": words::clip(&words::visible(&text), TEXT_CHARS_MAX),
+        "location": { "path": insight.file, "range": range(LineRange::line(insight.line)) },
+        "severity": level(insight.severity),
+        "code": { "value": words::visible(&format!("insight/{}", insight.categories.join("+"))) },
+    })
+}
+
+/// Whole lines, both ends included: that is what lines without columns mean.
+fn range(lines: LineRange) -> Value {
+    json!({ "start": { "line": lines.first.max(1) }, "end": { "line": lines.last.max(1) } })
+}
+
+/// What stands in place of whole lines; to delete them, their line breaks go as well.
+fn suggestion(edit: &Edit) -> Value {
+    match edit.replacement.is_empty() {
+        false => json!({ "range": range(edit.lines), "text": edit.replacement.join("\n") }),
+        true => json!({
+            "range": {
+                "start": { "line": edit.lines.first, "column": 1 },
+                "end": { "line": edit.lines.last.saturating_add(1), "column": 1 },
+            },
+            "text": "",
+        }),
+    }
+}
+
+fn headline(finding: &Reported) -> String {
+    let title = words::one_line(&finding.title, NAME_CHARS_MAX);
+    format!("{}:{}: {}: {title}", finding.file, finding.lines, finding.severity)
+}
+
+fn message(finding: &Reported) -> String {
+    let title = words::one_line(&finding.title, NAME_CHARS_MAX);
+    let badge = finding.badge().map(|badge| format!(" [{badge}]")).unwrap_or_default();
+    let mut parts = vec![
+        format!("{}: {title}{badge}", finding.severity),
+        finding.description.trim().to_owned(),
+    ];
+    if !finding.failure_scenario.trim().is_empty() {
+        parts.push(format!("What goes wrong: {}", finding.failure_scenario.trim()));
+    }
+    parts.extend(finding.also.iter().map(super::sarif::also));
+    if let Some(Fix::Prompt(prompt)) = &finding.fix {
+        parts.push(format!("Fix: {prompt}"));
+    }
+    parts.retain(|part| !part.is_empty());
+    words::clip(&words::visible(&parts.join("\n\n")), TEXT_CHARS_MAX)
+}

@@ -1,0 +1,267 @@
+//! What a repository says about how it wants to be worked on, and how it wants to be reviewed.
+//!
+//! All of it is read as it was before the change: a change cannot rewrite the rules that judge it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::entries;
+use serde::{Deserialize, Serialize};
+
+use super::change::Change;
+use super::content::cut;
+use repertoire_git::repo::{Git, GitError, Mode, TreeEntry, TreeId};
+use crate::limits::{REVIEW_BASE_FILE_BYTES_MAX, REVIEW_BASE_FILES_MAX, REVIEW_RULE_BYTES_MAX, REVIEW_RULE_CHARS_MAX, REVIEW_RULE_FILES_MAX, REVIEW_RULES_CHARS_MAX};
+
+/// A file with rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleFile {
+    /// Its path.
+    pub path: Utf8PathBuf,
+    /// The folder that it speaks about, and all below it; empty for the whole repository.
+    pub applies_to: Utf8PathBuf,
+    /// Its text, with a note at the end if it was cut.
+    pub text: String,
+}
+
+/// Where the state before the change is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// In git.
+    Tree(TreeId),
+    /// There is none: nothing is committed yet, or there is no repository.
+    None,
+}
+
+/// Files with rules, in any folder.
+const RULE_FILES: &[&str] =
+    &["AGENTS.md", "CLAUDE.md", ".ai/AI-AGENT-INSTRUCTIONS.md", ".github/copilot-instructions.md"];
+
+/// The folder of a repository's own agents of a review.
+const LINEUPS: &str = ".repertoire/review/";
+
+/// The project's configuration, in any folder.
+const CONFIG_FILE: &str = "repertoire.toml";
+
+/// What a repository does not want to be told.
+pub const IGNORE_FILE: &str = ".repertoire/review-ignore.yaml";
+
+/// A file as it was before the change; `None` if there was none.
+pub async fn base_file(
+    git: &Git,
+    base: &Base,
+    path: &Utf8Path,
+) -> Result<Option<String>, GitError> {
+    let mut warnings = Vec::new();
+    let paths = BTreeSet::from([path.to_owned()]);
+    let found = base.read(git, &paths, REVIEW_BASE_FILE_BYTES_MAX, &mut warnings).await?;
+    Ok(found.into_values().next())
+}
+
+/// The rules for the files of a change, those of the whole repository first.
+pub async fn rules_for(
+    git: &Git,
+    base: &Base,
+    change: &Change,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<RuleFile>, GitError> {
+    let found = base.read(git, &rule_paths(change), REVIEW_RULE_BYTES_MAX, warnings).await?;
+    let mut rules: Vec<RuleFile> = found.into_iter().filter_map(rule_file).collect();
+    rules.sort_by_key(|rule| (rule.applies_to.components().count(), rule.path.clone()));
+    Ok(within_limits(rules, warnings))
+}
+
+/// Where rules for the files of a change may be.
+fn rule_paths(change: &Change) -> BTreeSet<Utf8PathBuf> {
+    let folders: BTreeSet<&Utf8Path> =
+        change.files.iter().flat_map(|file| file.path.ancestors().skip(1)).collect();
+    let paths = folders.iter().flat_map(|folder| RULE_FILES.iter().map(|name| folder.join(name)));
+    paths.collect()
+}
+
+/// The configuration of reviews that the repository had before the change, and that of the project in the folder `here`
+/// and in all above it.
+pub async fn base_files(
+    git: &Git,
+    base: &Base,
+    here: &Utf8Path,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
+    let mut paths: BTreeSet<Utf8PathBuf> = base.lineups(git).await?.into_iter().collect();
+    if paths.len() > REVIEW_BASE_FILES_MAX {
+        warnings.push(format!(
+            "{LINEUPS} has {} files; the first {REVIEW_BASE_FILES_MAX} are read",
+            paths.len()
+        ));
+        paths = paths.into_iter().take(REVIEW_BASE_FILES_MAX).collect();
+    }
+    paths.insert(IGNORE_FILE.into());
+    paths.extend(here.ancestors().map(|folder| folder.join(CONFIG_FILE)));
+    base.read(git, &paths, REVIEW_BASE_FILE_BYTES_MAX, warnings).await
+}
+
+/// What to say if a change touches what reviews go by.
+pub(super) fn touched<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<String> {
+    let is_rule = |path: &&Utf8Path| {
+        let rule = RULE_FILES.iter().any(|name| path.ends_with(name));
+        rule || path.as_str().starts_with(LINEUPS) || *path == IGNORE_FILE
+    };
+    let names: BTreeSet<String> = paths.filter(is_rule).map(|path| format!("`{path}`")).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the change touches {}; this review goes by what was there before",
+            names.join(", ")
+        )
+    })
+}
+
+/// What to say if there is nothing before the change, but files below `top` that a review would go by.
+pub(super) fn without_base(top: &Utf8Path, change: &Change) -> Option<String> {
+    let mut paths = rule_paths(change);
+    paths.insert(IGNORE_FILE.into());
+    let folder = top.join(LINEUPS);
+    let lineups = entries(&folder).into_iter().flatten().flatten();
+    let names = lineups.filter_map(|entry| entry.name.into_string().ok());
+    paths.extend(names.map(|name| Utf8Path::new(LINEUPS).join(name)).filter(is_yaml));
+    paths.retain(|path| top.join(path).is_file());
+    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    let verb = if names.len() == 1 { "does" } else { "do" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "there is no earlier state to go by, so {} {verb} not count: what is reviewed cannot bring its own rules",
+            names.join(", ")
+        )
+    })
+}
+
+fn is_yaml(path: &Utf8PathBuf) -> bool {
+    matches!(path.extension(), Some("yaml" | "yml"))
+}
+
+fn rule_file((path, text): (Utf8PathBuf, String)) -> Option<RuleFile> {
+    let name = RULE_FILES.iter().find(|name| path.ends_with(name))?;
+    let above = Utf8Path::new(name).components().count();
+    let applies_to = path.ancestors().nth(above)?.to_owned();
+    (!text.trim().is_empty()).then_some(RuleFile { path, applies_to, text })
+}
+
+fn within_limits(rules: Vec<RuleFile>, warnings: &mut Vec<String>) -> Vec<RuleFile> {
+    let mut kept: Vec<RuleFile> = Vec::new();
+    let mut left = REVIEW_RULES_CHARS_MAX;
+    for mut rule in rules {
+        if kept.len() == REVIEW_RULE_FILES_MAX || left == 0 {
+            warnings.push(format!("the rules in `{}` are left out: there are too many", rule.path));
+            continue;
+        }
+        let chars = rule.text.chars().count();
+        let room = left.min(REVIEW_RULE_CHARS_MAX);
+        if chars > room {
+            warnings.push(format!(
+                "of the rules in `{}` only the first {room} characters are used",
+                rule.path
+            ));
+            rule.text = cut(&rule.text, room);
+        }
+        left -= chars.min(room);
+        kept.push(rule);
+    }
+    kept
+}
+
+impl Base {
+    /// Files as they were. What cannot be read is left out, and said.
+    async fn read(
+        &self,
+        git: &Git,
+        paths: &BTreeSet<Utf8PathBuf>,
+        bytes_max: u64,
+        warnings: &mut Vec<String>,
+    ) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
+        match self {
+            Base::Tree(tree) => read_tree(git, tree, paths, bytes_max, warnings).await,
+            Base::None => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// The files of a repository's own agents of a review.
+    async fn lineups(&self, git: &Git) -> Result<Vec<Utf8PathBuf>, GitError> {
+        let Base::Tree(tree) = self else { return Ok(Vec::new()) };
+        let entries = git.entries_at(tree, &[Utf8Path::new(LINEUPS)]).await?;
+        Ok(entries.into_iter().map(|entry| entry.name.path).filter(is_yaml).collect())
+    }
+}
+
+async fn read_tree(
+    git: &Git,
+    tree: &TreeId,
+    paths: &BTreeSet<Utf8PathBuf>,
+    bytes_max: u64,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<Utf8PathBuf, String>, GitError> {
+    let paths: Vec<&Utf8Path> = paths.iter().map(Utf8PathBuf::as_path).collect();
+    let entries = git.entries_at(tree, &paths).await?;
+    // A link leads to another of these files, mostly.
+    let is_file = |entry: &TreeEntry| matches!(entry.mode, Mode::File | Mode::Program);
+    let entries: Vec<TreeEntry> = entries.into_iter().filter(is_file).collect();
+    let objects: Vec<String> = entries.iter().map(|entry| entry.blob.to_string()).collect();
+    let sizes: Vec<_> = git.sizes(&objects).await?.into_iter().flatten().collect();
+    let small: Vec<_> = sizes.into_iter().filter(|(_, size)| *size <= bytes_max).collect();
+    let blobs = git.blobs(&small).await?;
+    let mut found = BTreeMap::new();
+    for entry in entries {
+        let text = blobs.get(&entry.blob).map(|bytes| String::from_utf8(bytes.clone()));
+        match text {
+            Some(Ok(text)) => drop(found.insert(entry.name.path, text)),
+            Some(Err(_)) => warnings.push(unread(&entry.name.path, "it is not UTF-8")),
+            None => warnings.push(unread(&entry.name.path, "it is too large")),
+        }
+    }
+    Ok(found)
+}
+
+fn unread(path: &Utf8Path, why: &str) -> String {
+    format!("`{path}` is left out: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_file_speaks_about_the_folder_it_is_for() {
+        for (path, folder) in [
+            ("AGENTS.md", ""),
+            ("web/CLAUDE.md", "web"),
+            (".github/copilot-instructions.md", ""),
+            ("a/b/.ai/AI-AGENT-INSTRUCTIONS.md", "a/b"),
+        ] {
+            let rule = rule_file((path.into(), "text".to_owned())).unwrap();
+            assert_eq!(rule.applies_to, folder, "{path}");
+        }
+        assert_eq!(rule_file(("AGENTS.md".into(), " \n".to_owned())), None);
+    }
+
+    #[test]
+    fn rules_beyond_the_limit_are_cut_and_named() {
+        let rule = |path: &str, chars: usize| RuleFile {
+            path: path.into(),
+            applies_to: Utf8PathBuf::new(),
+            text: "x".repeat(chars),
+        };
+        let many = (0..4).map(|at| rule(&format!("{at}"), REVIEW_RULE_CHARS_MAX + 1)).collect();
+        let mut warnings = Vec::new();
+        let kept = within_limits(many, &mut warnings);
+        assert_eq!((kept.len(), warnings.len()), (3, 4));
+        assert!(kept[0].text.contains("[cut here: 1 characters more]"));
+        assert!(warnings[3].contains("`3` are left out"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_change_of_the_rules_is_said() {
+        let paths = ["src/a.rs", "web/AGENTS.md", ".repertoire/review/code.yaml"];
+        let said = touched(paths.iter().map(|path| Utf8Path::new(*path))).unwrap();
+        assert!(said.contains("`.repertoire/review/code.yaml`, `web/AGENTS.md`"), "{said}");
+        assert_eq!(touched([Utf8Path::new("a.rs")].into_iter()), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! Which two states are compared.
+
+use super::{Scope, ScopeError};
+use repertoire_git::repo::{Git, GitError, Oid, TreeId};
+use crate::limits::REVIEW_NEAR_BRANCHES;
+use crate::rules::Base;
+
+/// Two states of the files, and what is to be known about them.
+pub(super) struct Ends {
+    /// What is looked at, in words.
+    pub(super) words: String,
+    /// The commit that it is compared with.
+    pub(super) base_commit: Option<Oid>,
+    /// The commit that is looked at.
+    pub(super) head_commit: Option<Oid>,
+    pub(super) from: TreeId,
+    pub(super) to: TreeId,
+    /// Where the rules are read.
+    pub(super) base: Base,
+    /// Whether what is on disk is the state that is looked at.
+    pub(super) checked_out: bool,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Ends {
+    /// Finds out what a scope compares.
+    pub(super) async fn of(git: &Git, scope: &Scope) -> Result<Ends, ScopeError> {
+        match scope {
+            Scope::Uncommitted => Ends::of_work(git, "uncommitted changes").await,
+            Scope::Files => Ends::of_work(git, "files").await,
+            Scope::Staged => {
+                let index = git.tree_of_index().await.map_err(unmerged)?;
+                let checked_out = uncommitted(git, &index).await? == Some(0);
+                Ends::since_head(git, "staged changes", index, checked_out).await
+            }
+            Scope::Base(branch) => {
+                let head = git.head().await?;
+                let tip = find_branch(git, branch).await?;
+                Ends::since_fork(git, format!("{branch}...HEAD"), &tip, head).await
+            }
+            Scope::Fork { from, to } => {
+                let words = format!("{from}...{to}");
+                let (from, to) = (find_branch(git, from).await?, find_branch(git, to).await?);
+                Ends::since_fork(git, words, &from, to).await
+            }
+            Scope::Range { from, to } => {
+                let words = format!("{from}..{to}");
+                let (from, to) = (find_branch(git, from).await?, find_branch(git, to).await?);
+                Ends::between(git, words, from, to).await
+            }
+            Scope::Commit(commit) => {
+                let commit = find_branch(git, commit).await?;
+                Ends::of_commit(git, commit).await
+            }
+        }
+    }
+
+    async fn of_work(git: &Git, words: &str) -> Result<Ends, ScopeError> {
+        let work = git.tree_of_work().await?;
+        Ends::since_head(git, words, work, true).await
+    }
+
+    async fn since_head(
+        git: &Git,
+        words: &str,
+        to: TreeId,
+        checked_out: bool,
+    ) -> Result<Ends, ScopeError> {
+        let head = git.find("HEAD").await?;
+        let (from, base) = match &head {
+            Some(head) => {
+                let tree = git.tree_of(head).await?;
+                (tree.clone(), Base::Tree(tree))
+            }
+            None => (git.empty_tree().await?, Base::None),
+        };
+        Ok(Ends {
+            words: words.to_owned(),
+            base_commit: head,
+            head_commit: None,
+            from,
+            to,
+            base,
+            checked_out,
+            warnings: Vec::new(),
+        })
+    }
+
+    async fn since_fork(git: &Git, words: String, from: &Oid, to: Oid) -> Result<Ends, ScopeError> {
+        match git.merge_base(from, &to).await? {
+            Some(fork) => Ends::between(git, words, fork, to).await,
+            None => Err(ScopeError::NothingShared { words, shallow: git.is_shallow().await? }),
+        }
+    }
+
+    async fn between(git: &Git, words: String, from: Oid, to: Oid) -> Result<Ends, ScopeError> {
+        let (before, after) = (git.tree_of(&from).await?, git.tree_of(&to).await?);
+        let uncommitted = uncommitted(git, &after).await?;
+        let mut warnings = Vec::new();
+        let count = uncommitted.unwrap_or_default();
+        if count > 0 && git.find("HEAD").await?.as_ref() == Some(&to) {
+            let files = if count == 1 { "1 file has" } else { &format!("{count} files have") };
+            warnings.push(format!(
+                "{files} uncommitted changes that are not looked at; commit them to have them reviewed"
+            ));
+        }
+        Ok(Ends {
+            words,
+            base_commit: Some(from),
+            head_commit: Some(to),
+            base: Base::Tree(before.clone()),
+            from: before,
+            to: after,
+            checked_out: uncommitted == Some(0),
+            warnings,
+        })
+    }
+
+    async fn of_commit(git: &Git, commit: Oid) -> Result<Ends, ScopeError> {
+        let parents = git.parents(&commit).await?;
+        let from = match parents.first() {
+            Some(parent) => git.tree_of(parent).await?,
+            None if git.is_cut_off(&commit).await? => {
+                return Err(ScopeError::CutOff { commit: commit.short().to_owned() });
+            }
+            None => git.empty_tree().await?,
+        };
+        let mut warnings = Vec::new();
+        if parents.len() > 1 {
+            warnings.push(format!(
+                "{} is a merge; it is compared with its first parent",
+                commit.short()
+            ));
+        }
+        let to = git.tree_of(&commit).await?;
+        Ok(Ends {
+            words: format!("commit {}", commit.short()),
+            base_commit: parents.into_iter().next(),
+            head_commit: Some(commit),
+            base: Base::Tree(from.clone()),
+            from,
+            checked_out: uncommitted(git, &to).await? == Some(0),
+            to,
+            warnings,
+        })
+    }
+}
+
+/// How many files on disk differ from a state that is checked out; `None` if another one is. What is on disk is not
+/// written into the repository for that.
+async fn uncommitted(git: &Git, state: &TreeId) -> Result<Option<usize>, ScopeError> {
+    let Some(head) = git.find("HEAD").await? else { return Ok(None) };
+    match git.tree_of(&head).await? == *state {
+        true => Ok(Some(git.status().await?.len())),
+        false => Ok(None),
+    }
+}
+
+fn unmerged(error: GitError) -> ScopeError {
+    match &error {
+        GitError::Failed { said, .. } if said.contains("unmerged") => ScopeError::Unmerged,
+        _ => error.into(),
+    }
+}
+
+/// The commit of a branch here, of any other expression, or of the branch of `origin` with that name.
+async fn find_branch(git: &Git, name: &str) -> Result<Oid, ScopeError> {
+    let name = if name.is_empty() { "HEAD" } else { name };
+    for revision in
+        [format!("refs/heads/{name}"), name.to_owned(), format!("refs/remotes/origin/{name}")]
+    {
+        match git.find(&revision).await {
+            Ok(Some(oid)) => return Ok(oid),
+            // A text that is no expression is not the name of anything.
+            Ok(None) | Err(GitError::Failed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if name == "HEAD" {
+        return Err(GitError::Unborn { dir: git.dir().to_owned() }.into());
+    }
+    let near = near(name, git.branches().await?);
+    Err(ScopeError::NoSuchRevision { name: name.to_owned(), near })
+}
+
+/// The names that somebody may have meant, the nearest first.
+fn near(name: &str, branches: Vec<String>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let rank = |branch: String| {
+        let here = branch.strip_prefix("origin/").unwrap_or(&branch).to_lowercase();
+        let last = here.rsplit('/').next().unwrap_or(&here);
+        let distance = distance(&wanted, &here).min(distance(&wanted, last));
+        let holds = wanted.len() > 2 && (here.contains(&wanted) || wanted.contains(&here));
+        // Two letters that changed places are two changes.
+        let letters = wanted.chars().count();
+        let close = holds || distance <= (letters / 3).max(2).min(letters.saturating_sub(1));
+        close.then_some((distance, branch))
+    };
+    let mut ranked: Vec<(usize, String)> = branches.into_iter().filter_map(rank).collect();
+    ranked.sort();
+    ranked.into_iter().take(REVIEW_NEAR_BRANCHES).map(|(_, branch)| branch).collect()
+}
+
+/// How many letters have to be changed, put in or taken out.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut corner = at;
+        row[0] = at + 1;
+        for (column, against) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != *against);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_and_far_ones_are_not() {
+        let branches =
+            || ["main", "develop", "feature/login", "origin/release-2"].map(str::to_owned);
+        for (name, found) in [
+            ("mian", vec!["main"]),
+            ("Main", vec!["main"]),
+            ("login", vec!["feature/login"]),
+            ("release2", vec!["origin/release-2"]),
+            ("xyz", vec![]),
+        ] {
+            assert_eq!(near(name, branches().to_vec()), found, "{name}");
+        }
+    }
+}

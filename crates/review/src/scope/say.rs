@@ -1,0 +1,70 @@
+//! What people are told about what is looked at, and what is not.
+
+use camino::Utf8Path;
+
+use super::Scope;
+use super::paths::Filter;
+use super::pick::{Candidate, DELETED};
+use crate::change::{FileStatus, Skipped};
+
+/// Names of files in one warning.
+const NAMES_SAID: usize = 10;
+
+/// What is looked at, with the paths that it was narrowed down to.
+pub(super) fn words(scope: &Scope, words: &str, filter: &Filter) -> String {
+    let everything = filter.places().any(|place| place.as_str().is_empty());
+    let said = filter.wanted().iter().map(|wanted| wanted.shown().to_string());
+    match (scope, filter.wanted().is_empty() || everything) {
+        (Scope::Files, true) => "all files".to_owned(),
+        (Scope::Files, false) => listed(said, 3),
+        (_, true) => words.to_owned(),
+        (_, false) => format!("{words} in {}", listed(said, 3)),
+    }
+}
+
+/// That nobody looks at what is gone; `None` if nothing is.
+pub(super) fn deleted(skipped: &[Skipped]) -> Option<String> {
+    let gone = skipped.iter().filter(|skipped| skipped.reason == DELETED);
+    let gone: Vec<&Utf8Path> = gone.map(|skipped| skipped.path.as_path()).collect();
+    let (files, them) = match gone.len() {
+        0 => return None,
+        1 => ("1 file was".to_owned(), "it"),
+        count => (format!("{count} files were"), "them"),
+    };
+    let names = listed(gone.iter().map(ToString::to_string), NAMES_SAID);
+    Some(format!("{files} deleted; nobody looks at what went with {them}: {names}"))
+}
+
+/// That not all of a file is looked at that somebody named; `None` if there is no such file.
+pub(super) fn only_uncommitted(filter: &Filter, candidates: &[Candidate]) -> Option<String> {
+    let partly = |file: &&Candidate| {
+        let changed = matches!(file.status, FileStatus::Modified | FileStatus::Renamed);
+        changed && filter.names(&file.path)
+    };
+    let names: Vec<String> =
+        candidates.iter().filter(partly).map(|file| format!("`{}`", file.path)).collect();
+    (!names.is_empty()).then(|| {
+        let names = listed(names.into_iter(), NAMES_SAID);
+        format!("only the uncommitted changes of {names} are looked at")
+    })
+}
+
+/// That some bytes of files are no text; `None` if there is no such file.
+pub(super) fn not_utf8<'a>(paths: impl Iterator<Item = &'a Utf8Path>) -> Option<String> {
+    let names: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| {
+        let names = listed(names.into_iter(), NAMES_SAID);
+        format!("{names} {verb} not UTF-8; bytes that are no text are shown as `\u{fffd}`")
+    })
+}
+
+/// The first of some names, and how many more there are.
+fn listed(names: impl ExactSizeIterator<Item = String>, max: usize) -> String {
+    let more = names.len().saturating_sub(max);
+    let mut list = names.take(max).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        list.push_str(&format!(" and {more} more"));
+    }
+    list
+}

@@ -1,0 +1,142 @@
+//! What findings of two categories mean together.
+
+use camino::Utf8PathBuf;
+use crate::extract::Severity;
+use serde_json::{Value, json};
+
+use super::admit::words;
+use super::finding::{Finding, Phase};
+use super::instructions::Resolved;
+use super::lineup::{Lineup, Pair};
+use super::record::{LeftOut, Why};
+use crate::limits::{REVIEW_ANSWER_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX};
+
+/// Something that two findings mean together, before anybody has looked at it a second time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thought {
+    /// Its name: `I1`.
+    pub id: String,
+    /// In a few words.
+    pub title: String,
+    /// The categories.
+    pub categories: [String; 2],
+    /// What it means.
+    pub insight: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it shows most.
+    pub file: Utf8PathBuf,
+    /// The line.
+    pub line: u32,
+    /// The findings behind it.
+    pub related: Vec<String>,
+}
+
+/// The question for a pair, with those that skills add.
+pub fn questions(lineup: &Lineup, pair: &Pair, skills: &[Resolved]) -> Vec<String> {
+    let category_of = |name: &str| {
+        let skill = skills.iter().find(|resolved| resolved.skill.name == name)?;
+        let agent = skill.skill.primary_agent.as_deref()?;
+        lineup.agents.iter().find(|known| known.name == agent).map(|agent| &agent.category)
+    };
+    let added = lineup.synthesis.skill_questions.iter();
+    let added = added.filter(|added| {
+        category_of(&added.skill).is_some_and(|category| pair.categories.contains(category))
+    });
+    [pair.question.clone()].into_iter().chain(added.map(|added| added.question.clone())).collect()
+}
+
+/// The JSON Schema of an answer. Ids are any text: one that does not exist must not cost the others.
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "insights": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "title": { "type": "string" },
+                        "insight": { "type": "string", "description": "What the findings mean together that none says alone" },
+                        "severity": { "type": "string", "enum": ["Critical", "Major", "Minor", "Suggestion"] },
+                        "related_findings": { "type": "array", "items": { "type": "string" } },
+                    },
+                    "required": ["title", "insight", "severity", "related_findings"],
+                    "additionalProperties": false,
+                },
+            },
+        },
+        "required": ["insights"],
+        "additionalProperties": false,
+    })
+}
+
+/// Reads an answer: an insight needs findings of both categories, and those it names must exist. `next` is the number of the
+/// next one. `None` if the answer is no list of insights.
+pub fn admit(
+    answer: &Value,
+    pair: &Pair,
+    findings: &[&Finding],
+    agent: &str,
+    next: usize,
+) -> Option<(Vec<Thought>, Vec<LeftOut>)> {
+    let said = answer.get("insights")?.as_array()?;
+    let (mut thoughts, mut left_out) = (Vec::new(), Vec::new());
+    for raw in said.iter().take(REVIEW_ANSWER_FINDINGS_MAX) {
+        match one(raw, pair, findings) {
+            Ok(thought) => {
+                let id = format!("I{}", next + thoughts.len());
+                thoughts.push(Thought { id, ..thought });
+            }
+            Err(reason) => left_out.push(LeftOut {
+                title: words(raw, "title", REVIEW_TITLE_CHARS_MAX),
+                file: String::new(),
+                lines: None,
+                severity: None,
+                agent: agent.to_owned(),
+                phase: Phase::Synthesis,
+                fingerprint: None,
+                rule: None,
+                why: Why::Unfounded,
+                reason,
+            }),
+        }
+    }
+    Some((thoughts, left_out))
+}
+
+fn one(raw: &Value, pair: &Pair, findings: &[&Finding]) -> Result<Thought, String> {
+    let title = words(raw, "title", REVIEW_TITLE_CHARS_MAX);
+    let insight = words(raw, "insight", REVIEW_TEXT_CHARS_MAX);
+    if title.is_empty() || insight.is_empty() {
+        return Err("it has no title, or says nothing".to_owned());
+    }
+    let named = raw.get("related_findings").and_then(Value::as_array).into_iter().flatten();
+    let mut related: Vec<&Finding> = Vec::new();
+    for name in named.filter_map(Value::as_str) {
+        let Some(finding) = findings.iter().find(|finding| finding.id == name) else {
+            return Err(format!("there is no finding `{name}` in these categories"));
+        };
+        if !related.iter().any(|known| known.id == finding.id) {
+            related.push(finding);
+        }
+    }
+    for category in &pair.categories {
+        if !related.iter().any(|finding| finding.category == *category) {
+            return Err(format!("it names no finding of `{category}`"));
+        }
+    }
+    let severity = raw.get("severity").and_then(Value::as_str).and_then(Severity::from_word);
+    let worst = related.iter().max_by_key(|finding| finding.severity);
+    let worst = worst.ok_or_else(|| "it names no findings".to_owned())?;
+    Ok(Thought {
+        id: String::new(),
+        title,
+        categories: pair.categories.clone(),
+        insight,
+        severity: severity.unwrap_or(worst.severity),
+        file: worst.file.clone(),
+        line: worst.lines.first,
+        related: related.iter().map(|finding| finding.id.clone()).collect(),
+    })
+}

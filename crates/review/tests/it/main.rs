@@ -1,0 +1,5 @@
+//! Review skills: what is read out of them, and what the patterns of the pack find.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
+
+mod extract;
+mod review_pack;

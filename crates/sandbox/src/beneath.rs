@@ -1,0 +1,462 @@
+//! The paths of tools: beneath the work folder or a folder that may be read, never through a link that leaves it, and
+//! never at what is protected or secret.
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError};
+
+use crate::protected;
+use crate::workplace::Workplace;
+
+/// Why a path is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// Nothing was given, or a NUL byte.
+    #[error("the path is empty or has a NUL byte; give a path beneath the work folder")]
+    Malformed,
+    /// It is elsewhere.
+    #[error("`{path}` is outside of the work folder {dir}; use a path beneath it")]
+    Outside {
+        /// The path.
+        path: String,
+        /// The folder.
+        dir: Utf8PathBuf,
+    },
+    /// There is nothing.
+    #[error("there is no `{path}`; `list` and `glob` show what there is")]
+    NotFound {
+        /// The path.
+        path: String,
+    },
+    /// It is not for tools to change.
+    #[error("`{path}` is protected: tools do not change it (a person can)")]
+    Protected {
+        /// The path.
+        path: String,
+    },
+    /// It holds keys or passwords.
+    #[error(
+        "`{path}` holds keys or passwords, to judge by its name, and tools do not touch it; ask the user for what you need"
+    )]
+    Secret {
+        /// The path.
+        path: String,
+    },
+    /// A link whose target is not there.
+    #[error("`{path}` is a symbolic link to nothing; remove it first or use another path")]
+    Dangling {
+        /// The path.
+        path: String,
+    },
+    /// The operating system said no.
+    #[error("`{path}`: {source}")]
+    Io {
+        /// The path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A file or folder that may be read, open.
+#[derive(Debug)]
+pub struct Place {
+    /// The folder that it is beneath, without links.
+    root: Utf8PathBuf,
+    found: Found,
+}
+
+impl Place {
+    /// The place beneath the root, without links; `.` for the root itself.
+    pub fn relative(&self) -> &Utf8Path {
+        self.found.relative()
+    }
+
+    /// The whole path, without links.
+    pub fn path(&self) -> Utf8PathBuf {
+        match self.relative() {
+            relative if relative == "." => self.root.clone(),
+            relative => self.root.join(relative),
+        }
+    }
+
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        self.found.is_folder()
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.found.bytes()
+    }
+
+    /// The folder, for reading what is in it.
+    ///
+    /// # Errors
+    ///
+    /// When it is a file.
+    pub fn folder(&self) -> std::io::Result<Folder> {
+        self.found.to_folder(self.path())
+    }
+
+    /// Reads it, at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    ///
+    /// When it is larger or no regular file.
+    pub fn read(&self, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
+        self.found.read_bytes(bytes_max)
+    }
+}
+
+/// Opens a path that a tool wants to read: a file or a folder in the work folder, in a folder that may be read, or in
+/// the folder of spilled output. Links are followed as long as they lead into one of them.
+///
+/// # Errors
+///
+/// When it is elsewhere or not there, or its name says that it is secret.
+pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
+    let lexical = lexical(workplace, path)?;
+    let mut roots = vec![workplace.dir.clone()];
+    roots.extend(workplace.readable.list());
+    if workplace.spills_where_it_says() {
+        roots.push(workplace.spill_dir.clone());
+    }
+    let mut wanted = lexical.clone();
+    for _ in 0..=ROOTS_CROSSED_MAX {
+        // Compare names only: looking at the disk would reveal which files exist elsewhere.
+        let Some((root, relative)) = root_of(&roots, &wanted) else {
+            return Err(outside(workplace, path));
+        };
+        let folder = Folder::open(&root).map_err(|error| io_error(path, error))?;
+        let found = match folder.find(&relative) {
+            Err(PlaceError::LinkLeaves { to: Some(to), .. }) => {
+                wanted = Utf8PathBuf::from(normalised(to.as_str()));
+                continue;
+            }
+            found => found.map_err(|error| place_error(workplace, path, error))?,
+        };
+        let root = folder.real_path().map_err(|error| io_error(path, error))?;
+        let place = Place { root, found };
+        if is_secret(&lexical) || is_secret(&place.path()) {
+            return Err(PathError::Secret { path: path.to_owned() });
+        }
+        return Ok(place);
+    }
+    Err(outside(workplace, path))
+}
+
+/// The maximum number of times that links lead from one folder that may be read into another.
+const ROOTS_CROSSED_MAX: usize = 4;
+
+/// The folder that an absolute path is in, and the path beneath it.
+fn root_of(roots: &[Utf8PathBuf], path: &Utf8Path) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
+    let beneath = |root: &Utf8Path| {
+        let inner = path.strip_prefix(root).ok()?;
+        Some(if inner == "" { Utf8PathBuf::from(".") } else { inner.to_owned() })
+    };
+    let named = roots.iter().find_map(|root| Some((root.clone(), beneath(root)?)));
+    // A folder may be named by a path with links; most are not, and need no look at the disk.
+    named.or_else(|| {
+        roots.iter().find_map(|root| {
+            let real = root.canonicalize_utf8().ok()?;
+            let inner = beneath(&real)?;
+            Some((root.clone(), inner))
+        })
+    })
+}
+
+/// Resolves a path that a tool wants to write: a file beneath the work folder that need not exist yet. What comes back
+/// holds a handle of its folder, and is written without resolving the path again.
+///
+/// # Errors
+///
+/// When it is outside of the work folder, protected or secret.
+pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> {
+    let lexical = lexical(workplace, path)?;
+    let Some((_, relative)) = root_of(std::slice::from_ref(&workplace.dir), &lexical) else {
+        return Err(outside(workplace, path));
+    };
+    let folder = Folder::open(&workplace.dir).map_err(|error| io_error(path, error))?;
+    let place = folder.place(&relative).map_err(|error| place_error(workplace, path, error))?;
+    if place.relative() == "." {
+        return Err(outside(workplace, path));
+    }
+    let root = folder.real_path().map_err(|error| io_error(path, error))?;
+    let real = root.join(place.relative());
+    if is_protected(workplace, &root, &lexical) || is_protected(workplace, &root, &real) {
+        return Err(PathError::Protected { path: path.to_owned() });
+    }
+    // A new one may be made from its example; an existing one would be lost.
+    if (is_secret(&lexical) || is_secret(&real)) && place.existing().is_some() {
+        return Err(PathError::Secret { path: path.to_owned() });
+    }
+    Ok(place)
+}
+
+/// A path as the model should see it: relative to the work folder if it is there.
+pub fn shown(workplace: &Workplace, path: &Utf8Path) -> String {
+    let within = |root: &Utf8Path| {
+        let relative = path.strip_prefix(root).ok()?;
+        Some(if relative == "" { ".".to_owned() } else { relative.to_string() })
+    };
+    within(&workplace.dir)
+        .or_else(|| within(&workplace.dir.canonicalize_utf8().ok()?))
+        .unwrap_or_else(|| path.to_string())
+}
+
+/// A path without `.` and `..`, as far as that can be said without the disk.
+pub fn normalised(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let absolute = path.starts_with('/');
+    for part in Utf8Path::new(path).components() {
+        match part {
+            Utf8Component::ParentDir if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            Utf8Component::ParentDir if !absolute => parts.push(".."),
+            Utf8Component::Normal(name) => parts.push(name),
+            _ => {}
+        }
+    }
+    match (absolute, parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => parts.join("/"),
+    }
+}
+
+/// Whether a file holds keys or passwords, by its name.
+pub fn is_secret(path: &Utf8Path) -> bool {
+    let lower = path.as_str().to_ascii_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or("");
+    let ends = |list: &[&str]| list.iter().any(|end| name.ends_with(end));
+    if name.starts_with(".env.") || name == ".env" || name == ".envrc" {
+        return !ends(&[".example", ".sample", ".template", ".dist"]);
+    }
+    SECRET_NAMES.contains(&name)
+        || is_git_configuration(&lower, name)
+        || ends(SECRET_ENDS)
+        || SECRET_PLACES.iter().any(|place| lower.ends_with(place))
+        || SECRET_FOLDERS.iter().any(|folder| lower.contains(folder) && !name.ends_with(".pub"))
+}
+
+/// Where checkouts keep the token that they were made with: of a repository, its worktrees and its submodules.
+fn is_git_configuration(lower: &str, name: &str) -> bool {
+    let in_git = lower.split('/').rev().skip(1).any(|folder| folder.ends_with(".git"));
+    in_git && matches!(name, "config" | "config.worktree")
+}
+
+const SECRET_NAMES: &[&str] = &[
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".dockercfg",
+    ".my.cnf",
+    ".vault-token",
+];
+const SECRET_ENDS: &[&str] =
+    &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key"];
+const SECRET_PLACES: &[&str] = &[
+    "/.aws/credentials",
+    "/.aws/config",
+    "/.docker/config.json",
+    "/.kube/config",
+    "/.config/gh/hosts.yml",
+    "/.cargo/credentials",
+    "/.cargo/credentials.toml",
+    "/.claude/.credentials.json",
+    "/.codex/auth.json",
+];
+const SECRET_FOLDERS: &[&str] = &["/.ssh/", "/.gnupg/", "/.azure/", "/.config/gcloud/"];
+
+fn lexical(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> {
+    if path.trim().is_empty() || path.contains('\0') {
+        return Err(PathError::Malformed);
+    }
+    Ok(Utf8PathBuf::from(normalised(workplace.dir.join(path).as_str())))
+}
+
+/// Whether tools may not change a path. Names are compared as the most tolerant file systems compare them.
+fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
+    let wanted = folded(path);
+    let relative = wanted.strip_prefix(folded(&workplace.dir));
+    let relative = relative.or_else(|_| wanted.strip_prefix(folded(root)));
+    protected::is_protected(relative.unwrap_or(&wanted))
+        || workplace.protected.iter().any(|protected| {
+            let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
+            let real = protected.canonicalize_utf8().ok();
+            wanted.starts_with(folded(protected))
+                || wanted.starts_with(folded(&root.join(beneath)))
+                || real.is_some_and(|real| wanted.starts_with(folded(&real)))
+        })
+}
+
+/// A path as file systems that ignore case see it. Those of macOS also ignore some invisible characters, and take
+/// letters for the same that only full case folding makes the same, such as `ſ` and `s`.
+fn folded(path: &Utf8Path) -> Utf8PathBuf {
+    let visible = path.as_str().chars().filter(|c| {
+        !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    });
+    let upper = visible.flat_map(char::to_uppercase);
+    Utf8PathBuf::from(upper.flat_map(char::to_lowercase).collect::<String>())
+}
+
+fn outside(workplace: &Workplace, path: &str) -> PathError {
+    PathError::Outside { path: path.to_owned(), dir: workplace.dir.clone() }
+}
+
+fn io_error(path: &str, source: std::io::Error) -> PathError {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => PathError::NotFound { path: path.to_owned() },
+        _ => PathError::Io { path: path.to_owned(), source },
+    }
+}
+
+fn place_error(workplace: &Workplace, path: &str, error: PlaceError) -> PathError {
+    match error {
+        PlaceError::NotFound => PathError::NotFound { path: path.to_owned() },
+        PlaceError::Dangling { .. } => PathError::Dangling { path: path.to_owned() },
+        PlaceError::LinkLeaves { .. } | PlaceError::PathRefused => outside(workplace, path),
+        other => PathError::Io { path: path.to_owned(), source: other.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    #[test]
+    fn paths_are_normalised_without_the_disk() {
+        for (path, expected) in [
+            ("a/./b", "a/b"),
+            ("./a/../b", "b"),
+            ("../a", "../a"),
+            ("a/../../b", "../b"),
+            ("/a/../../b", "/b"),
+            ("", "."),
+            (".", "."),
+        ] {
+            assert_eq!(normalised(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn climbing_out_is_refused_whether_something_is_there_or_not() {
+        let bench = Bench::new();
+        let workplace = bench.workplace();
+        for path in ["../x", "/etc/passwd", "/no/such/file", "a/../../x", "\0", " ", ""] {
+            let read = readable(&workplace, path).unwrap_err();
+            assert!(matches!(read, PathError::Outside { .. } | PathError::Malformed), "{read}");
+            assert!(writable(&workplace, path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn an_absolute_path_into_the_work_folder_is_fine() {
+        let bench = Bench::new();
+        bench.file("a/b.txt", "x");
+        let workplace = bench.workplace();
+        let place = readable(&workplace, workplace.dir.join("a/b.txt").as_str()).unwrap();
+        assert_eq!(place.relative(), "a/b.txt");
+        assert_eq!(readable(&workplace, ".").unwrap().relative(), ".");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_that_leave_are_refused_and_links_that_stay_are_followed() {
+        let bench = Bench::new();
+        bench.file("a.txt", "x");
+        let workplace = bench.workplace();
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, workplace.dir.join(name)).unwrap();
+        };
+        link("/etc", "out");
+        link("a.txt", "in");
+        link("nothing", "dangling");
+        assert!(matches!(readable(&workplace, "out/passwd"), Err(PathError::Outside { .. })));
+        assert!(matches!(writable(&workplace, "out/new"), Err(PathError::Outside { .. })));
+        assert!(matches!(writable(&workplace, "dangling"), Err(PathError::Dangling { .. })));
+        assert_eq!(readable(&workplace, "in").unwrap().relative(), "a.txt");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_for_output_that_is_a_link_opens_nothing() {
+        let bench = Bench::new();
+        let mut workplace = bench.workplace();
+        workplace.spill_dir = workplace.dir.join(".repertoire/output");
+        std::fs::create_dir(workplace.dir.join(".repertoire")).unwrap();
+        std::os::unix::fs::symlink("/", &workplace.spill_dir).unwrap();
+        for path in ["/etc/passwd", ".repertoire/output/etc/passwd"] {
+            let refused = readable(&workplace, path);
+            assert!(matches!(refused, Err(PathError::Outside { .. })), "{path}: {refused:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_protected_stays_so_through_links_dots_and_case() {
+        let bench = Bench::new();
+        bench.file(".claude/settings.json", "{}");
+        let workplace = bench.workplace();
+        std::os::unix::fs::symlink(".claude", workplace.dir.join("harmless")).unwrap();
+        for path in [
+            ".claude/settings.json",
+            "x/../.claude/new",
+            "harmless/settings.json",
+            ".CLAUDE/new",
+            ".git/hooks/pre-commit",
+            "vendor/.git/config",
+            "AGENTS.md",
+            "agents.MD",
+            "\u{17f}kills/new/SKILL.md",
+            ".g\u{200c}it/hooks/pre-commit",
+        ] {
+            let refused = writable(&workplace, path);
+            assert!(matches!(refused, Err(PathError::Protected { .. })), "{path}: {refused:?}");
+        }
+        assert!(writable(&workplace, "src/new/file.rs").is_ok());
+        assert!(writable(&workplace, ".gitignore").is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn secrets_are_refused_also_behind_a_link() {
+        let bench = Bench::new();
+        bench.file(".env", "KEY=1");
+        bench.file("keys/id_rsa", "x");
+        let workplace = bench.workplace();
+        std::os::unix::fs::symlink(".env", workplace.dir.join("notes.txt")).unwrap();
+        for path in [".env", "keys/id_rsa", "notes.txt"] {
+            assert!(matches!(readable(&workplace, path), Err(PathError::Secret { .. })), "{path}");
+        }
+        let plain =
+            ["a/.env.example", "a/id_rsa.pub", "a/environment.rs", "a/monkey", "a/.ssh/x.pub"];
+        for path in plain {
+            assert!(!is_secret(Utf8Path::new(path)), "{path}");
+        }
+        for path in [
+            "w/.git/config",
+            "w/.git/modules/x/config",
+            "w/.git/worktrees/y/config.worktree",
+            "mirror.git/config",
+        ] {
+            assert!(is_secret(Utf8Path::new(path)), "{path}");
+        }
+        for path in ["src/config", "w/.git/HEAD", "w/.github/config"] {
+            assert!(!is_secret(Utf8Path::new(path)), "{path}");
+        }
+        for path in ["a/server.PEM", "h/.aws/credentials", "h/.ssh/work", "a/.env.local"] {
+            assert!(is_secret(Utf8Path::new(path)), "{path}");
+        }
+    }
+}

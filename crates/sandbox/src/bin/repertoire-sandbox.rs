@@ -1,0 +1,8 @@
+//! Puts itself into a sandbox, then becomes the program it was given. See `repertoire_sandbox::confinement`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    repertoire_sandbox::confinement::helper_main(&args)
+}

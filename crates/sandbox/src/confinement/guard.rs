@@ -1,0 +1,633 @@
+//! Protected paths, looked at before a program runs and put right afterwards.
+//!
+//! Where the sandbox mounts them read-only, this is about those that were not there, and about links. Where it cannot,
+//! it is about all of them: contents are remembered, within bounds, and put back. What a program made in their place is
+//! moved aside, not deleted. Nested ones are searched for before and after; see [`super::nested`] for repositories.
+//!
+//! Programs that run at the same time in one work folder share one picture of it, which the first of them takes: the
+//! second would take what the first one planted for the original. Each of them compares with that picture when it ends,
+//! so the last one leaves the folder as it was. While they run, the picture lies in a file that the supervisor of each
+//! program has open: if this process is killed, the supervisors put things right.
+//!
+//! Nothing is followed out of the work folder: a program may have left links where folders were.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use self::check::{Aside, Check};
+pub(super) use self::handles::unlock;
+use self::handles::{mode, open_dir};
+use self::picture::{Depth, Picture, empty};
+use super::nested::worktree_pointers;
+use super::policy::private_dir;
+use super::search::{Found, SearchedTree};
+use crate::workplace::Workplace;
+
+mod check;
+mod handles;
+mod picture;
+
+/// What a program did to a protected path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The path, beneath the work folder.
+    pub path: Utf8PathBuf,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a change to a protected path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The path is as it was.
+    Restored,
+    /// It should not be there; it is now elsewhere.
+    MovedTo(Utf8PathBuf),
+    /// It could not be put right.
+    Failed(String),
+    /// The folder could not be searched for new protected paths.
+    NotSearched(String),
+}
+
+impl Change {
+    /// Whether something may be left that the program did.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_) | Outcome::NotSearched(_))
+    }
+
+    /// A sentence for the user and the model.
+    pub fn describe(&self) -> String {
+        let path = &self.path;
+        match &self.outcome {
+            Outcome::Restored => {
+                format!("the protected path `{path}` was changed, and is as it was before")
+            }
+            Outcome::MovedTo(aside) => {
+                format!("the protected path `{path}` was made, and is now in {aside}")
+            }
+            Outcome::Failed(why) => {
+                format!("the protected path `{path}` was changed and not put back: {why}")
+            }
+            Outcome::NotSearched(why) => {
+                format!(
+                    "new protected paths in `{path}` may be left: {why}; look at the folder before you use git in it"
+                )
+            }
+        }
+    }
+}
+
+/// The folder in a private folder for pictures of work folders.
+pub(crate) const PICTURES: &str = "pictures";
+
+/// The work folders that programs run in now.
+static WATCHED: Mutex<BTreeMap<Key, Watched>> = Mutex::new(BTreeMap::new());
+
+/// A work folder, and whether its protected paths are mounted read-only: then the picture has no contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    device: u64,
+    inode: u64,
+    is_mounted: bool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    programs: usize,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// The state that the guards of one work folder share.
+#[derive(Debug, Default)]
+struct Shared {
+    picture: Option<Picture>,
+    /// The file with the picture, for supervisors.
+    file: Option<Utf8PathBuf>,
+    /// Ends of paths that programs which run now may change, once for each.
+    may_change: Vec<&'static str>,
+}
+
+/// The state of protected paths before a program runs. Programs that run at the same time in the same folder share it.
+#[derive(Debug)]
+pub struct Guard {
+    /// `None` if the work folder could not be opened.
+    place: Option<(Key, OwnedFd, Arc<Mutex<Shared>>)>,
+    dir: Utf8PathBuf,
+    /// The mode of the work folder.
+    mode: u32,
+    spill: Utf8PathBuf,
+    aside: Utf8PathBuf,
+    searched: SearchedTree,
+    may_change: &'static [&'static str],
+    is_checked: bool,
+}
+
+impl Guard {
+    /// Looks at the protected paths of a workplace. Make it before [`Sandbox::confine`](super::Sandbox::confine), which
+    /// mounts the paths that it found.
+    pub fn before(workplace: &Workplace) -> Guard {
+        Guard::allowing(workplace, &[])
+    }
+
+    /// The same for a program that may change protected paths with these ends: git's configuration, if the lines that it
+    /// adds run nothing.
+    pub fn allowing(workplace: &Workplace, may_change: &'static [&'static str]) -> Guard {
+        let opened = open_dir(&workplace.dir);
+        let stat = opened.as_ref().ok().and_then(|dir| rustix::fs::fstat(dir).ok());
+        let place = opened.ok().zip(key_of(workplace)).map(|(dir, key)| {
+            let shared = {
+                let mut watched = watched();
+                let entry = watched
+                    .entry(key)
+                    .or_insert_with(|| Watched { programs: 0, shared: Arc::default() });
+                entry.programs += 1;
+                entry.shared.clone()
+            };
+            lock(&shared).join(workplace, &dir, may_change);
+            (key, dir, shared)
+        });
+        Guard {
+            place,
+            dir: workplace.dir.clone(),
+            mode: stat.map_or(0o700, |stat| mode(&stat)),
+            spill: workplace.spill_dir.clone(),
+            aside: aside_of(workplace),
+            searched: workplace.searched.clone(),
+            may_change,
+            is_checked: false,
+        }
+    }
+
+    /// Whether the work folder has more folders than are searched for nested protected paths.
+    pub fn search_was_cut(&self) -> bool {
+        self.found().is_some_and(|found| found.is_cut)
+    }
+
+    /// Folders that cannot be listed, and so are not searched for nested protected paths.
+    pub fn closed_folders(&self) -> Vec<Utf8PathBuf> {
+        let found = self.found();
+        let closed = found.iter().flat_map(|found| found.closed.keys());
+        closed.map(|path| path.to_string_lossy().into_owned().into()).collect()
+    }
+
+    fn found(&self) -> Option<Arc<Found>> {
+        let (_, _, shared) = self.place.as_ref()?;
+        lock(shared).picture.as_ref()?.nested.clone()
+    }
+
+    /// Puts right what is different, and tells what was.
+    pub fn after(mut self) -> Vec<Change> {
+        self.check()
+    }
+
+    fn check(&mut self) -> Vec<Change> {
+        self.is_checked = true;
+        let gone = || {
+            let outcome = Outcome::Failed("the work folder is gone".to_owned());
+            vec![Change { path: Utf8PathBuf::new(), outcome }]
+        };
+        let Some((key, held, shared)) = self.place.take() else { return gone() };
+        let rights = self.mode & 0o700;
+        if rustix::fs::fstat(&held).is_ok_and(|stat| mode(&stat) & rights != rights) {
+            // A program took the right to list it from its owner. If it stays so, the folder cannot be opened.
+            let _ = rustix::fs::fchmod(&held, rustix::fs::Mode::from_raw_mode(self.mode));
+        }
+        let mut state = lock(&shared);
+        let Shared { picture, may_change, .. } = &mut *state;
+        let changes = match (open_dir(&self.dir), picture) {
+            (Ok(dir), Some(picture)) => {
+                let aside = Aside::At { spill: self.spill.clone(), path: self.aside.clone() };
+                let (searched, may_change) = (&self.searched, &may_change[..]);
+                Check { dir: &dir, aside: &aside, searched, may_change }.run(picture)
+            }
+            _ => gone(),
+        };
+        for ending in self.may_change {
+            if let Some(index) = state.may_change.iter().position(|other| other == ending) {
+                state.may_change.swap_remove(index);
+            }
+        }
+        drop(state);
+        leave(key);
+        changes
+    }
+}
+
+/// A guard that is dropped belongs to a program that was given up, which may have done something before.
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.is_checked {
+            self.check();
+        }
+    }
+}
+
+impl Shared {
+    /// Takes the picture, or adds to it the paths that it does not have yet.
+    fn join(&mut self, workplace: &Workplace, dir: &OwnedFd, may_change: &'static [&'static str]) {
+        self.may_change.extend(may_change);
+        let is_first = self.picture.is_none();
+        let picture = self.picture.get_or_insert_with(|| {
+            empty(&workplace.dir, &workplace.spill_dir, aside_of(workplace))
+        });
+        let is_mounted = workplace.sandbox.protects_paths();
+        let depth = if is_mounted { Depth::Surface } else { Depth::Contents };
+        let known = picture.before.len();
+        // Where protected paths are mounted, the pointers of worktrees are as well.
+        let worktrees = if is_mounted || workplace.protected.is_empty() {
+            Vec::new()
+        } else {
+            worktree_pointers(&workplace.dir)
+        };
+        for path in workplace.protected.iter().chain(&worktrees) {
+            let Ok(relative) = path.strip_prefix(&workplace.dir) else { continue };
+            picture.note_along(dir, relative.as_std_path(), depth);
+            if may_change.iter().any(|may| relative.ends_with(may)) {
+                picture.keep_contents(dir, relative.as_std_path());
+            }
+        }
+        if is_first && !workplace.protected.is_empty() {
+            let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
+            picture.note_nested(dir, found, depth);
+        }
+        let has_grown = picture.before.len() > known || !may_change.is_empty();
+        if has_grown || self.file.as_ref().is_some_and(|file| !file.exists()) {
+            let written = write_picture(workplace, picture).ok().flatten();
+            remove_picture(std::mem::replace(&mut self.file, written));
+        }
+    }
+}
+
+/// Forgets a program; the last one takes the picture with it.
+fn leave(key: Key) {
+    let mut watched = watched();
+    let Some(entry) = watched.get_mut(&key) else { return };
+    entry.programs -= 1;
+    if entry.programs == 0
+        && let Some(entry) = watched.remove(&key)
+    {
+        remove_picture(lock(&entry.shared).file.take());
+    }
+}
+
+fn watched() -> MutexGuard<'static, BTreeMap<Key, Watched>> {
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn key_of(workplace: &Workplace) -> Option<Key> {
+    let stat = rustix::fs::stat(workplace.dir.as_str()).ok()?;
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
+    let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
+    Some(Key { device, inode, is_mounted: workplace.sandbox.protects_paths() })
+}
+
+fn shared_of(workplace: &Workplace) -> Option<Arc<Mutex<Shared>>> {
+    let key = key_of(workplace)?;
+    watched().get(&key).map(|entry| entry.shared.clone())
+}
+
+/// The nested protected paths in the picture of a workplace, if programs run there now.
+pub(super) fn found_in(workplace: &Workplace) -> Option<Arc<Found>> {
+    lock(&*shared_of(workplace)?).picture.as_ref()?.nested.clone()
+}
+
+/// The file with the picture of a workplace, if programs run there now.
+pub(super) fn picture_of(workplace: &Workplace) -> Option<Utf8PathBuf> {
+    lock(&*shared_of(workplace)?).file.clone()
+}
+
+fn aside_of(workplace: &Workplace) -> Utf8PathBuf {
+    private_dir(workplace).join("aside")
+}
+
+/// Writes the picture where programs cannot change it; `None` if there is no such place.
+fn write_picture(workplace: &Workplace, picture: &Picture) -> io::Result<Option<Utf8PathBuf>> {
+    let spill = &workplace.spill_dir;
+    let is_writable = spill.starts_with(&workplace.dir)
+        || workplace.writable.iter().any(|folder| spill.starts_with(folder));
+    if !workplace.sandbox.is_enforced() || is_writable || picture.before.is_empty() {
+        return Ok(None);
+    }
+    let folder = private_dir(workplace).join(PICTURES);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(&picture.encoded())?;
+    Ok(Some(path))
+}
+
+fn remove_picture(file: Option<Utf8PathBuf>) {
+    let Some(file) = file else { return };
+    let _ = std::fs::remove_file(&file);
+    // It is removed if it is empty.
+    let _ = file.parent().map(std::fs::remove_dir);
+}
+
+/// The picture of a work folder in the hands of a supervisor, which may lose its view of the file system.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
+pub(super) struct OpenPicture {
+    file: File,
+    folder: OwnedFd,
+    name: String,
+    dir: OwnedFd,
+    aside: Aside,
+}
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
+impl OpenPicture {
+    /// Opens a picture and the folders that it is about.
+    pub(super) fn open(path: &Utf8Path, dir: &Utf8Path) -> io::Result<OpenPicture> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let private = folder.parent().unwrap_or(folder);
+        let aside = private.join("aside");
+        Ok(OpenPicture {
+            file: File::open(path)?,
+            folder: open_dir(folder)?,
+            name: name.to_owned(),
+            dir: open_dir(dir)?,
+            aside: Aside::Open { folder: Aside::open(private, &aside)?, path: aside },
+        })
+    }
+
+    /// Puts right what is different. The process that would report it is gone.
+    pub(super) fn put_right(mut self) {
+        let mut bytes = Vec::new();
+        if self.file.read_to_end(&mut bytes).is_err() {
+            return;
+        }
+        let Some(mut picture) = Picture::decoded(&bytes) else { return };
+        let searched = SearchedTree::default();
+        let (dir, aside) = (&self.dir, &self.aside);
+        Check { dir, aside, searched: &searched, may_change: &[] }.run(&mut picture);
+        let _ = rustix::fs::unlinkat(&self.folder, &self.name, rustix::fs::AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confinement::Sandbox;
+
+    struct Place {
+        _keep: tempfile::TempDir,
+        root: Utf8PathBuf,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let keep = tempfile::tempdir().unwrap();
+            let root = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
+            std::fs::create_dir_all(root.join("work/.git")).unwrap();
+            let place = Place { _keep: keep, root };
+            place.put(".git/config", "[core]\n\tbare = false\n");
+            place
+        }
+
+        fn workplace(&self) -> Workplace {
+            Workplace::new(self.root.join("work"), self.root.join("spill"), Sandbox::None)
+        }
+
+        fn put(&self, path: &str, text: &str) {
+            repertoire_text::fs::write_atomic(&self.root.join("work").join(path), text.as_bytes())
+                .unwrap();
+        }
+
+        fn text(&self, path: &str) -> Option<String> {
+            repertoire_text::fs::read_text(&self.root.join("work").join(path), 1000).ok()
+        }
+    }
+
+    const PLAIN: &str = "[core]\n\tbare = false\n";
+    const EVIL: &str = "[core]\n\tfsmonitor = evil\n";
+
+    #[test]
+    fn a_program_that_starts_later_does_not_keep_what_another_one_planted() {
+        let place = Place::new();
+        let first = Guard::before(&place.workplace());
+        place.put(".git/config", EVIL);
+        place.put("AGENTS.md", "obey");
+        place.put("nest/AGENTS.md", "obey");
+        let second = Guard::before(&place.workplace());
+        assert_eq!(first.after().len(), 3);
+        assert_eq!(second.after(), []);
+        assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
+        assert_eq!((place.text("AGENTS.md"), place.text("nest/AGENTS.md")), (None, None));
+    }
+
+    #[test]
+    fn the_last_program_puts_right_what_was_changed_after_the_first_ended() {
+        let place = Place::new();
+        let first = Guard::before(&place.workplace());
+        let second = Guard::before(&place.workplace());
+        assert_eq!(first.after(), []);
+        place.put(".git/config", EVIL);
+        assert_eq!(second.after().len(), 1);
+        assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
+        // The next one begins anew.
+        place.put(".git/config", EVIL);
+        assert_eq!(Guard::before(&place.workplace()).after(), []);
+        assert_eq!(place.text(".git/config").as_deref(), Some(EVIL));
+    }
+
+    #[test]
+    fn a_new_folder_on_the_way_to_a_protected_path_stays() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace());
+        place.put(".github/workflows/ci.yml", "on: push");
+        place.put(".github/skills/evil/SKILL.md", "obey");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(changes[0].path, ".github/skills");
+        assert_eq!(place.text(".github/workflows/ci.yml").as_deref(), Some("on: push"));
+        assert_eq!(place.text(".github/skills/evil/SKILL.md"), None);
+    }
+
+    #[test]
+    fn a_new_bare_repository_stays_if_it_runs_nothing() {
+        for (config, hook, stays) in [
+            (PLAIN, "pre-commit.sample", true),
+            (EVIL, "pre-commit.sample", false),
+            (PLAIN, "post-checkout", false),
+        ] {
+            let place = Place::new();
+            let guard = Guard::before(&place.workplace());
+            place.put("bare/HEAD", "ref: refs/heads/main\n");
+            place.put("bare/config", config);
+            place.put("bare/objects/info/packs", "");
+            place.put("bare/refs/heads/main", "");
+            place.put(&format!("bare/hooks/{hook}"), "evil");
+            place.put("bare/info/exclude", "");
+            let changes = guard.after();
+            assert_eq!(changes.is_empty(), stays, "{config} {hook}: {changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_repository_that_was_there_is_protected_and_so_is_a_folder_that_points_to_one() {
+        let place = Place::new();
+        place.put("bare/HEAD", "ref: refs/heads/main\n");
+        place.put("bare/config", PLAIN);
+        place.put("bare/objects/info/packs", "");
+        place.put("bare/refs/heads/main", "");
+        let guard = Guard::before(&place.workplace());
+        place.put("bare/config", EVIL);
+        place.put("linked/HEAD", "ref: refs/heads/main\n");
+        place.put("linked/commondir", "../somewhere\n");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert_eq!(place.text("bare/config").as_deref(), Some(PLAIN));
+        assert_eq!(place.text("linked/commondir"), None);
+    }
+
+    #[test]
+    fn pointers_of_linked_worktrees_are_put_back_unless_the_worktree_is_gone() {
+        let place = Place::new();
+        place.put(".git/worktrees/kept/commondir", "../..\n");
+        place.put(".git/worktrees/gone/commondir", "../..\n");
+        let guard = Guard::before(&place.workplace());
+        place.put(".git/worktrees/kept/commondir", "../../evil\n");
+        place.put(".git/worktrees/kept/config.worktree", EVIL);
+        std::fs::remove_dir_all(place.root.join("work/.git/worktrees/gone")).unwrap();
+        place.put(".git/worktrees/new/commondir", "../..\n");
+        let changes = guard.after();
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert_eq!(place.text(".git/worktrees/kept/commondir").as_deref(), Some("../..\n"));
+        assert_eq!(place.text(".git/worktrees/kept/config.worktree"), None);
+        assert!(place.text(".git/worktrees/new/commondir").is_some());
+        // The engine may remove the last one.
+        let guard = Guard::before(&place.workplace());
+        std::fs::remove_dir_all(place.root.join("work/.git/worktrees")).unwrap();
+        assert_eq!(guard.after(), []);
+    }
+
+    #[test]
+    fn a_program_that_is_given_up_is_checked_as_well() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace());
+        place.put(".git/config", EVIL);
+        drop(guard);
+        assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
+        assert!(shared_of(&place.workplace()).is_none());
+    }
+
+    #[test]
+    fn git_may_add_a_remote_while_others_run_and_no_program_to_run() {
+        let remote = format!("{PLAIN}[remote \"o\"]\n\turl = x\n");
+        let place = Place::new();
+        let other = Guard::before(&place.workplace());
+        let git = Guard::allowing(&place.workplace(), &[".git/config"]);
+        place.put(".git/config", &remote);
+        assert_eq!(git.after(), []);
+        assert_eq!(other.after(), []);
+        assert_eq!(place.text(".git/config"), Some(remote.clone()));
+        let git = Guard::allowing(&place.workplace(), &[".git/config"]);
+        place.put(".git/config", &format!("{remote}{EVIL}"));
+        assert_eq!(git.after().len(), 1);
+        assert_eq!(place.text(".git/config"), Some(remote.clone()));
+        let other = Guard::before(&place.workplace());
+        place.put(".git/config", PLAIN);
+        assert_eq!(other.after().len(), 1, "others may change nothing");
+        assert_eq!(place.text(".git/config"), Some(remote));
+    }
+
+    #[test]
+    fn a_repository_in_the_work_folder_stays_if_it_runs_nothing() {
+        for (config, stays) in [(PLAIN, true), (EVIL, false)] {
+            let place = Place::new();
+            std::fs::remove_dir_all(place.root.join("work/.git")).unwrap();
+            let guard = Guard::before(&place.workplace());
+            place.put(".git/config", config);
+            place.put(".git/HEAD", "ref: refs/heads/main\n");
+            assert_eq!(guard.after().is_empty(), stays, "{config}");
+            assert_eq!(place.text(".git/HEAD").is_some(), stays, "{config}");
+        }
+    }
+
+    #[test]
+    fn a_search_that_a_limit_ends_goes_on_until_nothing_is_found() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace());
+        let many = crate::limits::NESTED_FOUND_MAX + 100;
+        let work = place.root.join("work");
+        for number in 0..many {
+            std::fs::create_dir_all(work.join(format!("many/{number}"))).unwrap();
+            File::create(work.join(format!("many/{number}/AGENTS.md"))).unwrap();
+        }
+        let changes = guard.after();
+        assert_eq!(changes.len(), many);
+        let left =
+            (0..many).filter(|number| work.join(format!("many/{number}/AGENTS.md")).exists());
+        assert_eq!(left.count(), 0);
+    }
+
+    #[test]
+    fn more_folders_than_are_searched_are_reported() {
+        let place = Place::new();
+        let guard = Guard::before(&place.workplace());
+        let work = place.root.join("work");
+        for number in 0..=crate::limits::SEARCHED_FOLDERS_MAX {
+            std::fs::create_dir(work.join(number.to_string())).unwrap();
+        }
+        let changes = guard.after();
+        assert!(
+            matches!(changes[..], [Change { outcome: Outcome::NotSearched(_), .. }]),
+            "{changes:?}"
+        );
+    }
+
+    #[test]
+    fn entries_whose_names_are_not_text_and_modes_of_folders_are_put_right() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::fs::PermissionsExt;
+        let place = Place::new();
+        place.put(".claude/settings.json", "{}");
+        let folder = place.root.join("work/.claude");
+        let mode =
+            |mode| std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+        mode(0o755);
+        let guard = Guard::before(&place.workplace());
+        let odd = folder.as_std_path().join(OsStr::from_bytes(b"\xff"));
+        File::create(&odd).unwrap();
+        mode(0o111);
+        let changes = guard.after();
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        assert!(!odd.exists());
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(place.text(".claude/settings.json").as_deref(), Some("{}"));
+    }
+
+    #[test]
+    fn a_supervisor_puts_things_right_from_the_file() {
+        let place = Place::new();
+        let workplace = place.workplace();
+        let guard = Guard::before(&workplace);
+        let file = private_dir(&workplace).join(PICTURES).join("x");
+        let encoded = {
+            let (_, _, shared) = guard.place.as_ref().unwrap();
+            lock(shared).picture.as_ref().unwrap().encoded()
+        };
+        repertoire_text::fs::write_atomic(&file, &encoded).unwrap();
+        let open = OpenPicture::open(&file, &workplace.dir).unwrap();
+        place.put(".git/config", EVIL);
+        place.put("nest/AGENTS.md", "obey");
+        open.put_right();
+        assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
+        assert_eq!(place.text("nest/AGENTS.md"), None);
+        assert!(!file.exists());
+        assert_eq!(guard.after(), []);
+    }
+}

@@ -1,0 +1,183 @@
+//! Entries of folders, looked at and changed through handles. No link is followed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use camino::Utf8Path;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::limits::GUARDED_BYTES_MAX;
+
+/// How a folder is opened that is only a way to its entries. It needs no right to list it.
+#[cfg(target_os = "linux")]
+const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const WAY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// The rights of the owner that are needed to work in a folder.
+const OWNER_RIGHTS: u32 = 0o700;
+
+pub(super) fn open_dir(path: &Utf8Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path.as_str(), flags, Mode::empty())?)
+}
+
+/// Opens a folder without following a single link.
+pub(super) fn open_beneath(dir: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let mut at = rustix::io::dup(dir)?;
+    for part in path.components() {
+        let Component::Normal(name) = part else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        at = rustix::fs::openat(&at, name, WAY | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+pub(super) fn parent_of<'a>(dir: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().unwrap_or(Path::new(""));
+    Ok((open_beneath(dir, parent)?, name))
+}
+
+/// Whether an error says that there is no such folder, rather than that it cannot be reached.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    missing.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// `None` if there is nothing of that name.
+pub(super) fn stat(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+pub(super) fn mode(stat: &Stat) -> u32 {
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
+    let mode = stat.st_mode as u32;
+    mode & 0o7777
+}
+
+pub(super) fn link(parent: &OwnedFd, name: &OsStr) -> Option<OsString> {
+    let target = rustix::fs::readlinkat(parent, name, Vec::new()).ok()?;
+    Some(OsStr::from_bytes(target.as_bytes()).to_owned())
+}
+
+pub(super) fn contents(parent: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(parent, name, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(GUARDED_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The names in a folder, sorted.
+pub(super) fn names(fd: &OwnedFd) -> io::Result<Vec<OsString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut names = Vec::new();
+    for entry in Dir::new(rustix::fs::openat(fd, ".", flags, Mode::empty())?)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Writes a file beside its target and renames it: all or nothing.
+pub(super) fn write(parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(".restored");
+    let _ = rustix::fs::unlinkat(parent, &temporary, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(parent, &temporary, flags, Mode::from_raw_mode(0o600))?;
+    let mut file = File::from(fd);
+    file.write_all(bytes)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+    Ok(rustix::fs::renameat(parent, &temporary, parent, name)?)
+}
+
+/// Makes a folder, or gives one that is there its mode.
+pub(super) fn make_folder(parent: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
+    match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(OWNER_RIGHTS)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || rustix::fs::openat(parent, name, flags, Mode::empty());
+    let fd = match open() {
+        Err(Errno::ACCESS) if unlock(parent, Path::new(name)) => open(),
+        opened => opened,
+    }?;
+    Ok(rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?)
+}
+
+pub(super) fn delete(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) => Ok(()),
+        // The descriptor stands for the folder itself, whatever its path leads to by now.
+        Err(_) => std::fs::remove_dir_all(
+            Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name),
+        ),
+    }
+}
+
+/// Removes a socket that a program made and whose server has ended with it. Left there, it would be covered for the next
+/// program, which could not remove it.
+pub(super) fn remove_if_left(dir: &OwnedFd, path: &Path) {
+    let Ok((parent, name)) = parent_of(dir, path) else { return };
+    let is_socket = stat(&parent, name)
+        .is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) == FileType::Socket));
+    let address = Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name);
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && std::os::unix::net::UnixStream::connect(address).is_err_and(refused) {
+        // The next program is told of what it cannot do, if this fails.
+        let _ = rustix::fs::unlinkat(&parent, name, AtFlags::empty());
+    }
+}
+
+/// Gives the owner of a folder all rights to it, if that is this user and some are missing. Returns whether it did.
+#[cfg(target_os = "linux")]
+pub(in crate::confinement) fn unlock(dir: &OwnedFd, path: &Path) -> bool {
+    let Ok(fd) = rustix::fs::openat(dir, path, WAY | OFlags::NOFOLLOW, Mode::empty()) else {
+        return false;
+    };
+    let Ok(stat) = rustix::fs::fstat(&fd) else { return false };
+    let now = mode(&stat);
+    if stat.st_uid != rustix::process::geteuid().as_raw() || now & OWNER_RIGHTS == OWNER_RIGHTS {
+        return false;
+    }
+    // A descriptor of this kind has no mode to change; the path of the descriptor leads to the folder itself.
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    rustix::fs::chmod(path, Mode::from_raw_mode(now | OWNER_RIGHTS)).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(in crate::confinement) fn unlock(_dir: &OwnedFd, _path: &Path) -> bool {
+    false
+}
+
+/// Unlocks every folder on the way to a path. Returns whether there was one to unlock.
+pub(super) fn unlock_along(dir: &OwnedFd, path: &Path) -> bool {
+    let mut way: Vec<&Path> = path.ancestors().filter(|at| !at.as_os_str().is_empty()).collect();
+    way.reverse();
+    way.into_iter().filter(|at| unlock(dir, at)).count() > 0
+}

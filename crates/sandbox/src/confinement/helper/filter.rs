@@ -1,0 +1,294 @@
+//! seccomp: system calls that no command of an agent needs, and sockets of the network when it is off.
+
+use std::collections::BTreeMap;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+use super::{During, Refused};
+use crate::confinement::Network;
+
+/// Whether a program can reach the user's other processes by their ids, by names of sockets, and by shared memory,
+/// semaphores and message queues of the system. Where it can, the filter denies that; socket pairs without a name are
+/// always allowed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OtherProcesses {
+    /// The file system and the namespaces keep them apart.
+    Hidden,
+    /// Nothing but the filter keeps them apart.
+    Visible,
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+pub(super) fn apply(network: Network, others: OtherProcesses) -> Result<(), Refused> {
+    let mut denied: Rules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    denied.insert(libc::SYS_socket, sockets(network, others)?);
+    denied.insert(libc::SYS_ioctl, terminal_input()?);
+    denied.insert(libc::SYS_clone, namespaces()?);
+    // Another process can be killed by taking its processor time away.
+    denied.insert(libc::SYS_prlimit64, vec![rule(0, SeccompCmpOp::Ne, 0)?]);
+    denied.extend(special_modes()?);
+    if others == OtherProcesses::Visible {
+        denied.extend(SHARED_WITH_OTHERS.iter().map(|call| (*call, Vec::new())));
+        denied.extend(priorities_of_others()?);
+        install(with_x32(schedules_of_others()?), SUCCESS)?;
+    }
+    install(with_x32(denied), libc::EPERM)?;
+    // Programs have another way to go when these are unknown, and none when they are forbidden. The flags of `clone3`
+    // are out of a filter's sight.
+    let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
+    install(with_x32(unknown), libc::ENOSYS)?;
+    // The kernel does not count space that is reserved as written. Programs write the blocks instead, as on file systems
+    // that cannot reserve any.
+    install(with_x32(reserving()?), libc::EOPNOTSUPP)
+}
+
+/// Reserving space in a file; making holes is left.
+fn reserving() -> Result<Rules, Refused> {
+    let punch_hole = libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs();
+    let others = condition(1, SeccompCmpOp::MaskedEq(u64::from(punch_hole)), 0)?;
+    let rules = vec![SeccompRule::new(vec![others]).during("seccomp")?];
+    Ok(Rules::from([(libc::SYS_fallocate, rules)]))
+}
+
+fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).during("seccomp")?;
+    let deny = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, arch).during("seccomp")?;
+    let program: BpfProgram = filter.try_into().during("seccomp")?;
+    apply_filter(&program).during("seccomp")
+}
+
+/// Every family of sockets that is not named here is denied. No rule at all means always.
+fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>, Refused> {
+    let mut allowed: Vec<i32> = match network {
+        Network::Off => Vec::new(),
+        Network::On => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
+    if others == OtherProcesses::Hidden {
+        allowed.push(libc::AF_UNIX);
+    }
+    if allowed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unlisted: Result<Vec<_>, _> = allowed
+        .iter()
+        .map(|family| condition(0, SeccompCmpOp::Ne, family.unsigned_abs()))
+        .collect();
+    Ok(vec![SeccompRule::new(unlisted?).during("seccomp")?])
+}
+
+/// Changing the priority of anything but the calling thread.
+fn priorities_of_others() -> Result<Rules, Refused> {
+    let mut rules = Rules::new();
+    let calls =
+        [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
+    for (call, one_process) in calls {
+        let of_call = [rule(0, SeccompCmpOp::Ne, one_process)?, rule(1, SeccompCmpOp::Ne, 0)?];
+        rules.insert(call, of_call.into());
+    }
+    Ok(rules)
+}
+
+/// Changing how anything but the calling thread is scheduled. The C library names the threads of its own process by their
+/// ids, which a filter cannot tell from those of others, and cannot start a thread with an affinity if that fails. So
+/// these calls succeed without an effect.
+fn schedules_of_others() -> Result<Rules, Refused> {
+    let calls = [
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setaffinity,
+    ];
+    calls.iter().map(|call| Ok((*call, vec![rule(0, SeccompCmpOp::Ne, 0)?]))).collect()
+}
+
+/// Typing into somebody's terminal.
+fn terminal_input() -> Result<Vec<SeccompRule>, Refused> {
+    let requests = [libc::TIOCSTI, libc::TIOCLINUX];
+    requests.iter().map(|request| rule(1, SeccompCmpOp::Eq, *request as u32)).collect()
+}
+
+fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
+    let flags = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    let masked = |flag: u32| rule(0, SeccompCmpOp::MaskedEq(u64::from(flag)), flag);
+    flags.iter().map(|flag| masked(flag.unsigned_abs())).collect()
+}
+
+/// Calls that make a file, or change its mode, so that others run it with this user's or group's rights. The mode of
+/// `mkdir` cannot: the kernel drops these bits from it.
+fn special_modes() -> Result<Rules, Refused> {
+    let mut rules = Rules::new();
+    for (call, mode, flags) in MODE_CALLS {
+        let mut of_call = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID] {
+            for creating in flags.map_or(&[0][..], |_| CREATING) {
+                let mut conditions = vec![masked(*mode, bit)?];
+                if let Some(flags) = flags {
+                    conditions.push(masked(*flags, creating.unsigned_abs())?);
+                }
+                of_call.push(SeccompRule::new(conditions).during("seccomp")?);
+            }
+        }
+        rules.insert(*call, of_call);
+    }
+    Ok(rules)
+}
+
+/// Whether all bits of a flag are set in an argument.
+fn masked(argument: u8, flag: u32) -> Result<SeccompCondition, Refused> {
+    condition(argument, SeccompCmpOp::MaskedEq(u64::from(flag)), flag)
+}
+
+fn rule(argument: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, Refused> {
+    SeccompRule::new(vec![condition(argument, operator, value)?]).during("seccomp")
+}
+
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u32,
+) -> Result<SeccompCondition, Refused> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, u64::from(value))
+        .during("seccomp")
+}
+
+/// On x86-64 every call has a second number, for programs with short pointers, and some have only that one. The filter
+/// would not know them.
+#[cfg(target_arch = "x86_64")]
+fn with_x32(mut rules: Rules) -> Rules {
+    const X32: i64 = 0x4000_0000;
+    let second: Vec<_> = rules.iter().map(|(call, rules)| (X32 | call, rules.clone())).collect();
+    rules.extend(second);
+    rules.extend((512..548).map(|call| (X32 | call, Vec::new())));
+    rules
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn with_x32(rules: Rules) -> Rules {
+    rules
+}
+
+/// Flags of `open` with which its mode counts.
+const CREATING: &[i32] = &[libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
+/// Calls that take the mode of a file: the argument with the mode, and the one with flags that say whether it counts.
+const MODE_CALLS: &[(i64, u8, Option<u8>)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1, None),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2, Some(1)),
+    (libc::SYS_fchmod, 1, None),
+    (libc::SYS_fchmodat, 2, None),
+    (FCHMODAT2, 2, None),
+    (libc::SYS_mknodat, 2, None),
+    (libc::SYS_openat, 3, Some(2)),
+];
+
+/// The error number of a call that succeeds.
+const SUCCESS: i32 = 0;
+
+/// The kind of target of `ioprio_set` that is one process.
+const IOPRIO_WHO_PROCESS: u32 = 1;
+
+/// The number of `fchmodat2`, the same on every machine.
+const FCHMODAT2: i64 = 452;
+
+/// Objects that all processes of a user share where there is no namespace for them.
+const SHARED_WITH_OTHERS: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+const UNKNOWN: &[i64] = &[
+    libc::SYS_clone3,
+    // Its mode is out of a filter's sight too.
+    libc::SYS_openat2,
+    // A pipe would keep large pages of memory that no process is charged for.
+    libc::SYS_vmsplice,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+const DENIED: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    // Keys.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // The kernel and the machine.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];

@@ -1,0 +1,284 @@
+//! A file system in which only that exists which the policy names.
+
+use std::collections::HashSet;
+use std::os::unix::fs::symlink;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use rustix::fs::StatVfsMountFlags;
+
+use super::{During, Refused};
+use crate::confinement::Network;
+use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, secrets_beneath};
+
+/// Room for shared memory; nothing else is written to the new root itself.
+const SIZE: &str = "size=256m,mode=755";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+struct Entry {
+    source: Utf8PathBuf,
+    target: Utf8PathBuf,
+    access: Access,
+    /// Whether it is a folder of the run, which is never reached through a link.
+    is_private: bool,
+}
+
+/// Builds it, moves there, and forgets the old one.
+pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
+    let cwd = std::env::current_dir().during("current folder")?;
+    let root = policy.private.join("root");
+    std::fs::create_dir_all(&root).during("private folder")?;
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).during("private mounts")?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("tmpfs"), root.as_str(), Some("tmpfs"), flags, Some(SIZE)).during("new root")?;
+    // A folder that contains the private one is bound with all mounts below it. Without this flag the unfinished root
+    // would come along, and in it everything without the mounts that make it read-only or cover it.
+    mount(none, root.as_str(), none, MsFlags::MS_UNBINDABLE, none).during("new root")?;
+    for entry in entries(policy) {
+        bind(&entry, &root)?;
+    }
+    devices(&root)?;
+    process_files(&root)?;
+    if rustix::process::geteuid().is_root() {
+        cover_secrets(&root)?;
+    }
+    Protection::new(policy, &root).apply()?;
+    cover_sockets(policy, &root)?;
+    move_to(&root)?;
+    std::env::set_current_dir(cwd).during("current folder")
+}
+
+/// Folders above before folders beneath; what may be written wins over what may be read.
+fn entries(policy: &Policy) -> Vec<Entry> {
+    let plain = |path: &Utf8Path, access| Entry {
+        source: path.to_owned(),
+        target: path.to_owned(),
+        access,
+        is_private: false,
+    };
+    let resolver = match policy.network {
+        Network::Off => &[][..],
+        Network::On => RESOLVER,
+    };
+    let system = SYSTEM.iter().chain(resolver).map(|path| plain(Utf8Path::new(path), Access::Read));
+    let read = policy.read.iter().map(|path| plain(path, Access::Read));
+    let temporary = ["/tmp", "/var/tmp"].map(|target| Entry {
+        source: policy.temporary(),
+        target: Utf8PathBuf::from(target),
+        access: Access::Write,
+        is_private: true,
+    });
+    let write = policy.write.iter().map(|path| plain(path, Access::Write));
+    let private = policy.private_folders();
+    let private =
+        private.iter().map(|path| Entry { is_private: true, ..plain(path, Access::Write) });
+    let mut entries: Vec<Entry> =
+        system.chain(read).chain(temporary).chain(write).chain(private).collect();
+    entries.sort_by(|a, b| a.target.components().cmp(b.target.components()));
+    entries
+}
+
+fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
+    let target = within(root, &entry.target);
+    let top = entry.target.components().count() == 2;
+    if let (true, Ok(link)) = (top, std::fs::read_link(&entry.source)) {
+        // `/bin` is `usr/bin` on most systems.
+        return symlink(link, &target).during("links of the system");
+    }
+    // What a program of ours left there decides nothing.
+    if entry.is_private && entry.source.is_symlink() {
+        return Err("it is a link").during("private folder");
+    }
+    let Ok(source) = entry.source.canonicalize_utf8() else { return Ok(()) };
+    bind_to(&source, &target, entry.access)?;
+    // Somebody may use either name of a folder that is reached through a link.
+    if source != entry.source && entry.source == entry.target {
+        bind_to(&source, &within(root, &source), entry.access)?;
+    }
+    Ok(())
+}
+
+fn bind_to(source: &Utf8Path, target: &Utf8Path, access: Access) -> Result<(), Refused> {
+    mount_point(source, target)?;
+    let none: Option<&str> = None;
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    mount(Some(source.as_str()), target.as_str(), none, flags, none).during("folders")?;
+    match access {
+        Access::Read => read_only(target),
+        Access::Write => Ok(()),
+    }
+}
+
+fn mount_point(source: &Utf8Path, target: &Utf8Path) -> Result<(), Refused> {
+    if source.is_dir() {
+        return std::fs::create_dir_all(target).during("mount points");
+    }
+    if let Some(above) = target.parent() {
+        std::fs::create_dir_all(above).during("mount points")?;
+    }
+    if target.exists() {
+        return Ok(());
+    }
+    std::fs::File::create(target).map(drop).during("mount points")
+}
+
+/// A flag that the machine's owner has set stays set: the kernel refuses otherwise.
+fn read_only(target: &Utf8Path) -> Result<(), Refused> {
+    let now = rustix::fs::statvfs(target.as_str()).during("read-only folders")?.f_flag;
+    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    let kept = [
+        (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+        (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+    ];
+    for (is, stays) in kept {
+        flags.set(stays, now.contains(is));
+    }
+    let none: Option<&str> = None;
+    mount(none, target.as_str(), none, flags, none).during("read-only folders")
+}
+
+fn devices(root: &Utf8Path) -> Result<(), Refused> {
+    for device in DEVICES {
+        bind_to(Utf8Path::new(device), &within(root, Utf8Path::new(device)), Access::Write)?;
+    }
+    let links = [
+        ("/proc/self/fd", "fd"),
+        ("/proc/self/fd/0", "stdin"),
+        ("/proc/self/fd/1", "stdout"),
+        ("/proc/self/fd/2", "stderr"),
+    ];
+    for (to, name) in links {
+        symlink(to, root.join("dev").join(name)).during("devices")?;
+    }
+    std::fs::create_dir_all(root.join("dev/shm")).during("devices")
+}
+
+/// Covers what only root may read.
+fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
+    let empty = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    for target in secrets_beneath(&within(root, Utf8Path::new("/etc"))) {
+        match std::fs::metadata(&target) {
+            Ok(metadata) if metadata.is_dir() => {
+                mount(Some("tmpfs"), target.as_str(), Some("tmpfs"), empty, Some("size=4k"))
+                    .during("secrets")?;
+            }
+            Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, Access::Write)?,
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Covers the sockets of the work folder with a device: the server of one is a process of the user, outside the walls.
+fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
+    let real = policy.dir.canonicalize_utf8().during("folders")?;
+    let under_both_names = policy.sockets.iter().flat_map(|socket| {
+        let relative = socket.strip_prefix(&policy.dir).unwrap_or(socket);
+        [policy.dir.join(relative), real.join(relative)]
+    });
+    let mut sockets: Vec<Utf8PathBuf> = under_both_names.collect();
+    sockets.sort();
+    sockets.dedup();
+    for socket in &sockets {
+        let target = within(root, socket);
+        let is_there = std::fs::symlink_metadata(&target).is_ok_and(|metadata| !metadata.is_dir());
+        if is_there && !target.is_symlink() {
+            bind_to(Utf8Path::new("/dev/null"), &target, Access::Read)?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows the processes of the namespace and no others.
+fn process_files(root: &Utf8Path) -> Result<(), Refused> {
+    let target = root.join("proc");
+    std::fs::create_dir_all(&target).during("/proc")?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let none: Option<&str> = None;
+    mount(Some("proc"), target.as_str(), Some("proc"), flags, none).during("/proc")
+}
+
+fn move_to(root: &Utf8Path) -> Result<(), Refused> {
+    std::env::set_current_dir(root).during("new root")?;
+    rustix::process::pivot_root(".", ".").during("new root")?;
+    umount2(".", MntFlags::MNT_DETACH).during("old root")?;
+    std::env::set_current_dir("/").during("new root")
+}
+
+fn within(root: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Protected paths beneath the work folder: read-only, and every folder between is a mount point, because a mount point
+/// can be neither renamed nor removed. What is not there yet cannot be mounted over; the guard looks after that.
+struct Protection<'a> {
+    policy: &'a Policy,
+    root: &'a Utf8Path,
+    pinned: HashSet<Utf8PathBuf>,
+}
+
+impl<'a> Protection<'a> {
+    fn new(policy: &'a Policy, root: &'a Utf8Path) -> Self {
+        Protection { policy, root, pinned: HashSet::new() }
+    }
+
+    fn apply(&mut self) -> Result<(), Refused> {
+        let policy = self.policy;
+        // A work folder that is reached through a link is mounted under both of its names.
+        let mut names = vec![policy.dir.clone(), policy.dir.canonicalize_utf8().during("folders")?];
+        names.dedup();
+        for dir in &names {
+            policy.protected.iter().try_for_each(|path| self.protect(path, dir))?;
+        }
+        Ok(())
+    }
+
+    fn protect(&mut self, path: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+        let Ok(relative) = path.strip_prefix(&self.policy.dir) else { return Ok(()) };
+        let mut at = dir.to_owned();
+        let mut parts = relative.components().peekable();
+        while let Some(part) = parts.next() {
+            at.push(part);
+            let Ok(metadata) = std::fs::symlink_metadata(within(self.root, &at)) else {
+                return Ok(());
+            };
+            if metadata.is_symlink() {
+                return self.protect_behind(&at, dir);
+            }
+            let access = match parts.peek() {
+                Some(_) if metadata.is_dir() => Access::Write,
+                _ => Access::Read,
+            };
+            self.pin(&at, access)?;
+        }
+        Ok(())
+    }
+
+    /// The target of a link is as worthy of protection as the link.
+    fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+        let real = dir.canonicalize_utf8().during("folders")?;
+        let target = link.canonicalize_utf8();
+        match target.as_ref().map(|target| target.strip_prefix(&real)) {
+            Ok(Ok(relative)) => self.protect(&self.policy.dir.join(relative), dir),
+            _ => Ok(()),
+        }
+    }
+
+    fn pin(&mut self, path: &Utf8Path, access: Access) -> Result<(), Refused> {
+        if !self.pinned.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let target = within(self.root, path);
+        bind_to(&target, &target, access)
+    }
+}

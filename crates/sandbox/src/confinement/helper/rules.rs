@@ -1,0 +1,122 @@
+//! Landlock: a list of what may be read and written; everything else may not.
+
+use std::os::fd::OwnedFd;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::{During, Refused};
+use crate::confinement::Network;
+use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls, secrets_beneath};
+
+/// The newest version that we know; an older kernel enforces its part of it.
+const NEWEST: ABI = ABI::V9;
+
+/// Files about the machine that stay readable when the rest of `/proc` is closed. `/proc/self` is not in it: a rule names the
+/// folder of one process, and that would be the supervisor's, which shows the user's mounts and connections.
+const PROCESS_FILES: &[&str] = &[
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/loadavg",
+    "/proc/filesystems",
+];
+
+/// Binds this thread and what it becomes; tells the version in force.
+pub(super) fn apply(policy: &Policy, private: &[OwnedFd]) -> Result<u32, Refused> {
+    let rules = created(policy)?;
+    let rules = with_system(rules, policy)?;
+    let rules = with_folders(rules, policy, private)?;
+    let status = rules.restrict_self().during("Landlock")?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, _) => Err("the kernel does not enforce it").during("Landlock"),
+        (_, LandlockStatus::Available { effective_abi, .. }) => Ok(effective_abi as u32),
+        _ => Err("the kernel does not have it").during("Landlock"),
+    }
+}
+
+fn created(policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST)).during("Landlock")?;
+    let rules = match policy.network {
+        Network::Off => rules.handle_access(AccessNet::from_all(NEWEST)).during("Landlock")?,
+        Network::On => rules,
+    };
+    rules.scope(Scope::from_all(NEWEST)).during("Landlock")?.create().during("Landlock")
+}
+
+fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+    let read = AccessFs::from_read(NEWEST);
+    let list = AccessFs::ReadFile | AccessFs::ReadDir;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
+    let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
+    let rules = add(rules, system, read)?;
+    // With namespaces the secrets are covered.
+    let rules = match policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
+        true => add(rules, etc, read)?,
+        false => add(rules, etc_without_secrets(), read)?,
+    };
+    let rules = match policy.network {
+        Network::Off => rules,
+        Network::On => add(rules, RESOLVER, read)?,
+    };
+    let rules = add(rules, DEVICES, device)?;
+    match policy.walls {
+        // All that exists there is what the policy names, so listing it gives nothing away.
+        Walls::All => {
+            let rules = add(rules, ["/"], AccessFs::ReadDir.into())?;
+            let rules = add(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
+            add(rules, ["/proc"], list)
+        }
+        Walls::Unprivileged | Walls::FilterOnly => add(rules, PROCESS_FILES, list),
+    }
+}
+
+/// The private folders come as handles: a path could lead elsewhere by now.
+fn with_folders(
+    rules: RulesetCreated,
+    policy: &Policy,
+    private: &[OwnedFd],
+) -> Result<RulesetCreated, Refused> {
+    let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
+    let mut rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
+    for folder in private {
+        let rule = PathBeneath::new(folder, AccessFs::from_all(NEWEST));
+        rules = rules.add_rule(rule).during("Landlock")?;
+    }
+    Ok(rules)
+}
+
+/// What is not there is skipped: it cannot be reached either.
+fn add<P: AsRef<std::path::Path>>(
+    rules: RulesetCreated,
+    paths: impl IntoIterator<Item = P>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, Refused> {
+    rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
+}
+
+/// Every entry by itself: Landlock knows no exceptions.
+fn etc_without_secrets() -> Vec<Utf8PathBuf> {
+    let mut paths = Vec::new();
+    let mut folders = vec![Utf8PathBuf::from("/etc")];
+    let secrets = secrets_beneath(Utf8Path::new("/etc"));
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        let entries = entries.flatten().map(camino::Utf8DirEntry::into_path);
+        for path in entries.filter(|path| !path.is_symlink()) {
+            if secrets.contains(&path) {
+                continue;
+            }
+            match secrets.iter().any(|secret| secret.starts_with(&path)) {
+                true => folders.push(path),
+                false => paths.push(path),
+            }
+        }
+    }
+    paths
+}

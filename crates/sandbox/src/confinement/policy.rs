@@ -1,0 +1,338 @@
+//! What a confined program may do: the value that travels to the helper.
+
+use std::collections::{BTreeSet, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use super::Network;
+use super::guard::{found_in, picture_of};
+use super::nested::{Nested, worktree_pointers};
+use super::search::JUST_SEARCHED;
+use super::toolchains::tool_chains;
+use crate::limits::NESTED_MOUNTED_MAX;
+use crate::process::Spawn;
+use crate::process::supervisor::{GuardedFolder, SupervisorOrder};
+use crate::workplace::Workplace;
+
+/// Folders of the system that every program needs. What is missing is skipped.
+pub(super) const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
+
+/// Secrets of the system that only root may read, and so would a program that runs as root.
+pub(super) const SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/krb5.keytab",
+    "/etc/security/opasswd",
+];
+
+/// Returns the secrets of the system beneath an `/etc`: those that have a well-known name, and every file and folder that
+/// its mode keeps from ordinary users. A program that runs as root would read them.
+pub(super) fn secrets_beneath(etc: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
+    let known = SECRETS.iter().filter_map(|secret| secret.strip_prefix("/etc/"));
+    let known: Vec<Utf8PathBuf> = known.map(|secret| etc.join(secret)).collect();
+    // Every command of root waits for this: paths are compared as text, and links, which have no mode, are not looked at.
+    let known_texts: HashSet<&str> = known.iter().map(|path| path.as_str()).collect();
+    let mut secrets: BTreeSet<Utf8PathBuf> = known.iter().cloned().collect();
+    let mut folders = vec![etc.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = folder.read_dir_utf8() else { continue };
+        for entry in entries.flatten() {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if is_link || known_texts.contains(entry.path().as_str()) {
+                continue;
+            }
+            let Ok(metadata) = entry.metadata() else { continue };
+            let needed = if metadata.is_dir() { EXECUTED_BY_OTHERS } else { READ_BY_OTHERS };
+            if metadata.mode() & needed == 0 {
+                secrets.insert(entry.into_path());
+            } else if metadata.is_dir() {
+                folders.push(entry.into_path());
+            }
+        }
+    }
+    secrets
+}
+
+const READ_BY_OTHERS: u32 = 0o004;
+const EXECUTED_BY_OTHERS: u32 = 0o001;
+
+/// Files that say where a name server is; a link in `/etc` leads to one of them.
+pub(super) const RESOLVER: &[&str] = &[
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+    "/run/NetworkManager/resolv.conf",
+];
+
+/// Devices that give and take nothing.
+pub(super) const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Which walls the helper puts up. Each of them must stand, or the program is not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Walls {
+    /// Namespaces with a file system of their own, Landlock and a filter of system calls.
+    All,
+    /// Landlock and a filter of system calls.
+    Unprivileged,
+    /// A filter of system calls only: something else has put up the rest.
+    FilterOnly,
+}
+
+/// The two lives of a helper that uses namespaces: outside of them and inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    Outer,
+    Inner,
+}
+
+/// The variable that holds the policy of a helper.
+pub(super) const POLICY_VARIABLE: &str = "REPERTOIRE_SANDBOX_POLICY";
+
+/// What a confined program may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Policy {
+    pub(super) walls: Walls,
+    pub(super) stage: Stage,
+    /// How the helper is called.
+    pub(super) helper: Vec<String>,
+    pub(super) network: Network,
+    /// Where protected paths are.
+    pub(super) dir: Utf8PathBuf,
+    pub(super) read: Vec<Utf8PathBuf>,
+    pub(super) write: Vec<Utf8PathBuf>,
+    pub(super) protected: Vec<Utf8PathBuf>,
+    /// Unix sockets in the work folder, which other processes of the user may listen on.
+    pub(super) sockets: Vec<Utf8PathBuf>,
+    /// A folder for this run alone, with its home and its temporary files.
+    pub(super) private: Utf8PathBuf,
+    /// The environment of the program. The helper sets it at the last `exec`, inside the walls; neither the helper nor
+    /// `bwrap` runs with it, so a variable such as `LD_PRELOAD` never loads code into a process outside them.
+    pub(super) environment: Vec<(String, String)>,
+    /// Tell on standard error how much the kernel enforces.
+    pub(super) report: bool,
+    /// The limits on the program and its descendants, and the process that they end with.
+    pub(super) supervisor: SupervisorOrder,
+}
+
+impl Policy {
+    pub(super) fn new(
+        walls: Walls,
+        helper: &[String],
+        spawn: &Spawn,
+        workplace: &Workplace,
+        network: Network,
+    ) -> Self {
+        let mut write = vec![workplace.dir.clone()];
+        write.extend(workplace.writable.iter().cloned());
+        let mut read = tool_chains(&workplace.environment, &write);
+        read.extend(workplace.readable.list());
+        read.push(workplace.spill_dir.clone());
+        let private = private_dir(workplace);
+        let folders = write.iter().chain([&private]).cloned().collect();
+        let (mut protected, sockets) = protected(walls, workplace);
+        if workplace.is_read_only {
+            // Everything is protected, and the mounts that protect single paths would open the folders above them.
+            protected.clear();
+            read.append(&mut write);
+        }
+        let guarded = picture_of(workplace)
+            .map(|picture| GuardedFolder { dir: workplace.dir.clone(), picture });
+        let supervisor = SupervisorOrder::new(workplace.limits.usage, folders);
+        Policy {
+            walls,
+            stage: Stage::Outer,
+            helper: helper.to_vec(),
+            network,
+            dir: workplace.dir.clone(),
+            read,
+            write,
+            protected,
+            sockets,
+            environment: confined_environment(&spawn.environment, &workplace.environment, &private),
+            private,
+            report: false,
+            supervisor: SupervisorOrder { guarded, ..supervisor },
+        }
+    }
+
+    /// The whole environment of a helper: one variable that holds the policy.
+    ///
+    /// The policy does not travel in an argument, because every user of the machine can read `/proc/PID/cmdline`, and
+    /// variables of a program may be secret. `/proc/PID/environ` is readable to the same user only.
+    pub(super) fn helper_environment(&self) -> (String, String) {
+        let json = serde_json::to_string(self).expect("a policy is text and lists of text");
+        (POLICY_VARIABLE.to_owned(), json)
+    }
+
+    pub(super) fn temporary(&self) -> Utf8PathBuf {
+        temporary_in(&self.private)
+    }
+
+    pub(super) fn home(&self) -> Utf8PathBuf {
+        home_in(&self.private)
+    }
+
+    /// The folders of the run that its programs may write to. The folder above them is not one: a program could put a
+    /// link in the place of a folder that the next program is given.
+    pub(super) fn private_folders(&self) -> [Utf8PathBuf; 2] {
+        [self.home(), self.temporary()]
+    }
+}
+
+/// The protected paths and sockets of a workplace that can be mounted over: none without namespaces, where the guard
+/// compares contents and no program makes a Unix socket.
+fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8PathBuf>) {
+    let mut protected = workplace.protected.clone();
+    if protected.is_empty() || walls == Walls::Unprivileged {
+        return (protected, Vec::new());
+    }
+    // The guard has kept no contents of the paths that it found and expects to be mounted.
+    let guarded = found_in(workplace);
+    let age_max = if guarded.is_some() { JUST_SEARCHED } else { Duration::ZERO };
+    let now = workplace.searched.search(&workplace.dir, age_max);
+    let found = guarded.unwrap_or_else(|| now.clone());
+    protected.extend(Nested::of(&found).mounted.iter().map(|path| workplace.dir.join(path)));
+    protected.extend(worktree_pointers(&workplace.dir));
+    let sockets = now.sockets.iter().filter_map(|path| Utf8Path::from_path(path));
+    let sockets = sockets.take(NESTED_MOUNTED_MAX).map(|path| workplace.dir.join(path));
+    (protected, sockets.collect())
+}
+
+/// The folder that only the programs of one run share.
+pub(crate) fn private_dir(workplace: &Workplace) -> Utf8PathBuf {
+    workplace.spill_dir.join("private")
+}
+
+fn temporary_in(private: &Utf8Path) -> Utf8PathBuf {
+    private.join("tmp")
+}
+
+fn home_in(private: &Utf8Path) -> Utf8PathBuf {
+    private.join("home")
+}
+
+/// The environment inside: a private home and temporary folder. Tool chains that would look for themselves in the home
+/// are told where the user has them.
+fn confined_environment(
+    program_environment: &[(String, String)],
+    user_environment: &[(String, String)],
+    private: &Utf8Path,
+) -> Vec<(String, String)> {
+    let mut set = vec![
+        ("HOME", home_in(private).into_string()),
+        ("TMPDIR", temporary_in(private).into_string()),
+    ];
+    if let Some(home) = value(user_environment, "HOME") {
+        for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            let named = value(program_environment, name).map(str::to_owned);
+            set.push((name, named.unwrap_or_else(|| format!("{home}/{folder}"))));
+        }
+    }
+    let others = program_environment.iter();
+    let others = others.filter(|(name, _)| set.iter().all(|(other, _)| other != name)).cloned();
+    let mut confined: Vec<_> = others.collect();
+    confined.extend(set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    with_git_setting(confined, "core.sharedRepository", "umask")
+}
+
+/// Adds a setting of git to an environment. In a shared repository git sets the group bit of folders, which the filter
+/// of system calls refuses because it cannot tell a folder from a program; the kernel passes the bit on to new folders
+/// by itself.
+fn with_git_setting(
+    mut environment: Vec<(String, String)>,
+    key: &str,
+    setting: &str,
+) -> Vec<(String, String)> {
+    const COUNT: &str = "GIT_CONFIG_COUNT";
+    let count = value(&environment, COUNT).and_then(|count| count.parse::<usize>().ok());
+    let count = count.unwrap_or(0);
+    environment.retain(|(name, _)| name != COUNT);
+    environment.extend([
+        (COUNT.to_owned(), (count + 1).to_string()),
+        (format!("GIT_CONFIG_KEY_{count}"), key.to_owned()),
+        (format!("GIT_CONFIG_VALUE_{count}"), setting.to_owned()),
+    ]);
+    environment
+}
+
+pub(super) fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    environment.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn files_that_ordinary_users_cannot_read_are_secrets() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let etc = Utf8Path::from_path(dir.path()).unwrap();
+        let put = |path: &str, mode: u32| {
+            let path = etc.join(path);
+            if path.as_str().ends_with('/') {
+                std::fs::create_dir(&path).unwrap();
+            } else {
+                std::fs::File::create(&path).unwrap();
+            }
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (path, mode) in [("open/", 0o755), ("closed/", 0o710), ("open/key", 0o640)] {
+            put(path, mode);
+        }
+        for (path, mode) in [("open/hosts", 0o644), ("closed/key", 0o644), ("shadow", 0o644)] {
+            put(path, mode);
+        }
+        let mut found = secrets_beneath(etc);
+        found.retain(|path| path.exists());
+        assert_eq!(found, ["closed", "open/key", "shadow"].map(|path| etc.join(path)).into());
+        let known = secrets_beneath(Utf8Path::new("/etc"));
+        assert!(known.contains(Utf8Path::new("/etc/security/opasswd")));
+    }
+
+    #[test]
+    fn the_home_inside_is_private_and_tool_chains_are_still_found() {
+        let environment = vec![pair("HOME", "/home/a"), pair("RUSTUP_HOME", "/opt/rustup")];
+        let confined = confined_environment(&environment, &environment, Utf8Path::new("/run/p"));
+        assert_eq!(
+            confined,
+            [
+                pair("HOME", "/run/p/home"),
+                pair("TMPDIR", "/run/p/tmp"),
+                pair("CARGO_HOME", "/home/a/.cargo"),
+                pair("RUSTUP_HOME", "/opt/rustup"),
+                pair("GIT_CONFIG_COUNT", "1"),
+                pair("GIT_CONFIG_KEY_0", "core.sharedRepository"),
+                pair("GIT_CONFIG_VALUE_0", "umask"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_setting_of_git_comes_after_those_of_the_program() {
+        let environment = vec![
+            pair("GIT_CONFIG_COUNT", "1"),
+            pair("GIT_CONFIG_KEY_0", "user.name"),
+            pair("GIT_CONFIG_VALUE_0", "A"),
+        ];
+        let with_setting = with_git_setting(environment, "a.b", "c");
+        assert_eq!(value(&with_setting, "GIT_CONFIG_COUNT"), Some("2"));
+        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_0"), Some("user.name"));
+        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_1"), Some("a.b"));
+    }
+}

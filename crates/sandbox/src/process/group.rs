@@ -1,0 +1,104 @@
+//! The processes that end together, and the promise that they do not outlive their owner.
+
+use rustix::process::{Signal, kill_process, kill_process_group};
+
+use super::supervisor::{self, KnownChild, SupervisorOrder, exceeded_by};
+use super::{Spawn, Stopped, TerminationScope};
+
+/// A child with everything that ends with it; what is left is killed on drop.
+#[derive(Debug)]
+pub struct Group {
+    child: KnownChild,
+    scope: TerminationScope,
+    order: SupervisorOrder,
+    /// The time of the child's start, in the system's clock ticks.
+    started: u64,
+    /// Whether the id of the child may already belong to another process.
+    is_reaped: bool,
+}
+
+impl Group {
+    /// The group of a child that was started as its leader.
+    pub(super) fn new(child: KnownChild, spawn: &Spawn) -> Self {
+        let scope = spawn.termination.scope;
+        let (order, started) = match scope {
+            TerminationScope::ProcessGroup => (None, 0),
+            TerminationScope::Descendants => (supervisor::order_in(spawn), started_at(&child)),
+        };
+        Group { child, scope, order: order.unwrap_or_default(), started, is_reaped: false }
+    }
+
+    /// Asks the program to end.
+    pub(super) fn ask(&self, signal: Signal) {
+        self.signal(signal);
+    }
+
+    /// Ends every member.
+    pub(super) fn kill(&self) {
+        match self.scope {
+            TerminationScope::ProcessGroup => self.signal(Signal::KILL),
+            TerminationScope::Descendants => self.signal(Signal::QUIT),
+        }
+    }
+
+    /// Notes that the child has ended. The members of its process group may live on, which keeps the id in use.
+    pub(super) fn reaped(&mut self) {
+        self.is_reaped = self.scope == TerminationScope::Descendants;
+    }
+
+    /// Ends what the child has left behind, now that it has ended with this signal, or will not end.
+    pub(super) async fn end_rest(&mut self, has_exited: bool, signal: Option<i32>) {
+        let is_clean =
+            has_exited && (signal.is_none() || exceeded_by(signal, &self.order.limits).is_some());
+        match self.scope {
+            TerminationScope::ProcessGroup => self.signal(Signal::KILL),
+            TerminationScope::Descendants if is_clean => {}
+            TerminationScope::Descendants => {
+                if !has_exited {
+                    self.signal(Signal::KILL);
+                }
+                let (marker, started) = (self.order.marker.clone(), self.started);
+                let end = move || supervisor::end_orphans(&marker, started);
+                let _ = tokio::task::spawn_blocking(end).await;
+            }
+        }
+        self.is_reaped = true;
+    }
+
+    /// The limit that the program exceeded, by the signal that ended its supervisor.
+    pub(super) fn exceeded(&self, signal: Option<i32>) -> Option<Stopped> {
+        match self.scope {
+            TerminationScope::ProcessGroup => None,
+            TerminationScope::Descendants => {
+                exceeded_by(signal, &self.order.limits).map(Stopped::Exceeded)
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let Some(leader) = self.child.id().filter(|_| !self.is_reaped) else { return };
+        // The only errors are that no process is left, or none that we may signal.
+        let _ = match self.scope {
+            TerminationScope::ProcessGroup => kill_process_group(leader, signal),
+            TerminationScope::Descendants => kill_process(leader, signal),
+        };
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn started_at(child: &KnownChild) -> u64 {
+    let id = child.id().map_or(0, |id| id.as_raw_nonzero().get());
+    let table = super::table::ProcessTable::open().ok();
+    table.and_then(|table| table.entry(id)).map_or(0, |entry| entry.started)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn started_at(_child: &KnownChild) -> u64 {
+    0
+}

@@ -1,0 +1,247 @@
+//! Programs that a supervisor starts: a process of ours between the caller and the program, which becomes the parent of
+//! every descendant whose own parent ends, and ends all of them with the program or with the caller.
+//!
+//! The supervisor is this program, started again with arguments that lead to
+//! [`helper_main`](crate::confinement::helper_main). [`install_supervisor`] says how. It is told to end by signals:
+//! `SIGTERM` and `SIGINT` are passed on to the program, `SIGQUIT` ends everything at once. If it is killed itself, its
+//! descendants become ours, and are killed here.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use camino::Utf8PathBuf;
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+use super::usage::{Exceeded, LimitedResource, UsageLimits};
+use super::{Spawn, Termination, TerminationScope};
+
+/// The first argument that asks the helper to supervise a program without a sandbox.
+pub(crate) const SUPERVISE_WORD: &str = "--supervise";
+/// The variable that marks the programs of one supervisor.
+#[cfg(target_os = "linux")]
+pub(crate) const MARKER_VARIABLE: &str = "REPERTOIRE_PROCESS";
+/// The first argument of an order that a supervised command line carries.
+const DASHES: &str = "--";
+
+static SUPERVISOR: OnceLock<Vec<String>> = OnceLock::new();
+static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Everything that a supervisor has to know besides the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SupervisorOrder {
+    /// The process that asked for it. When it is gone, the program ends.
+    pub(crate) parent: u32,
+    /// The value of [`MARKER_VARIABLE`] that the program gets.
+    pub(crate) marker: String,
+    /// Limits on the program and its descendants together.
+    pub(crate) limits: UsageLimits,
+    /// Folders that the program writes to.
+    pub(crate) folders: Vec<Utf8PathBuf>,
+    /// The work folder that the supervisor puts right if the process that asked for it is gone.
+    #[serde(default)]
+    pub(crate) guarded: Option<GuardedFolder>,
+}
+
+/// A work folder with a picture of its protected paths.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GuardedFolder {
+    /// The folder.
+    pub(crate) dir: Utf8PathBuf,
+    /// The file with the picture.
+    pub(crate) picture: Utf8PathBuf,
+}
+
+impl SupervisorOrder {
+    /// An order from this process.
+    pub(crate) fn new(limits: UsageLimits, folders: Vec<Utf8PathBuf>) -> SupervisorOrder {
+        let marker = uuid::Uuid::now_v7().simple().to_string();
+        SupervisorOrder { parent: std::process::id(), marker, limits, folders, guarded: None }
+    }
+}
+
+/// Makes this process supervise programs with a helper: a program and its first arguments that end in
+/// [`helper_main`](crate::confinement::helper_main). Descendants of a supervisor that was killed become children of this
+/// process from now on. Call it once, at the start of a program.
+pub fn install_supervisor(helper: Vec<String>) {
+    let is_absolute = helper.first().is_some_and(|program| program.starts_with('/'));
+    if cfg!(target_os = "linux") && is_absolute && SUPERVISOR.set(helper).is_ok() {
+        adopt_orphans();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn adopt_orphans() {
+    // Without it a supervisor that is killed leaves its descendants to the system: worse, but no reason not to start.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans() {}
+
+/// The same program, started by a supervisor. Without an installed one it comes back as it was, and also if it cannot be
+/// started: the caller then gets the error itself.
+#[must_use]
+pub fn supervised(spawn: Spawn, limits: UsageLimits) -> Spawn {
+    let helper = SUPERVISOR.get().filter(|_| is_startable(&spawn));
+    let Some((program, first)) = helper.and_then(|helper| helper.split_first()) else {
+        return spawn;
+    };
+    let order = SupervisorOrder::new(limits, vec![spawn.dir.clone()]);
+    let order = serde_json::to_string(&order).expect("an order is numbers and text");
+    let mut args = first.to_vec();
+    args.extend([SUPERVISE_WORD.to_owned(), order, DASHES.to_owned(), spawn.program]);
+    args.extend(spawn.args);
+    let termination = Termination { scope: TerminationScope::Descendants, ..spawn.termination };
+    Spawn { program: program.clone(), args, termination, ..spawn }
+}
+
+fn is_startable(spawn: &Spawn) -> bool {
+    let is_file = |path: Utf8PathBuf| path.is_file();
+    let path = spawn.environment.iter().find(|(name, _)| name == "PATH");
+    let mut folders = path.map_or("/bin:/usr/bin", |(_, path)| path).split(':');
+    spawn.dir.is_dir()
+        && match spawn.program.contains('/') {
+            true => is_file(spawn.dir.join(&spawn.program)),
+            false => folders.any(|folder| is_file(spawn.dir.join(folder).join(&spawn.program))),
+        }
+}
+
+/// The signal by which a supervisor ends itself to report an exceeded limit. A supervised program that a signal ends is
+/// reported by an exit code above 128, so that the two cannot be confused.
+pub(crate) fn signal_of(resource: LimitedResource) -> Signal {
+    match resource {
+        LimitedResource::Memory => Signal::USR1,
+        LimitedResource::Processes => Signal::USR2,
+        LimitedResource::Disk => Signal::ALARM,
+        LimitedResource::FreeDisk => Signal::VTALARM,
+    }
+}
+
+/// The limit that a supervisor reported by the signal that ended it.
+pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<Exceeded> {
+    let is_reported = |resource: &LimitedResource| Some(signal_of(*resource).as_raw()) == signal;
+    LimitedResource::ALL
+        .into_iter()
+        .find(is_reported)
+        .map(|resource| Exceeded::new(resource, limits))
+}
+
+/// A child of this process that another part of it waits for. It is not mistaken for a descendant of a killed supervisor.
+#[derive(Debug)]
+pub(crate) struct KnownChild(i32);
+
+impl KnownChild {
+    /// Starts a child and registers it before anything can take it for an orphan.
+    pub(crate) fn start(
+        command: &mut tokio::process::Command,
+    ) -> std::io::Result<(tokio::process::Child, KnownChild)> {
+        let mut children = known();
+        let child = command.spawn()?;
+        let id = child.id().map_or(0, u32::cast_signed);
+        children.insert(id);
+        Ok((child, KnownChild(id)))
+    }
+
+    /// The id of the process.
+    pub(crate) fn id(&self) -> Option<Pid> {
+        Pid::from_raw(self.0)
+    }
+}
+
+impl Drop for KnownChild {
+    fn drop(&mut self) {
+        known().remove(&self.0);
+    }
+}
+
+fn known() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether another part of this process waits for a child.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_known(id: i32) -> bool {
+    known().contains(&id)
+}
+
+/// Whether a child has become one because its own parent ended, so that it has to be reaped here.
+#[cfg(target_os = "linux")]
+pub(crate) fn adopts(id: i32) -> bool {
+    SUPERVISOR.get().is_some() && !is_known(id)
+}
+
+/// Ends the processes that a killed supervisor left behind: those with its marker, and those that have become children of
+/// this process since. It waits for them to end, so a runtime calls it where waiting is allowed.
+#[cfg(target_os = "linux")]
+pub(super) fn end_orphans(marker: &str, started: u64) {
+    use super::table::{ProcessEntry, ProcessTable};
+    if SUPERVISOR.get().is_some()
+        && let Ok(table) = ProcessTable::open()
+    {
+        let own = std::process::id().cast_signed();
+        let is_known = |entry: &ProcessEntry| entry.started < started || is_known(entry.id);
+        table.kill_descendants(own, &is_known);
+    }
+    if !marker.is_empty() {
+        super::end_left(MARKER_VARIABLE, |value| value == marker);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn end_orphans(_marker: &str, _started: u64) {}
+
+/// The order of a supervised program: in its arguments, or in the policy that its environment holds.
+pub(super) fn order_in(spawn: &Spawn) -> Option<SupervisorOrder> {
+    let values = spawn.environment.iter().map(|(_, value)| value);
+    let mut orders = spawn.args.iter().chain(values).filter(|text| text.starts_with('{'));
+    orders.find_map(|order| {
+        let order: serde_json::Value = serde_json::from_str(order).ok()?;
+        let order = order.get("supervisor").unwrap_or(&order);
+        SupervisorOrder::deserialize(order).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::{ProcessLimits, Stdin};
+
+    fn spawn(args: &[&str], values: &[&str]) -> Spawn {
+        let absolute = Duration::from_secs(1);
+        Spawn {
+            program: "x".to_owned(),
+            args: args.iter().map(|text| (*text).to_owned()).collect(),
+            dir: "/".into(),
+            environment: values.iter().map(|text| ("X".to_owned(), (*text).to_owned())).collect(),
+            stdin: Stdin::Closed,
+            limits: ProcessLimits { idle: None, absolute, grace: absolute, kept_bytes_max: 0 },
+            termination: Termination::default(),
+        }
+    }
+
+    #[test]
+    fn each_limit_is_reported_by_a_signal_of_its_own() {
+        let limits = UsageLimits::usual();
+        for resource in LimitedResource::ALL {
+            let exceeded = exceeded_by(Some(signal_of(resource).as_raw()), &limits);
+            assert_eq!(exceeded, Some(Exceeded::new(resource, &limits)));
+        }
+        assert_eq!(exceeded_by(Some(Signal::KILL.as_raw()), &limits), None);
+        assert_eq!(exceeded_by(None, &limits), None);
+    }
+
+    #[test]
+    fn the_order_is_found_in_arguments_and_in_policies() {
+        let order = SupervisorOrder::new(UsageLimits::usual(), Vec::new());
+        let alone = serde_json::to_string(&order).unwrap();
+        let within = serde_json::json!({ "walls": "All", "supervisor": order }).to_string();
+        for text in [alone, within] {
+            assert_eq!(order_in(&spawn(&[&text], &[])), Some(order.clone()));
+            assert_eq!(order_in(&spawn(&[], &[&text])), Some(order.clone()));
+        }
+        assert_eq!(order_in(&spawn(&["{"], &["{"])), None);
+    }
+}

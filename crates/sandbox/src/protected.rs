@@ -1,0 +1,222 @@
+//! Paths of a work folder that tools and programs do not change: files that give orders to the next agent, and files that
+//! git, an editor or a shell runs as the user.
+//!
+//! One list decides for the file tools, for the mounts of the sandbox and for its guard. Names count at every depth and
+//! in either case: a nested `AGENTS.md` is read by the agent that works there, and the user's git reads a nested `.git`.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::fs::read_text;
+use repertoire_text::repository::{self, configured_values};
+
+use crate::beneath::normalised;
+
+/// The largest git configuration that is searched for files of the work folder.
+const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The folder or file of a git repository.
+pub(crate) const GIT: &str = ".git";
+
+/// Parts of a git folder that programs may not change. The rest has to stay writable: `git commit` works in the sandbox.
+pub(crate) const GIT_PARTS: &[&str] = &[
+    "hooks",
+    "config",
+    "config.worktree",
+    // A file that says where hooks and configuration are.
+    "commondir",
+    "modules",
+    "info",
+];
+
+/// Files and folders that are protected at every depth, in lower case.
+const AT_EVERY_DEPTH: &[&str] = &[
+    ".agent",
+    ".agents",
+    ".claude",
+    ".claude-plugin",
+    ".clinerules",
+    ".codex",
+    ".cursor",
+    ".cursorrules",
+    ".envrc",
+    ".gemini",
+    ".git-hooks",
+    ".githooks",
+    ".gitmodules",
+    ".husky",
+    ".junie",
+    ".kiro",
+    ".lefthook",
+    ".mcp.json",
+    ".opencode",
+    ".repertoire",
+    ".roo",
+    ".roorules",
+    ".windsurf",
+    ".windsurfrules",
+    "agents.md",
+    "agents.override.md",
+    "claude.local.md",
+    "claude.md",
+    "gemini.md",
+    "opencode.json",
+    "opencode.jsonc",
+    "repertoire.toml",
+];
+
+/// Protected names that are looked for in the work folder itself, whether they are there yet or not.
+const IN_THE_WORK_FOLDER: &[&str] = &[
+    ".gitmodules",
+    ".claude",
+    ".codex",
+    ".agents",
+    ".agent",
+    ".gemini",
+    ".opencode",
+    ".cursor",
+    ".envrc",
+    ".githooks",
+    ".husky",
+    ".github/skills",
+    ".mcp.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "repertoire.toml",
+    "skills",
+    ".repertoire/agents",
+    ".repertoire/skills",
+    "opencode.json",
+    "opencode.jsonc",
+];
+
+/// Whether tools may not change a path, given relative to the work folder: one of its components has a protected name, or
+/// it lies in a git folder. Works on the path alone.
+///
+/// ```
+/// use repertoire_sandbox::protected::is_protected;
+///
+/// assert!(is_protected("packages/web/AGENTS.md".into()));
+/// assert!(is_protected("vendor/lib/.git/config".into()));
+/// assert!(!is_protected("src/skills/fire.rs".into()));
+/// ```
+pub fn is_protected(relative: &Utf8Path) -> bool {
+    let parts: Vec<String> =
+        relative.components().map(|part| part.as_str().to_lowercase()).collect();
+    let named = |part: &String| part == GIT || AT_EVERY_DEPTH.contains(&part.as_str());
+    let github_skills = |pair: &[String]| pair[0] == ".github" && pair[1] == "skills";
+    parts.first().is_some_and(|first| first == "skills")
+        || parts.iter().any(named)
+        || parts.windows(2).any(github_skills)
+}
+
+/// Whether a name is protected wherever it is, without its being part of a git folder.
+pub(crate) fn is_protected_name(name: &str) -> bool {
+    AT_EVERY_DEPTH.contains(&name.to_lowercase().as_str())
+}
+
+/// The protected paths of a folder that are not searched for, whether they are there yet or not.
+pub(crate) fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let git = GIT_PARTS.iter().map(|part| dir.join(GIT).join(part));
+    let named = IN_THE_WORK_FOLDER.iter().map(|name| dir.join(name));
+    git.chain(named).chain(followed_by_git(dir)).collect()
+}
+
+/// Files and folders in a folder that the configuration of its repository tells git to run or to read: hooks and included
+/// files. The user's git follows them without asking.
+fn followed_by_git(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Some(repository) = repository::around(dir) else { return Vec::new() };
+    let config = read_text(&repository.common_dir.join("config"), GIT_CONFIG_BYTES_MAX);
+    let config = config.unwrap_or_default();
+    let named = |section, key, base: &Utf8Path| {
+        let values = configured_values(&config, section, key).into_iter();
+        values
+            .map(|value| normalised(base.join(value).as_str()).into())
+            .collect::<Vec<Utf8PathBuf>>()
+    };
+    let mut followed = named("core", "hookspath", &repository.top);
+    followed.extend(named("include", "path", &repository.common_dir));
+    followed.extend(named("includeif", "path", &repository.common_dir));
+    let git = dir.join(GIT);
+    followed.retain(|path| path != dir && path.starts_with(dir) && !path.starts_with(&git));
+    followed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(protected: bool, paths: &[&str]) {
+        for path in paths {
+            assert_eq!(is_protected(Utf8Path::new(path)), protected, "{path}");
+        }
+    }
+
+    #[test]
+    fn protected_names_count_at_every_depth_and_in_either_case() {
+        check(
+            true,
+            &[
+                ".git",
+                ".git/config",
+                "nest/.git/hooks/pre-commit",
+                "nest/.GIT/config",
+                "nest/AGENTS.md",
+                "a/b/agents.md",
+                "a/Claude.md",
+                ".envrc",
+                "nest/.envrc",
+                ".husky/pre-commit",
+                "nest/.husky/_/h",
+                "nest/.claude/settings.json",
+                "nest/.claude",
+                "a/.github/skills/x/SKILL.md",
+                "skills/a/SKILL.md",
+                "x/repertoire.toml",
+            ],
+        );
+    }
+
+    #[test]
+    fn hooks_and_included_files_in_the_work_folder_are_protected_wherever_they_are() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(dir.join(GIT).join(folder)).unwrap();
+        }
+        let put = |path: &str, text: &str| {
+            repertoire_text::fs::write_atomic(&dir.join(path), text.as_bytes()).unwrap();
+        };
+        put(".git/HEAD", "ref: refs/heads/main\n");
+        let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/git\n\tpath = /etc/elsewhere\n\tpath = more\n";
+        put(".git/config", config);
+        assert_eq!(followed_by_git(&dir), [dir.join("tools/hooks"), dir.join("conf/git")]);
+        assert_eq!(followed_by_git(&dir.join("tools")), [dir.join("tools/hooks")]);
+    }
+
+    #[test]
+    fn ordinary_paths_are_not_protected() {
+        check(
+            false,
+            &[
+                "",
+                "src/main.rs",
+                "src/skills/fire.rs",
+                ".gitignore",
+                ".github/workflows/ci.yml",
+                "agents.md.txt",
+                "claude/x",
+                "docs/AGENTS",
+                ".gitattributes",
+            ],
+        );
+    }
+
+    #[test]
+    fn every_path_that_is_not_searched_for_is_protected() {
+        let dir = Utf8Path::new("/work");
+        for path in protected_in(dir) {
+            assert!(is_protected(path.strip_prefix(dir).unwrap()), "{path}");
+        }
+    }
+}
