@@ -1,8 +1,8 @@
-//! Folders that are the user's alone.
+//! Private folders.
 
 use camino::Utf8Path;
 
-/// A folder that nobody else looks into, with those above it that are missing.
+/// Creates a folder that only the user can read, and its missing parents.
 pub(crate) fn make_private_dir(dir: &Utf8Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,4 +1,4 @@
-//! The driver for GitHub: from an event to work on a branch, and back to a comment.
+//! The GitHub driver: turns an event into work on a branch, and reports in a comment.
 
 pub mod automerge;
 pub mod base;

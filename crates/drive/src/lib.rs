@@ -1,6 +1,8 @@
-//! Drivers: what keeps an agent at work beyond one run. [`conversation`] is the first of them.
+//! Drivers: loops that run agents over several turns, steps or processes, such as conversations,
+//! plans, reviews and GitHub tasks.
 //!
-//! A [`Driver`] runs agents and keeps their conversations in a [`Store`]: state, events and a lock, in a folder each.
+//! A [`Driver`] runs agents and stores their conversations in a [`Store`]: one folder per
+//! conversation with its state, its events and a lock.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

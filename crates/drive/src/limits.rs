@@ -1,397 +1,404 @@
-//! The caps of this crate.
+//! The limits of this crate: sizes, counts and timeouts.
 
 use std::time::Duration;
 
-/// Largest conversation that is read.
+/// Maximum size of a conversation file.
 pub const CONVERSATION_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Largest log of events of which the end is looked at.
+/// Maximum size of an event log whose last events are read.
 pub const LOG_TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Characters of the first prompt that a list shows.
+/// Maximum number of characters of the first prompt in a list of conversations.
 pub const FIRST_WORDS_CHARS_MAX: usize = 200;
-/// Characters of what an interrupted run had said that the next one is told.
+/// Maximum number of characters of an interrupted run's answer that are passed to the next run.
 pub const INTERRUPTED_CHARS_MAX: usize = 4_000;
-/// Calls of an interrupted run that the next one is told.
+/// Maximum number of an interrupted run's tool calls that are passed to the next run.
 pub const INTERRUPTED_CALLS_MAX: usize = 20;
-/// Largest count of uses that is read.
+/// Maximum size of the file of skill use counts.
 pub const USE_BYTES_MAX: u64 = 1024 * 1024;
-/// Skills whose uses are counted.
+/// Maximum number of skills in the file of skill use counts; the least used ones are dropped.
 pub const USE_SKILLS_MAX: usize = 2_000;
 
-/// Largest state of a run of a workflow.
+/// Maximum size of a workflow run's state file.
 pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Largest workflow that a run was started with, with all that it injects.
+/// Maximum size of the workflow stored with a run, including all injected content.
 pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// How long a change waits for another one to the same run.
+/// Timeout for the lock of a workflow run.
 pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
-/// How often it looks.
+/// Interval between attempts to take the lock of a workflow run.
 pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
-/// After how long a run that was never started in full is taken for left.
+/// Age after which a run that was never fully created is considered abandoned.
 pub const NEW_RUN_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// How long a declared check of a workflow may take.
+/// Timeout of a workflow's declared check.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How long a script may take to print a step.
+/// Timeout of a script that prints a step.
 pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long programs have to end after they were asked to.
+/// Time between SIGTERM and SIGKILL for programs that the engine runs.
 pub const PROGRAM_GRACE: Duration = Duration::from_secs(5);
-/// Most of what a program says that is kept, of each stream.
+/// Maximum number of bytes kept of each output stream of a program.
 pub const PROGRAM_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// The largest file that a built-in check of a workflow reads.
+/// Maximum size of a file read by a workflow's built-in checks.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Most of each stream that goes into the record of a check.
+/// Maximum number of bytes of each output stream in the record of a check.
 pub const CHECK_NOTE_BYTES_MAX: usize = 2 * 1024;
 
-/// The oldest git that will do: `merge-tree` without a checkout, paths from a file, and locks with a reason.
+/// Minimum git version: needs `merge-tree --write-tree`, `--pathspec-from-file`, and worktree locks
+/// with a reason.
 pub const GIT_VERSION_MIN: (u32, u32) = (2, 41);
-/// How long a call of git may take: a checkout of a large repository does.
+/// Timeout of a git call. Long, since a checkout of a large repository takes minutes.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// Longest time that git may take to read configuration.
+/// Timeout of a git call that reads configuration.
 pub const GIT_CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long git has to end after it was asked to.
+/// Time between SIGTERM and SIGKILL for git.
 pub const GIT_GRACE: Duration = Duration::from_secs(5);
-/// Most of what git says that is read.
+/// Maximum number of bytes read from git's standard output.
 pub const GIT_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most of git's complaints that go into an error.
+/// Maximum number of bytes of git's standard error in an error message.
 pub const GIT_SAID_BYTES_MAX: usize = 2 * 1024;
-/// The largest index that is searched for submodules; git is asked about a larger one.
+/// Maximum size of an index that is searched for submodules; for a larger one, git lists them.
 pub const GIT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The largest list of repositories that another one borrows objects from.
+/// Maximum size of `objects/info/alternates`.
 pub const GIT_ALTERNATES_BYTES_MAX: u64 = 64 * 1024;
-/// The maximum number of repositories that another one borrows objects from.
+/// Maximum number of repositories that a repository borrows objects from.
 pub const GIT_ALTERNATES_MAX: usize = 16;
-/// The largest list of commits whose history was not fetched.
+/// Maximum size of the `shallow` file, which lists commits whose parents were not fetched.
 pub const GIT_SHALLOW_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How often a change to the configuration is tried while another process makes one.
+/// Maximum number of attempts to change the configuration while another process holds its lock.
 pub const GIT_CONFIG_TRIES: u32 = 40;
-/// How long it waits in between.
+/// Pause between these attempts.
 pub const GIT_CONFIG_POLL: Duration = Duration::from_millis(50);
-/// Most commits of a log.
+/// Maximum number of commits returned by `git log`.
 pub const LOG_COMMITS_MAX: usize = 10_000;
 
-/// Most characters of a run's name in the name of its branch.
+/// Maximum number of characters of a run's name in the name of its branch.
 pub const WORKTREE_NAME_CHARS_MAX: usize = 40;
-/// How long a change to worktrees waits for another one: a checkout may take its time.
+/// Timeout for the worktree lock. Long, since its holder may be checking out a large repository.
 pub const WORKTREE_LOCK_WAIT: Duration = Duration::from_secs(10 * 60);
-/// How long processes of a former owner have to leave a worktree before taking it over fails.
+/// Timeout for a former owner's processes to leave a worktree; after that, a takeover fails.
 pub const WORKTREE_FREE_WAIT: Duration = Duration::from_secs(3);
-/// How often it looks.
+/// Interval between attempts to take the worktree lock.
 pub const WORKTREE_LOCK_POLL: Duration = Duration::from_millis(20);
-/// How long a git that works in a worktree has to end before it is in the way.
+/// Timeout for a git process in a worktree to end.
 pub const AT_WORK_WAIT: Duration = Duration::from_secs(2);
-/// How often it is looked for.
+/// Interval between checks for such a git process.
 pub const AT_WORK_POLL: Duration = Duration::from_millis(50);
-/// Largest file that says whose a worktree is, or where.
+/// Maximum size of a worktree's owner file, and of its `gitdir` file.
 pub const OWNER_BYTES_MAX: u64 = 64 * 1024;
-/// Largest log of what was checked out that is read.
+/// Maximum size of the reflog of `HEAD`.
 pub const REFLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Most names that are tried for what is moved aside or rescued.
+/// Maximum number of names tried for a folder that is moved aside or a rescue branch.
 pub const ASIDE_NAMES_MAX: usize = 100;
-/// Most repositories within a worktree that are opened up after a step.
+/// Maximum number of nested repositories whose git folder is moved out of a worktree after a step.
 pub const NESTED_REPOSITORIES_MAX: usize = 20;
-/// Largest file that is copied into a new worktree.
+/// Maximum size of a file copied into a new worktree.
 pub const COPY_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Most bytes that are copied into a new worktree.
+/// Maximum number of bytes copied into a new worktree.
 pub const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most files that are copied into a new worktree.
+/// Maximum number of files copied into a new worktree.
 pub const COPY_FILES_MAX: usize = 1_000;
 
-/// Most checks that are declared together.
+/// Maximum number of declared checks.
 pub const CHECKS_MAX: usize = 200;
-/// Longest name of a check.
+/// Maximum length of a check's name.
 pub const CHECK_NAME_BYTES_MAX: usize = 100;
-/// Most attempts of a check after the first one.
+/// Maximum number of retries of a check.
 pub const CHECK_RETRIES_MAX: u32 = 10;
-/// The longest time that a check may be given.
+/// Maximum timeout that a check may declare.
 pub const CHECK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest command of a check.
+/// Maximum length of a check's command.
 pub const CHECK_COMMAND_BYTES_MAX: usize = 100_000;
-/// Most of the start of a check's output that is stored.
+/// Maximum number of bytes stored of the start of a check's output.
 pub const CHECK_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Most of the end of a check's output that is stored.
+/// Maximum number of bytes stored of the end of a check's output.
 pub const CHECK_TAIL_BYTES_MAX: usize = 48 * 1024;
-/// Most of each end of a check's output that errors are read from. Both together are what is analysed, with a word on what
-/// is missing between them.
+/// Maximum number of bytes of each end of a check's output that are analysed for errors. Both ends
+/// and the note about the gap between them fit into [`ANALYSED_BYTES_MAX`].
 pub const CHECK_HEARD_BYTES_MAX: usize = ANALYSED_BYTES_MAX / 2 - 1024;
-/// Most lines of a check's output that are kept because they look like errors.
+/// Maximum number of lines kept from the middle of a check's output because they look like errors.
 pub const CHECK_TELLING_LINES_MAX: usize = 40;
-/// Most of such a line.
+/// Maximum length of such a line.
 pub const CHECK_TELLING_CHARS_MAX: usize = 400;
-/// Most of what a prompt is told about failed checks.
+/// Maximum number of bytes about failed checks in a prompt.
 pub const CHECK_NOTES_BYTES_MAX: usize = 16 * 1024;
-/// The least that is told about a failed check, if anything is.
+/// Minimum number of bytes for each failed check that a prompt describes.
 pub const CHECK_NOTES_EACH_BYTES_MIN: usize = 2 * 1024;
-/// Most characters of a failed check's command that are told.
+/// Maximum number of characters of a failed check's command in a prompt.
 pub const CHECK_NOTES_COMMAND_CHARS_MAX: usize = 1_000;
 
-/// Steps of a plan loop that are remembered for the watchdog.
+/// Number of past steps of a plan run that the watchdog compares.
 pub const HISTORY_MAX: usize = 64;
-/// Steps in a row on one task whose worker was gone before a person has to look.
+/// Consecutive interrupted steps (the worker died) on one task before the run waits for a person.
 pub const INTERRUPTIONS_MAX: u32 = 5;
-/// Tasks or files that one sentence names.
+/// Maximum number of tasks or files named in one sentence.
 pub const NAMES_SHOWN: usize = 10;
-/// Most characters of a task in the journal.
+/// Maximum number of characters of a task's label in the journal.
 pub const TASK_LABEL_CHARS_MAX: usize = 200;
-/// Most characters of one thing that was learnt.
+/// Maximum number of characters of one learning.
 pub const LEARNING_CHARS_MAX: usize = 600;
-/// Most events that are recorded at once when a plan was changed by hand.
+/// Maximum number of events recorded at once after a plan file was edited by hand.
 pub const PLAN_EVENTS_MAX: usize = 500;
-/// Most findings of a review that are kept.
+/// Maximum number of findings kept of a review.
 pub const FINDINGS_MAX: usize = 50;
-/// Most characters of one.
+/// Maximum number of characters of a finding.
 pub const FINDING_CHARS_MAX: usize = 2_000;
-/// Reasons for a skill that are recorded.
+/// Maximum number of reasons recorded for a selected skill.
 pub const REASONS_SHOWN: usize = 3;
-/// Most characters of notes in a prompt.
+/// Maximum number of characters of notes in a prompt.
 pub const NOTES_CHARS_MAX: usize = 12_000;
-/// Most characters of a difference in a prompt.
+/// Maximum number of characters of a diff in a prompt.
 pub const DIFF_CHARS_MAX: usize = 40_000;
-/// Learnings that a prompt shows.
+/// Maximum number of learnings in a prompt.
 pub const LEARNINGS_SHOWN: usize = 20;
-/// How often a worker looks for what people want of a run.
+/// Interval at which a worker polls for requests to pause, stop or change a run.
 pub const WISH_POLL: Duration = Duration::from_secs(1);
-/// Largest log of one step of an agent.
+/// Maximum size of the log of one agent step.
 pub const STEP_LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Largest file of learnings.
+/// Maximum size of the file of learnings.
 pub const LEARNINGS_BYTES_MAX: u64 = 256 * 1024;
-/// Most of a difference that is kept with a run.
+/// Maximum number of bytes of the diff stored with a run.
 pub const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long to wait for an allowance when nobody says until when.
+/// Default deferral of a run after a rate limit that names no reset time.
 pub const DEFERRAL: Duration = Duration::from_secs(15 * 60);
-/// How long the output of a step may be in the journal.
+/// Maximum number of characters of a step's output in the journal.
 pub const RESULT_CHARS_MAX: usize = 4_000;
-/// How often a worker looks for runs when nobody calls it.
+/// Interval at which a worker polls the queue when it gets no notification.
 pub const CLAIM_POLL: Duration = Duration::from_secs(2);
-/// How long it waits after the journal could not be reached.
+/// Pause of a worker after it could not reach the journal.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
 
-/// Most findings of one answer.
-pub const REVIEW_ANSWER_FINDINGS_MAX: usize = 100;
-/// Most findings of one agent that looks for gaps.
-pub const REVIEW_GAPS_FINDINGS_MAX: usize = 5;
-/// Lines on both sides of a finding where others are not looked for again.
-pub const REVIEW_ZONE_LINES: u32 = 5;
-/// Longest diff that is a fix.
-pub const REVIEW_FIX_LINES_MAX: usize = 10;
-/// Longest title.
-pub const REVIEW_TITLE_CHARS_MAX: usize = 200;
-/// Longest text of a finding.
-pub const REVIEW_TEXT_CHARS_MAX: usize = 4_000;
-/// Most findings that one validator is asked about.
-pub const REVIEW_BATCH_FINDINGS_MAX: usize = 8;
-/// Most validators that are asked; what is beyond stays unverified.
-pub const REVIEW_BATCHES_MAX: usize = 60;
-/// Longest line of code that a prompt shows; longer ones say how much is missing.
-pub const REVIEW_PROMPT_LINE_CHARS_MAX: usize = 4_000;
-/// Most findings of each side that a synthesis is told.
-pub const REVIEW_SYNTHESIS_FINDINGS_MAX: usize = 40;
-/// Lines of code on both sides of a finding that a validator is shown.
-pub const REVIEW_CONTEXT_LINES: u32 = 5;
-/// Lines on both sides of a finding that a report shows.
-pub const REVIEW_EXCERPT_LINES: u32 = 2;
-/// Most lines of a report's excerpt.
-pub const REVIEW_EXCERPT_LINES_MAX: usize = 12;
-/// Longest line that goes into a prompt or a report.
-pub const REVIEW_LINE_CHARS_MAX: usize = 500;
-/// Largest record of a review that is read.
-pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most reviews that a list shows.
-pub const REVIEWS_LISTED_MAX: usize = 1_000;
 // Reviews
 
-/// Most files of one review.
+/// Maximum number of findings in one answer.
+pub const REVIEW_ANSWER_FINDINGS_MAX: usize = 100;
+/// Maximum number of findings of one gap-finding agent.
+pub const REVIEW_GAPS_FINDINGS_MAX: usize = 5;
+/// Lines on both sides of a known finding that gap-finding agents skip.
+pub const REVIEW_ZONE_LINES: u32 = 5;
+/// Maximum number of lines of a suggested fix.
+pub const REVIEW_FIX_LINES_MAX: usize = 10;
+/// Maximum number of characters of a finding's title.
+pub const REVIEW_TITLE_CHARS_MAX: usize = 200;
+/// Maximum number of characters of a finding's text.
+pub const REVIEW_TEXT_CHARS_MAX: usize = 4_000;
+/// Maximum number of findings given to one validator.
+pub const REVIEW_BATCH_FINDINGS_MAX: usize = 8;
+/// Maximum number of validators; findings beyond that stay unverified.
+pub const REVIEW_BATCHES_MAX: usize = 60;
+/// Maximum length of a code line in a prompt; longer ones are cut with a note of how much is
+/// missing.
+pub const REVIEW_PROMPT_LINE_CHARS_MAX: usize = 4_000;
+/// Maximum number of findings of each side given to the synthesis.
+pub const REVIEW_SYNTHESIS_FINDINGS_MAX: usize = 40;
+/// Lines of code on both sides of a finding given to a validator.
+pub const REVIEW_CONTEXT_LINES: u32 = 5;
+/// Lines of code on both sides of a finding in a report.
+pub const REVIEW_EXCERPT_LINES: u32 = 2;
+/// Maximum number of lines of an excerpt in a report.
+pub const REVIEW_EXCERPT_LINES_MAX: usize = 12;
+/// Maximum number of characters of an excerpt line in a prompt or a report.
+pub const REVIEW_LINE_CHARS_MAX: usize = 500;
+/// Maximum size of a stored review.
+pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Maximum number of reviews in a list.
+pub const REVIEWS_LISTED_MAX: usize = 1_000;
+/// Maximum number of files in a review.
 pub const REVIEW_FILES_MAX: usize = 2_000;
-/// Most bytes of all files of one review.
+/// Maximum size of all files of a review together.
 pub const REVIEW_BYTES_MAX: u64 = 16_000_000;
-/// Largest file that is reviewed.
+/// Maximum size of a reviewed file.
 pub const REVIEW_FILE_BYTES_MAX: u64 = 1_000_000;
-/// Most lines of one file that are reviewed: those that changed and those next to them, or all of a new one.
+/// Maximum number of reviewed lines per file: changed lines with their context, or all lines of a
+/// new file.
 pub const REVIEW_FILE_LINES_MAX: usize = 5_000;
-/// Most characters of files that go into prompts as a whole.
+/// Maximum number of characters of files that prompts contain in full.
 pub const REVIEW_FULL_CHARS_MAX: usize = 200_000;
-/// Lines of the files beyond that.
+/// Number of lines shown of each file beyond that.
 pub const REVIEW_PREVIEW_LINES: usize = 50;
-/// From how many files on a folder is more than one review should be about.
+/// Number of files from which on a folder is reported as too large for one review.
 pub const REVIEW_FOLDER_FILES_WARN: usize = 20;
-/// Most bytes of files that are compared in one call of git.
+/// Maximum size of the files compared in one git call.
 pub const REVIEW_PATCH_BYTES_MAX: u64 = 4_000_000;
-/// Most files of a folder outside a repository that are looked at.
+/// Maximum number of files visited in a folder outside a repository.
 pub const REVIEW_WALK_FILES_MAX: usize = 5_000;
-/// How deep a folder outside a repository is looked into.
+/// Maximum depth of the walk through a folder outside a repository.
 pub const REVIEW_WALK_DEPTH_MAX: usize = 32;
-/// Most files with rules of a repository.
+/// Maximum number of rule files of a repository.
 pub const REVIEW_RULE_FILES_MAX: usize = 20;
-/// Largest file with rules that is read.
+/// Maximum size of a rule file.
 pub const REVIEW_RULE_BYTES_MAX: u64 = 1_000_000;
-/// Most characters of one that are kept.
+/// Maximum number of characters kept of one rule file.
 pub const REVIEW_RULE_CHARS_MAX: usize = 20_000;
-/// Most characters of rules that are kept.
+/// Maximum number of characters kept of all rule files.
 pub const REVIEW_RULES_CHARS_MAX: usize = 60_000;
-/// Most files of a review's configuration.
+/// Maximum number of configuration files of a review.
 pub const REVIEW_BASE_FILES_MAX: usize = 50;
-/// Largest file of a review's configuration.
+/// Maximum size of a configuration file of a review.
 pub const REVIEW_BASE_FILE_BYTES_MAX: u64 = 256 * 1024;
-/// Most tests that are shown because their names fit.
+/// Maximum number of tests shown because their names match a reviewed file.
 pub const REVIEW_TESTS_MAX: usize = 20;
-/// Most tests of one file.
+/// Maximum number of such tests per reviewed file.
 pub const REVIEW_TESTS_EACH_MAX: usize = 3;
-/// Largest test that is shown.
+/// Maximum size of a test file that is shown.
 pub const REVIEW_TEST_BYTES_MAX: u64 = 1_000_000;
-/// Most characters of one.
+/// Maximum number of characters shown of a test file.
 pub const REVIEW_TEST_CHARS_MAX: usize = 20_000;
-/// Names of branches that a message about a wrong one shows.
+/// Number of similar branch names suggested when a branch does not exist.
 pub const REVIEW_NEAR_BRANCHES: usize = 3;
-/// Most patterns of one review.
+/// Maximum number of patterns in a review.
 pub const REVIEW_PATTERNS_MAX: usize = 2_000;
-/// Longest pattern.
+/// Maximum length of a pattern.
 pub const REVIEW_PATTERN_BYTES_MAX: usize = 4_096;
-/// Most characters of a pattern with its repetitions written out.
+/// Maximum number of characters of a pattern with its repetitions expanded.
 pub const REVIEW_PATTERN_POSITIONS_MAX: usize = 2_000;
-/// Most patterns without a fixed text: they are run on every file.
+/// Maximum number of patterns without a literal part, since these run on every file.
 pub const REVIEW_PATTERNS_EVERYWHERE_MAX: usize = 200;
-/// Largest pattern when it is compiled.
+/// Maximum compiled size of a pattern.
 pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
-/// Most memory of a pattern while it runs.
+/// Maximum size of a pattern's lazy DFA cache.
 pub const REVIEW_PATTERN_DFA_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Most places of one pattern in one file that are listed.
+/// Maximum number of matches listed per pattern and file.
 pub const REVIEW_HITS_PER_FILE_MAX: usize = 10_000;
-/// Most lines of a match that proves what an agent claims.
+/// Maximum number of lines of a match that confirms an agent's finding.
 pub const REVIEW_CLAIM_LINES_MAX: u32 = 10;
-/// Lines that a pattern which may match a line break is run on at once.
+/// Number of lines searched at once by a pattern that can match a line break.
 pub const REVIEW_PATTERN_WINDOW_LINES: usize = 40;
-/// Lines that any other pattern is run on at once.
+/// Number of lines searched at once by any other pattern.
 pub const REVIEW_PATTERN_CHUNK_LINES: usize = 1_000;
-/// Most matches of a pattern that begin in one line.
+/// Maximum number of matches of a pattern that start in one line.
 pub const REVIEW_PATTERN_LINE_MATCHES_MAX: usize = 16;
-/// Largest earlier review that is read.
+/// Maximum size of a baseline review.
 pub const REVIEW_BASELINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most entries of a file that says what is not to be reported.
+/// Maximum number of entries in an ignore file.
 pub const REVIEW_IGNORES_MAX: usize = 1_000;
-/// Lines of a finding in which a comment is looked for that it is meant so.
+/// Maximum number of a finding's lines that are searched for a suppression comment.
 pub const REVIEW_SUPPRESSION_LINES_MAX: u32 = 10;
-/// Lines at the top of a file in which a comment is about the whole of it.
+/// Number of lines at the top of a file in which a suppression comment applies to the whole file.
 pub const REVIEW_SUPPRESSION_HEAD_LINES: usize = 10;
 
 // Self-improvement
 
-/// Most bytes of a command's output that are analysed: half from its start and half from its end.
+/// Maximum number of bytes of a command's output that are analysed: half from its start, half from
+/// its end.
 pub const ANALYSED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest line of it; what is beyond is not looked at.
+/// Maximum analysed length of an output line; the rest of the line is ignored.
 pub const ANALYSED_LINE_BYTES_MAX: usize = 4 * 1024;
-/// Most errors of one analysis; what is beyond is said to be cut.
+/// Maximum number of errors in one analysis; the rest is reported as cut.
 pub const ANALYSED_ERRORS_MAX: usize = 1_000;
-/// Longest message of an error.
+/// Maximum number of characters of an error's message.
 pub const ERROR_MESSAGE_CHARS_MAX: usize = 2_000;
-/// Most lines of a message that goes on.
+/// Maximum number of lines of an error's message.
 pub const ERROR_MESSAGE_LINES_MAX: usize = 20;
-/// Lines of a file on each side of an error.
+/// Lines of source code shown on each side of an error.
 pub const ERROR_CONTEXT_LINES: usize = 3;
-/// Longest of them.
+/// Maximum number of characters of such a line.
 pub const ERROR_CONTEXT_CHARS_MAX: usize = 240;
-/// Most files that are read for one analysis.
+/// Maximum number of files read for the context of one analysis.
 pub const ERROR_CONTEXT_FILES_MAX: usize = 50;
-/// Last lines of output in which nothing was understood.
+/// Number of last lines shown of an output that no parser understood.
 pub const UNKNOWN_LINES_SHOWN: usize = 20;
-/// Lines between two errors of one file that are taken for neighbours.
+/// Errors of one file that are at most this many lines apart are grouped.
 pub const NEIGHBOURING_LINES: u32 = 5;
 
 // GitHub
 
-/// Most characters of a comment of ours, with all that is folded in it; GitHub takes 65,536.
+/// Maximum number of characters of a comment that we post, folded sections included. GitHub's own
+/// limit is 65,536.
 pub const COMMENT_CHARS_MAX: usize = 60_000;
-/// Most characters of a pull request's text.
+/// Maximum number of characters of a pull request's body.
 pub const PULL_BODY_CHARS_MAX: usize = 30_000;
-/// Most characters of a pull request's title.
+/// Maximum number of characters of a pull request's title.
 pub const PULL_TITLE_CHARS_MAX: usize = 120;
-/// Most tasks of one source that are looked at, and of one run that a mode may ask for.
+/// Maximum number of tasks read from one source, and that a mode may request for one run.
 pub const TASKS_MAX: usize = 1_000;
-/// Largest file of tasks that is read.
+/// Maximum size of a task file.
 pub const TASKS_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Most characters of a task's title.
+/// Maximum number of characters of a task's title.
 pub const TASK_TITLE_CHARS_MAX: usize = 300;
-/// Most characters of a task's text.
+/// Maximum number of characters of a task's text.
 pub const TASK_BODY_CHARS_MAX: usize = 40_000;
-/// Most characters of what an agent said that a dead letter has as its question.
+/// Maximum number of characters of an agent's answer that become the question of a dead letter.
 pub const LETTER_QUESTION_CHARS_MAX: usize = 1_000;
-/// How long the label of a run at work holds others back, if nobody says otherwise: as long as a job on GitHub may take.
+/// Default time for which the in-progress label of a run blocks other runs: the longest time that a
+/// job on GitHub may take.
 pub const CLAIM_LEASE: Duration = Duration::from_secs(6 * 60 * 60);
-/// Longest pause between tasks that a mode may ask for.
+/// Maximum pause between tasks that a mode may request.
 pub const DELAY_MS_MAX: u64 = 60 * 60 * 1_000;
-/// Most comments of a discussion that an agent is given.
+/// Maximum number of comments of a thread in a prompt.
 pub const THREAD_COMMENTS_MAX: usize = 50;
-/// Most authors of a discussion whose rights are asked for.
+/// Maximum number of authors of a thread whose permissions are looked up.
 pub const THREAD_AUTHORS_MAX: usize = 10;
-/// Most bytes of a pull request's changes that an agent is given.
+/// Maximum number of bytes of a pull request's diff in a prompt.
 pub const PROMPT_DIFF_BYTES_MAX: usize = 64 * 1024;
-/// Fixes that an agent is told of.
+/// Maximum number of remembered fixes in a prompt.
 pub const OFFERS_SHOWN: usize = 3;
-/// Most characters of one of them.
+/// Maximum number of characters of such a fix.
 pub const OFFER_CHARS_MAX: usize = 3_000;
-/// Largest file that lines around an error are taken from.
+/// Maximum size of a file from which the lines around an error are read.
 pub const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Most links that are followed until a file is found.
+/// Maximum number of symbolic links followed to find a file.
 pub const LINK_STEPS_MAX: usize = 8;
 
-/// Longest target of a link that is followed.
+/// Maximum length of a symbolic link's target.
 pub const LINK_BYTES_MAX: u64 = 4_096;
 // Memory and recovery
 
-/// Largest file of what is remembered that is read.
+/// Maximum size of the memory file.
 pub const MEMORY_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Most failures in it.
+/// Maximum number of failures in the memory file.
 pub const MEMORY_FAILURES_MAX: usize = 5_000;
-/// Most remembered failures that are compared with one that was not seen before.
+/// Maximum number of remembered failures that are compared with a new one.
 pub const MEMORY_COMPARED_MAX: u32 = 500;
-/// Most of them that are shown.
+/// Maximum number of similar failures shown.
 pub const MEMORY_SIMILAR_MAX: usize = 3;
-/// Most different failures of one verification that are remembered.
+/// Maximum number of different failures remembered per verification.
 pub const RECOVER_FAILURES_MAX: usize = 50;
-/// Attempts at one failure.
+/// Maximum number of recovery attempts per failure.
 pub const RECOVER_ATTEMPTS_MAX: u32 = 3;
-/// Attempts in all.
+/// Maximum number of recovery attempts in total.
 pub const RECOVER_ATTEMPTS_TOTAL_MAX: u32 = 6;
-/// Fixes of one failure without effect, after which its cause is probably another one.
+/// Number of ineffective fixes after which a failure is assumed to have a different cause.
 pub const RECOVER_WITHOUT_EFFECT_MAX: u32 = 2;
-/// How long one attempt may take, the checks not included.
+/// Timeout of one recovery attempt, not counting the checks.
 pub const RECOVER_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long is waited at most before the work is put off.
+/// Maximum time to wait for a rate limit; for a longer one the run is deferred.
 pub const RECOVER_WAIT_MAX: Duration = Duration::from_secs(120);
-/// How long is waited for a limit that names no time.
+/// Default wait for a rate limit that names no time.
 pub const RECOVER_WAIT_USUAL: Duration = Duration::from_secs(60);
-/// How long a run is put off at most for a limit; above that a person is asked.
+/// Maximum time to defer a run for a rate limit; a longer one needs a person.
 pub const RECOVER_DEFERRAL_MAX: Duration = Duration::from_secs(6 * 60 * 60);
-/// Recoveries after one step of an agent that were put off or cut short, before it is asked again all the same.
+/// Number of deferred or interrupted recoveries after one agent step before the agent runs again
+/// regardless.
 pub const RECOVER_CUT_SHORT_MAX: usize = 3;
-/// Most bytes of the names of files that a linter is given.
+/// Maximum length of the file names passed to a linter.
 pub const LINTER_FILES_BYTES_MAX: usize = 64 * 1024;
-/// Most lines that a linter may change.
+/// Maximum number of lines that a linter may change.
 pub const LINTER_LINES_MAX: u64 = 200;
-/// Most lines of a lock file that a fix may change.
+/// Maximum number of lines of a lock file that a fix may change.
 pub const LOCK_LINES_MAX: u64 = 100;
-/// Most bytes of a change that are looked at; a larger one is taken back.
+/// Maximum size of a recovery's diff; a larger change is reverted.
 pub const RECOVER_DIFF_BYTES_MAX: usize = 1024 * 1024;
-/// Most lines of a change that is learnt.
+/// Maximum number of lines of a change that is learnt.
 pub const LEARNT_LINES_MAX: usize = 60;
-/// Most files of a change that is learnt.
+/// Maximum number of files of a change that is learnt.
 pub const LEARNT_FILES_MAX: usize = 5;
-/// Most output of a program that mends something.
+/// Maximum number of output bytes kept of a program that recovery runs.
 pub const RECOVER_SAID_BYTES_MAX: usize = 16 * 1024;
-/// Checks of a verification that run at once, if nobody says otherwise.
+/// Default number of checks of a verification that run concurrently.
 pub const CHECKS_AT_ONCE: usize = 3;
-/// Of the tests of an earlier run, how many hundredths have to run again for a pass to be believed.
+/// Minimum percentage of an earlier run's tests that must run again for a pass to be trusted.
 pub const TESTS_PERCENT_MIN: u64 = 75;
-/// Largest verification that is read.
+/// Maximum size of a stored verification.
 pub const VERIFICATION_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Errors of one check that a report for people lists; the rest is counted.
+/// Maximum number of errors per check listed in a report; the rest is counted.
 pub const REPORT_ERRORS_SHOWN: usize = 50;
-/// Largest file of the project that is read for the lines around an error.
+/// Maximum size of a project file from which the lines around an error are read.
 pub const ERROR_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How often pending checks are looked at.
+/// Interval at which pending checks are polled.
 pub const MERGE_POLL: Duration = Duration::from_secs(10);
-/// How long the first check of a merged commit may take to begin.
+/// Timeout for the first check of a merged commit to appear.
 pub const MERGE_WATCH_APPEAR: Duration = Duration::from_secs(60);
-/// Most pull requests that are looked at when no event names one.
+/// Maximum number of pull requests examined when no event names one.
 pub const MERGE_PULLS_MAX: usize = 20;
-/// Longest line that says where a pull request comes from.
+/// Maximum length of the line that records a pull request's origin.
 pub const ORIGIN_BYTES_MAX: usize = 4 * 1024;
-/// How often a merge starts again because the head moved.
+/// Maximum number of times a merge restarts because the head moved.
 pub const MERGE_RESTARTS_MAX: u32 = 3;

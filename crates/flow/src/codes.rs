@@ -1,4 +1,4 @@
-//! The codes of findings about workflows and plans: `RS700` to `RS799`.
+//! Diagnostic codes for workflows and plans: `RS700` to `RS799`.
 
 repertoire_text::diagnostic_codes! {
     WORKFLOW_UNREADABLE = "RS700", "workflow-unreadable", Error,

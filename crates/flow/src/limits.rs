@@ -1,76 +1,75 @@
-//! The caps on workflows, runs and plans.
+//! Limits on workflows, runs and plans.
 
-/// Largest `workflow.yaml`.
+/// Maximum size of a `workflow.yaml`.
 pub const FILE_BYTES_MAX: u64 = 512 * 1024;
-/// Most steps of a workflow.
 pub const STEPS_MAX: usize = 200;
-/// Largest resource or convention that is injected.
+/// Maximum size of an injected resource or convention.
 pub const RESOURCE_BYTES_MAX: u64 = 256 * 1024;
-/// Largest value of a parameter.
+/// Maximum size of a parameter's value.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Largest output of a step that is kept.
+/// Maximum size of a step's output.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-/// Most items of one review.
+/// Maximum number of items in a review.
 pub const ITEMS_MAX: usize = 500;
-/// Longest text of an item: its scope, its check or its finding.
+/// Maximum length of an item's scope, check or finding.
 pub const ITEM_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Longest id of an item, a question or a step.
+/// Maximum length of the id of an item, a question or a step.
 pub const ID_BYTES_MAX: usize = 64;
-/// Most questions that a sub-agent asks at once.
+/// Maximum number of questions a sub-agent can ask at once.
 pub const QUESTIONS_MAX: usize = 3;
-/// Fewest and most options of a question.
+/// The number of options a question must have.
 pub const OPTIONS: std::ops::RangeInclusive<usize> = 2..=3;
-/// How often the user may be asked during one step.
+/// Maximum number of times the user can be asked during one visit of a step.
 pub const ASKS_PER_VISIT_MAX: u32 = 3;
-/// The largest bound of a loop.
+/// Maximum bound of a loop.
 pub const LOOP_MAX: u32 = 100;
-/// How much work one template may cause.
+/// minijinja fuel for rendering one template.
 pub const TEMPLATE_FUEL: u64 = 50_000;
-/// Longest text that a template may give.
+/// Maximum length of a rendered template.
 pub const TEMPLATE_BYTES_MAX: usize = 512 * 1024;
-/// Largest step that is read as XML.
+/// Maximum size of a step in XML.
 pub const STEP_XML_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How deep the elements of such a step may be.
+/// Maximum nesting depth of the elements of such a step.
 pub const STEP_XML_DEPTH_MAX: usize = 64;
-/// Most that is read of what a script prints as its step.
+/// Maximum output of a script for one step.
 pub const SCRIPT_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// How often a loop of a script is gone through before it stops for a person.
+/// Number of iterations of a script's loop before it stops for a person.
 pub const SCRIPT_ITERATIONS_MAX: u32 = 5;
-/// Most steps that a script may say it has.
+/// Maximum number of steps a script can declare.
 pub const SCRIPT_STEPS_MAX: usize = 200;
-/// Longest text that all templates of one step may give together.
+/// Maximum total length of all rendered templates of a step.
 pub const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most bytes of resources and conventions that a workflow injects, each as often as it is injected.
+/// Maximum total size of the resources and conventions a workflow injects, counting each injection.
 pub const INJECTED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most entries of a list or of work.
+/// Maximum number of entries of a `list` or `work` parameter.
 pub const ENTRIES_MAX: usize = 1000;
-/// Most bytes of all items of one review together.
+/// Maximum total size of the items of a review.
 pub const REVIEW_BYTES_MAX: usize = 1024 * 1024;
-/// Longest note, error or answer.
+/// Maximum length of a note, an error or an answer.
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
-/// Most findings about one workflow that are told.
+/// Maximum number of findings reported for a workflow.
 pub const FINDINGS_MAX: usize = 200;
-/// Most words and signs of one tag of a template, or of a condition.
+/// Maximum number of tokens in a template tag or a condition.
 pub const TAG_WORDS_MAX: usize = 200;
-/// Most statements of one text.
+/// Maximum number of statements in a template.
 pub const STATEMENTS_MAX: usize = 200;
-/// Largest plan file.
+/// Maximum size of a plan file.
 pub const PLAN_BYTES_MAX: usize = 1024 * 1024;
-/// Most tasks of a plan.
+/// Maximum number of tasks in a plan.
 pub const PLAN_TASKS_MAX: usize = 2_000;
-/// Longest line of a plan.
+/// Maximum length of a line of a plan.
 pub const PLAN_LINE_BYTES_MAX: usize = 16 * 1024;
-/// Most headings of a plan.
+/// Maximum number of headings in a plan.
 pub const PLAN_SECTIONS_MAX: usize = 2_000;
-/// Most things that the tasks and sections of a plan wait for, together.
+/// Maximum total number of blockers of a plan's tasks and sections.
 pub const PLAN_BLOCKERS_MAX: usize = 10_000;
-/// How deep tasks may be nested; what is deeper counts as the deepest.
+/// Maximum nesting depth of tasks; deeper tasks count as being at this depth.
 pub const PLAN_NESTING_MAX: usize = 16;
-/// Most lines of the text of one task; what follows is a detail.
+/// Maximum number of lines in a task's text; the lines after them are details.
 pub const PLAN_TEXT_LINES_MAX: usize = 100;
-/// Most skills that a task names, with those of the sections above it.
+/// Maximum number of skills a task names, including those of the sections above it.
 pub const PLAN_HINTS_MAX: usize = 32;
-/// Longest note that is written below a task.
+/// Maximum length of a note written below a task.
 pub const PLAN_NOTE_BYTES_MAX: usize = 1_000;
-/// Characters of a task's text that are too many for one iteration.
+/// Number of characters above which a task's text is too long for one iteration.
 pub const PLAN_TASK_CHARS_MAX: usize = 600;

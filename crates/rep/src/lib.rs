@@ -1,8 +1,9 @@
 //! Repertoire: the skill runtime for AI agents, as one library and one binary.
 //!
-//! The crates are reached through here: [`text`] for sources, diagnostics and YAML, [`skill`] for the
-//! record, discovery, lint, the catalog and rendering, [`select`] for choosing skills for a task, [`model`]
-//! for the wire to language models, [`agent`] for running agents, [`drive`] for conversations that are kept.
+//! The crates are re-exported here: [`text`] for sources, diagnostics and YAML; [`skill`] for the
+//! skill record, discovery, lint, the catalog and rendering; [`select`] for choosing skills for a
+//! task; [`model`] for the protocols of language models; [`agent`] for running agents; [`drive`]
+//! for saved conversations.
 //!
 //! ```
 //! use repertoire::skill::discover::{Request, discover};

@@ -1,13 +1,13 @@
-//! Caps on what discovery, resources and catalogs may cost.
+//! Limits on discovery, resources and catalogs.
 
 use repertoire_text::Limits as TextLimits;
 
-/// Caps on a walk below one root.
+/// Limits on the walk below one root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// Deepest folder that is searched; the root's own entries are at depth 1.
+    /// The maximum depth that is searched; the root's own entries are at depth 1.
     pub depth_max: usize,
-    /// Most entries that are looked at below one root.
+    /// The maximum number of entries below one root.
     pub entries_max: usize,
 }
 
@@ -17,14 +17,14 @@ impl Default for WalkLimits {
     }
 }
 
-/// Caps on the files of one skill; MCP's Skills extension has the same.
+/// Limits on the files of one skill, the same as in MCP's Skills extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// Most files in a skill's folder.
+    /// The maximum number of files in a skill's folder.
     pub files_max: usize,
-    /// Most bytes in all of them.
+    /// The maximum total size of these files, in bytes.
     pub bytes_max: u64,
-    /// Deepest folder below the skill's own.
+    /// The maximum depth below the skill's folder.
     pub depth_max: usize,
 }
 
@@ -34,100 +34,101 @@ impl Default for ResourceLimits {
     }
 }
 
-/// All caps of this crate.
+/// All configurable limits of this crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// On one file.
+    /// Limits on one file.
     pub text: TextLimits,
-    /// On one root.
+    /// Limits on one root.
     pub walk: WalkLimits,
-    /// On one skill's folder.
+    /// Limits on one skill's folder.
     pub resources: ResourceLimits,
 }
 
-/// How many entries are read from a disk for each that may be kept, before a walk is given up.
+/// The number of directory entries read from disk per entry that may be kept; a walk that reads more is
+/// abandoned.
 pub const WALK_READS_PER_ENTRY: usize = 8;
-/// Longest name that is taken from a file, in bytes; the specification allows 64 characters.
+/// The maximum length of a name that is taken from a file, in bytes; the specification allows 64 characters.
 pub const NAME_BYTES_MAX: usize = 1024;
-/// Longest version that is looked at, in bytes.
+/// The maximum length of a version that is parsed, in bytes.
 pub const VERSION_BYTES_MAX: usize = 256;
-/// Most dependencies of one skill.
+/// The maximum number of dependencies of one skill.
 pub const DEPENDENCIES_MAX: usize = 100;
-/// Most missing dependencies of a catalog for which a near name is looked up.
+/// The maximum number of missing dependencies in a catalog for which a similar name is suggested.
 pub const SUGGESTIONS_MAX: usize = 100;
 
-/// Most circles of dependencies that are shown.
+/// The maximum number of dependency cycles that are reported.
 pub const CYCLES_MAX: usize = 16;
-/// Longest description that is made from a body, in characters.
+/// The maximum length of a description that is derived from a body, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
-/// Longest trigger pattern, in bytes.
+/// The maximum length of a trigger pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Largest compiled trigger pattern, in bytes.
+/// The maximum compiled size of a trigger pattern, in bytes.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// Most characters of one skill's body that are put into a conversation, unless configured otherwise.
+/// The default maximum number of characters of one skill's body in a conversation.
 pub const BODY_CHARS_MAX: usize = 20_000;
 /// A body that the total budget would cut to fewer characters than this is left out instead.
 pub const KEPT_CHARS_MIN: usize = 200;
-/// Most bytes that arguments may add to a body.
+/// The maximum number of bytes that arguments may add to a body.
 pub const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
-/// Most named arguments that a skill may have; later names are not placeholders.
+/// The maximum number of named arguments of a skill; later names are not placeholders.
 pub const ARGUMENT_NAMES_MAX: usize = 64;
-/// How long an activation counts as fresh.
+/// The time after which an activation expires.
 pub const LEDGER_TTL_MS: u64 = 60 * 60 * 1000;
-/// Most skills that one conversation keeps.
+/// The maximum number of skills that the ledger of a conversation keeps.
 pub const LEDGER_SKILLS_MAX: usize = 100;
-/// Most tokens of one body that are put back after compaction.
+/// The maximum number of tokens of one body that is restored after compaction.
 pub const REATTACH_TOKENS_EACH: usize = 5_000;
-/// Most tokens of all bodies that are put back after compaction.
+/// The maximum number of tokens of all bodies that are restored after compaction.
 pub const REATTACH_TOKENS_TOTAL: usize = 25_000;
-/// Most resources that a rendered skill lists.
+/// The maximum number of resources that a rendered skill lists.
 pub const RESOURCES_LISTED_MAX: usize = 100;
-/// The largest file of a skill that is searched for invisible characters, in bytes.
+/// The maximum size of a file that is searched for invisible characters, in bytes.
 pub const HIDDEN_TEXT_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Most skills that a message about a missing one lists.
+/// The maximum number of skills listed in a message about an unknown one.
 pub const SKILLS_LISTED_MAX: usize = 50;
 
-/// Most notices about changed files that wait to be dealt with; more, and every file is read again.
+/// The maximum number of queued notices about changed files; beyond it, every file is read again.
 pub const NOTICES_MAX: usize = 1024;
-/// Most changed paths that are remembered one by one; more, and every file is read again.
+/// The maximum number of changed paths that are tracked; beyond it, every file is read again.
 pub const SUSPECTS_MAX: usize = 4096;
-/// How often in a row the watched folders are set up anew while roots come and go.
+/// The maximum number of consecutive rounds in which the watches are set up again because roots change.
 pub const SETTLE_ROUNDS_MAX: usize = 8;
 
-/// Most focus areas of one review skill.
+/// The maximum number of focus areas of one review skill.
 pub const REVIEW_AREAS_MAX: usize = 64;
-/// Most checks of one focus area.
+/// The maximum number of checks of one focus area.
 pub const REVIEW_CHECKS_MAX: usize = 64;
-/// Longest check, rule, step, question or description of a review skill, in characters.
+/// The maximum length of a check, rule, step, question or description of a review skill, in characters.
 pub const REVIEW_TEXT_CHARS_MAX: usize = 500;
-/// Longest name of a focus area or a pattern, in characters.
+/// The maximum length of the name of a focus area or a pattern, in characters.
 pub const REVIEW_NAME_CHARS_MAX: usize = 120;
-/// Longest approach or mindset of a methodology, in characters.
+/// The maximum length of the approach or mindset of a methodology, in characters.
 pub const REVIEW_APPROACH_CHARS_MAX: usize = 1_000;
-/// Most auto-validated patterns of one review skill.
+/// The maximum number of auto-validated patterns of one review skill.
 pub const REVIEW_PATTERNS_MAX: usize = 256;
-/// Longest expression of an auto-validated pattern, in bytes.
+/// The maximum length of an auto-validated pattern's expression, in bytes.
 pub const REVIEW_PATTERN_BYTES_MAX: usize = 2_048;
-/// Largest compiled auto-validated pattern, in bytes.
+/// The maximum compiled size of an auto-validated pattern, in bytes.
 pub const REVIEW_PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
-/// Most bytes that matching one auto-validated pattern may keep for itself.
+/// The maximum cache size for matching one auto-validated pattern, in bytes.
 pub const REVIEW_PATTERN_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Most globs of one auto-validated pattern.
+/// The maximum number of globs of one auto-validated pattern.
 pub const REVIEW_PATTERN_GLOBS_MAX: usize = 32;
-/// Most false-positive rules of one review skill.
+/// The maximum number of false-positive rules of one review skill.
 pub const REVIEW_RULES_MAX: usize = 128;
-/// Most globs of files that come first.
+/// The maximum number of globs for priority files.
 pub const REVIEW_GLOBS_MAX: usize = 128;
-/// Longest glob, in characters.
+/// The maximum length of a glob, in characters.
 pub const REVIEW_GLOB_CHARS_MAX: usize = 200;
-/// Most steps of one methodology.
+/// The maximum number of steps of one methodology.
 pub const REVIEW_STEPS_MAX: usize = 64;
-/// Most questions of one methodology.
+/// The maximum number of questions of one methodology.
 pub const REVIEW_QUESTIONS_MAX: usize = 64;
-/// Most shared files that one review skill may point to.
+/// The maximum number of shared files that one review skill may point to.
 pub const REVIEW_POINTERS_MAX: usize = 8;
-/// Largest shared file that a review skill may point to, in bytes.
+/// The maximum size of a shared file that a review skill points to, in bytes.
 pub const REVIEW_SHARED_BYTES_MAX: u64 = 512 * 1024;
-/// Most findings about one review skill; the rest is counted.
+/// The maximum number of findings about one review skill; the rest are only counted.
 pub const REVIEW_FINDINGS_MAX: usize = 64;

@@ -1,4 +1,5 @@
-//! Puts itself into a sandbox, then becomes the program it was given. See `repertoire_agent::sandbox`.
+//! Enters a sandbox, then executes the program given as its arguments. See
+//! `repertoire_agent::sandbox`.
 
 use std::process::ExitCode;
 

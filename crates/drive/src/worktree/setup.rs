@@ -1,4 +1,4 @@
-//! What a new worktree needs that is not in the repository: files such as `.env`, and a command.
+//! Setting up a new worktree: copying untracked files such as `.env`, and running a command.
 
 use std::io::Write;
 
@@ -13,49 +13,42 @@ use super::{Worktree, WorktreeError, Worktrees};
 use crate::checks::{Check, CheckEvent, Verdict, run_checks};
 use crate::limits::{COPY_BYTES_MAX, COPY_FILE_BYTES_MAX, COPY_FILES_MAX};
 
-/// What a new worktree needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
-    /// Patterns of files that are copied from the checkout. Only files that git ignores are: others would be committed
-    /// with the run's work.
+    /// Patterns of files to copy from the user's checkout. Only ignored files are copied: others
+    /// would be committed with the run's work.
     #[serde(default)]
     pub copy: Vec<String>,
-    /// What is run in it once.
+    /// A command to run once in the new worktree.
     #[serde(default)]
     pub check: Option<Check>,
 }
 
-/// What was done to set a worktree up.
+/// The result of setting up a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetUp {
-    /// The files.
     pub copied: Copied,
-    /// What came of the command.
+    /// The result of the command.
     pub verdict: Option<Verdict>,
 }
 
-/// The files that were copied, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Copied.
     pub files: Vec<String>,
-    /// Not copied.
     pub left: Vec<Left>,
 }
 
-/// A file that was not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The file.
     pub path: String,
-    /// Why.
     pub why: String,
 }
 
 impl Worktrees {
-    /// Sets a worktree up, once: one that was set up is left alone. `workplace` is that of the agent that will work in it.
-    /// A command that fails leaves the worktree to be set up again; its verdict says why.
+    /// Sets up a worktree, unless that was done before. `workplace` is that of the agent that will
+    /// work in it. If the command fails, the verdict contains the reason, and the next call tries
+    /// again.
     pub async fn setup(
         &self,
         worktree: &mut Worktree,
@@ -117,7 +110,7 @@ impl Worktrees {
         Ok(copied)
     }
 
-    /// The files of the checkout that git does not track and that match, in order.
+    /// The untracked files of the checkout that match the patterns, sorted.
     async fn untracked(
         &self,
         top: &Utf8Path,
@@ -133,7 +126,7 @@ impl Worktrees {
         let bytes = self.repo.in_dir(top).ok(&args).await?;
         let names =
             bytes.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
-        // A repository within the repository is named by its folder.
+        // A nested repository is listed as its folder.
         let mut names: Vec<String> = names
             .filter(|name| !name.is_empty() && !name.ends_with('/'))
             .map(str::to_owned)
@@ -144,7 +137,7 @@ impl Worktrees {
     }
 }
 
-/// Copies a file, unless it is there. Neither end leaves its folder by a link.
+/// Copies a file unless it exists. Follows no symbolic link out of either folder.
 fn copy_one(
     from: &Utf8Path,
     to: &Utf8Path,
@@ -162,7 +155,7 @@ fn copy_one(
         place.map_err(std::io::Error::from).and_then(|place| place.create_new(found.permissions()));
     match created {
         Ok(mut file) => file.write_all(&bytes).map_err(|error| error.to_string())?,
-        // It was copied before, and may have been changed for the run since.
+        // A previous setup copied it, and the run may have changed it since.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err("it is there already".to_owned());
         }

@@ -1,8 +1,8 @@
-//! A review as a page of its own: the diff with findings under their lines, and nothing that is loaded from anywhere.
+//! Renders a review as a self-contained page: the diff, with findings below their lines. The page loads nothing.
 //!
-//! The page allows its one style and its one script by their hashes, so nothing that a model wrote could run even if it got
-//! through as markup. Everything can be read and reached without the script; it only adds keys. The page is well-formed XML
-//! but for its first line, which is how tests know that nothing broke out of its place.
+//! Its content security policy allows one style and one script by their hashes, so that nothing a model wrote can run
+//! even if it got through as markup. The page works without the script, which only adds keyboard shortcuts. Except for
+//! its first line the page is well-formed XML, so that tests can check that no text broke out of its element.
 
 use sha2::{Digest, Sha256};
 
@@ -21,7 +21,7 @@ mod tail;
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// The page.
+/// Renders the page.
 pub fn render(review: &Review, change: &Change) -> String {
     let files = file::views(review, change);
     let mut out = start(review);
@@ -61,7 +61,7 @@ fn start(review: &Review) -> String {
     )
 }
 
-/// How a policy names a text that it allows.
+/// The hash source of a text in a content security policy.
 pub(crate) fn source_hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
@@ -73,16 +73,17 @@ fn base64(bytes: &[u8]) -> String {
         let padded = [chunk[0], *chunk.get(1).unwrap_or(&0), *chunk.get(2).unwrap_or(&0)];
         let bits = u32::from_be_bytes([0, padded[0], padded[1], padded[2]]);
         for at in 0..4 {
-            match at <= chunk.len() {
-                true => out.push(char::from(LETTERS[(bits >> (18 - 6 * at)) as usize & 63])),
-                false => out.push('='),
+            if at <= chunk.len() {
+                out.push(char::from(LETTERS[(bits >> (18 - 6 * at)) as usize & 63]));
+            } else {
+                out.push('=');
             }
         }
     }
     out
 }
 
-/// A text as text, with what is hidden in it shown.
+/// Escapes a text for HTML, and makes invisible characters visible.
 pub(crate) fn esc(text: &str) -> String {
     let text = words::visible(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -99,7 +100,7 @@ pub(crate) fn esc(text: &str) -> String {
     out
 }
 
-/// A title, a path or a name on one line.
+/// Escapes a title, a path or a name, on one line.
 fn name(text: &str) -> String {
     esc(&words::one_line(text, super::limits::NAME_CHARS_MAX))
 }

@@ -1,4 +1,4 @@
-//! A review for a terminal.
+//! Renders a review for a terminal.
 
 use anstyle::{AnsiColor, Style};
 use repertoire_skill::review::Severity;
@@ -14,31 +14,31 @@ mod pen;
 
 use pen::Pen;
 
-/// Colours by what they mean.
+/// Colours by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Styles {
     /// Headings and names.
     pub strong: Style,
-    /// Suggestions, and things that matter less.
+    /// Suggestions and secondary text.
     pub faint: Style,
-    /// Lines that come.
+    /// Added lines.
     pub good: Style,
-    /// What is critical, and lines that go.
+    /// Critical findings and removed lines.
     pub bad: Style,
-    /// What is major, and warnings.
+    /// Major findings and warnings.
     pub warn: Style,
-    /// What is minor, places, and names to type.
+    /// Minor findings, places, and names to type.
     pub accent: Style,
 }
 
 impl Styles {
-    /// No colour at all.
+    /// No colours.
     pub const fn plain() -> Self {
         let none = Style::new();
         Styles { strong: none, faint: none, good: none, bad: none, warn: none, accent: none }
     }
 
-    /// The colours of the house.
+    /// The colours of all `rep` commands.
     pub const fn ansi() -> Self {
         Styles {
             strong: Style::new().bold(),
@@ -60,7 +60,7 @@ impl Styles {
     }
 }
 
-/// The review as text. A clean one is one line, after what a reader should know.
+/// Renders the review. A clean review is one line, after any warnings.
 pub fn render(review: &Review, look: &Look) -> String {
     let mut pen = Pen::new(look);
     warnings(&mut pen, review);
@@ -110,7 +110,7 @@ fn warnings(pen: &mut Pen, review: &Review) {
     }
 }
 
-/// `No findings in 4 files (quick review, 4 agents; Security, Bugs).`
+/// `No findings in 4 files (quick review, 4 agents; security, bugs).`
 pub(super) fn clean(review: &Review) -> String {
     let mut how = words::kind(review);
     if review.depth != Depth::Patterns {
@@ -253,7 +253,7 @@ pub(super) fn summary(review: &Review) -> String {
     format!("{found} in {files}; {how}.")
 }
 
-/// The files that were not looked at, by reason.
+/// The first ten skipped files with their reasons.
 fn skipped(review: &Review) -> String {
     let named = review.skipped.iter().take(10).map(|file| {
         format!("{} ({})", words::one_line(file.path.as_str(), NAME_CHARS_MAX), file.reason)
